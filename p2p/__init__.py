@@ -1,0 +1,1 @@
+"""The substrate: clock, random streams, messages, links, transfers, network, mailboxes, records."""

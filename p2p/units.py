@@ -1,0 +1,101 @@
+"""Quantities with units: `20 Mbit/s`, `40 ms`, `2 MB`, `30 min` to plain floats in seconds, bytes, bytes per second.
+
+A field of a strategy is annotated with one of the types below (`deadline_s: Seconds`), and the loader turns the
+text of a scenario file into the number. A bare number is taken in the base unit.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler
+    from pydantic_core import CoreSchema
+
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_BYTES = {"B": 1.0, "kB": 1e3, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30}
+_BITS = {"bit": 0.125, "kbit": 125.0, "Mbit": 125e3, "Gbit": 125e6}
+_RATES = {f"{name}/s": value for name, value in (_BYTES | _BITS).items()}
+
+SCALES: dict[str, dict[str, float]] = {
+    "s": _SECONDS,
+    "bytes": _BYTES | _BITS | {"bytes": 1.0},
+    "bytes/s": _RATES | {"bytes/s": 1.0, "kbps": 125.0, "Mbps": 125e3, "Gbps": 125e6},
+    "samples/s": {"samples/s": 1.0},
+    "J/byte": {"J/byte": 1.0, "J/B": 1.0, "mJ/byte": 1e-3, "uJ/byte": 1e-6, "nJ/byte": 1e-9},
+    "J/sample": {"J/sample": 1.0, "mJ/sample": 1e-3, "uJ/sample": 1e-6},
+    "": {"": 1.0, "%": 0.01},
+}
+_NUMBER = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(\S*)\s*")
+
+
+def parse_quantity(text: object, unit: str) -> float:
+    """The number of `unit`s that `text` stands for.
+
+    Raises:
+        ValueError: not a finite number, or not in a unit of that dimension; the message says which are.
+    """
+    if isinstance(text, bool) or not isinstance(text, int | float | str):
+        raise ValueError(f"must be a quantity; write for example `{example(unit)}`")
+    if isinstance(text, int | float):
+        value = float(text)
+    else:
+        value = _parse_text(text, unit)
+    if not math.isfinite(value):
+        raise ValueError("must be a finite number")
+    return value
+
+
+def _parse_text(text: str, unit: str) -> float:
+    match = _NUMBER.fullmatch(text)
+    scales = SCALES[unit]
+    if match is None:
+        raise ValueError(f"is not a quantity; write for example `{example(unit)}`")
+    number, suffix = match.groups()
+    if suffix and suffix not in scales:
+        raise ValueError(f"unknown unit `{suffix}`; use one of {', '.join(name for name in scales if name)}")
+    return float(number) * scales.get(suffix, 1.0)
+
+
+def example(unit: str) -> str:
+    """A quantity of that dimension as a user would write it."""
+    samples = {"s": "40 ms", "bytes": "2 MB", "bytes/s": "20 Mbit/s", "samples/s": "200 samples/s", "": "0.01"}
+    return samples.get(unit, f"1 {unit}")
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Marks a float field whose text may carry a unit; `low` and `high` bound the number, inclusive or not."""
+
+    base: str
+    low: float = -math.inf
+    low_open: bool = False
+    high: float = math.inf
+
+    def check(self, text: object) -> float:
+        """Parses and checks the bounds; raises ValueError with rule and cure."""
+        value = parse_quantity(text, self.base)
+        if value < self.low or (self.low_open and value == self.low):
+            raise ValueError(f"must be {'>' if self.low_open else '>='} {self.low:g}")
+        if value > self.high:
+            raise ValueError(f"must be <= {self.high:g}")
+        return value
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_plain_validator_function(self.check)
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: Any) -> dict[str, Any]:
+        return {"type": ["number", "string"], "examples": [example(self.base)]}
+
+
+Seconds = Annotated[float, Unit("s", low=0.0)]
+PositiveSeconds = Annotated[float, Unit("s", low=0.0, low_open=True)]
+Bytes = Annotated[float, Unit("bytes", low=0.0)]
+Rate = Annotated[float, Unit("bytes/s", low=0.0, low_open=True)]
+Speed = Annotated[float, Unit("samples/s", low=0.0, low_open=True)]
+Share = Annotated[float, Unit("", low=0.0, high=1.0)]

@@ -1,0 +1,1 @@
+"""Mechanisms, calibration, accountants and ledger, pseudonyms, sealing, attacks."""

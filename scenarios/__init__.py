@@ -1,0 +1,1 @@
+"""Scenario files in, run folders out: schema, loader, composition, run, metrics, command line."""

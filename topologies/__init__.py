@@ -1,0 +1,1 @@
+"""Pure graph builders: the graphs of a round, named topologies, mixing weights."""
