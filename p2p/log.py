@@ -1,0 +1,41 @@
+"""What happened in a run, as facts. Metrics, pages and digests are functions of this log and of nothing else.
+
+The log holds true identities: it is the experimenter's, never an adversary's (attacks read wiretaps).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from p2p import records
+from p2p.table import Table
+
+
+@dataclass(slots=True)
+class Log:
+    """The tables of one run, appended to by the processes while it goes."""
+
+    messages: Table = field(default_factory=lambda: Table(records.MESSAGES))
+    spans: Table = field(default_factory=lambda: Table(records.SPAN_COLUMNS))
+    dropouts: Table = field(default_factory=lambda: Table(records.DROPOUT_COLUMNS))
+    graphs: Table = field(default_factory=lambda: Table(records.GRAPH_COLUMNS))
+    privacy: Table = field(default_factory=lambda: Table(records.PRIVACY_COLUMNS))
+    aggregations: Table = field(default_factory=lambda: Table(records.AGGREGATION_COLUMNS))
+    rounds: list[dict[str, Any]] = field(default_factory=list)
+
+    def span(self, node: int, round_number: int, name: str, start_s: float, end_s: float) -> None:
+        """Records a stretch of a node's time; one of no length is left out."""
+        if end_s > start_s:
+            self.spans.append(node=node, round=round_number, name=records.SPAN[name], start_s=start_s, end_s=end_s)
+
+    def dropout(self, what: str, round_number: int, node: int, reason: str, at_s: float, aggregator: int = -1) -> None:
+        """Records an absence, a missing update or a dropout with its reason."""
+        self.dropouts.append(
+            round=round_number,
+            node=node,
+            aggregator=aggregator,
+            what=records.WHAT[what],
+            reason=records.DROPOUT_REASON[reason],
+            at_s=at_s,
+        )

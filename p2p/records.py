@@ -1,0 +1,72 @@
+"""Every fact a run may record: the tables' columns and the words their codes stand for.
+
+Words are kept as small codes (an index into the tuples below) so that a table of millions of rows stays small.
+"""
+
+from __future__ import annotations
+
+KINDS = ("control", "bootstrap", "update", "model", "handover", "share", "correction", "collect")
+OUTCOMES = ("in_flight", "delivered", "lost", "rejected")
+REASONS = (
+    "",
+    # why lost
+    "random",
+    "burst",
+    "partition",
+    "sender_down",
+    "receiver_down",
+    # why rejected
+    "unknown_address",
+    "stale_round",
+    "replay",
+    "corrupt",
+    "not_neighbour",
+)
+BOTTLENECKS = ("", "uplink", "downlink", "latency")
+SPANS = ("invite", "train", "share", "send", "wait", "aggregate", "broadcast", "idle", "down")
+WHATS = ("absence", "missing", "dropout")
+ABSENCES = ("budget", "offline", "declined")
+MISSING = ("crashed", "partitioned", "rejected", "lost", "late")
+DROPOUT_REASONS = ABSENCES + MISSING
+
+KIND = {word: code for code, word in enumerate(KINDS)}
+OUTCOME = {word: code for code, word in enumerate(OUTCOMES)}
+REASON = {word: code for code, word in enumerate(REASONS)}
+BOTTLENECK = {word: code for code, word in enumerate(BOTTLENECKS)}
+SPAN = {word: code for code, word in enumerate(SPANS)}
+WHAT = {word: code for code, word in enumerate(WHATS)}
+DROPOUT_REASON = {word: code for code, word in enumerate(DROPOUT_REASONS)}
+
+NOBODY = -1
+
+MESSAGES = {
+    "kind": "i1",
+    "round": "i4",
+    "sender": "i4",
+    "receiver": "i4",
+    "size_bytes": "i8",
+    "overhead_bytes": "i8",
+    "attempt": "i2",
+    "sent_s": "f8",
+    "left_s": "f8",
+    "arrived_s": "f8",
+    "outcome": "i1",
+    "reason": "i1",
+    "bottleneck": "i1",
+    "left_bytes": "i8",
+    "used": "?",
+}
+"""`left_s`: last byte off the sender's uplink; `left_bytes`: how much had left when it ended; `used`: served its purpose."""
+
+SPAN_COLUMNS = {"node": "i4", "round": "i4", "name": "i1", "start_s": "f8", "end_s": "f8"}
+DROPOUT_COLUMNS = {"round": "i4", "node": "i4", "aggregator": "i4", "what": "i1", "reason": "i1", "at_s": "f8"}
+GRAPH_COLUMNS = {"round": "i4", "sender": "i4", "receiver": "i4"}
+PRIVACY_COLUMNS = {"round": "i4", "node": "i4", "release": "i4", "noise_std": "f8", "published": "f8", "rigorous": "f8"}
+AGGREGATION_COLUMNS = {"round": "i4", "aggregator": "i4", "contributor": "i4", "at_s": "f8"}
+
+WORDS = {
+    "messages": {"kind": KINDS, "outcome": OUTCOMES, "reason": REASONS, "bottleneck": BOTTLENECKS},
+    "spans": {"name": SPANS},
+    "dropouts": {"what": WHATS, "reason": DROPOUT_REASONS},
+}
+"""For each table, the columns that hold codes and the words behind them."""
