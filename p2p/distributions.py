@@ -1,8 +1,9 @@
 """Quantities that differ from node to node or from pair to pair: a constant, or a law to draw them from.
 
-A strategy's field is annotated with one of the aliases at the end (`uplink: RatePerNode`). In a scenario it is a bare
-quantity (`20 Mbit/s`) or a mapping (`{kind: lognormal, median: 20 Mbit/s, sigma: 0.5}`); quantities inside carry the
-unit of the field. Draws are counter-based: `quantiles(draws(seed, name, ids))` gives each id its own value.
+A strategy's field is annotated with one of the aliases at the end (`uplink: RatePerNode`). In a scenario it is
+a bare quantity (`20 Mbit/s`) or a mapping (`{kind: lognormal, median: 20 Mbit/s, sigma: 0.5}`); quantities
+inside carry the unit of the field. Draws are counter-based: `quantiles(draws(seed, name, ids))` gives each id
+its own value.
 """
 
 from __future__ import annotations
@@ -15,17 +16,18 @@ from pathlib import Path
 from typing import Annotated, Protocol
 
 import numpy as np
-from annotated_types import Gt
+from annotated_types import Ge, Gt, Le
 from numpy.typing import NDArray
 
 from p2p.errors import UserError
-from p2p.units import FilePath, Unit
+from p2p.paths import FilePath
+from p2p.units import Unit
 
 Floats = NDArray[np.float64]
 
 
 class InUnitOfField:
-    """Marks a number of a distribution that is written in the unit of the field the distribution stands in."""
+    """Marks a number of a distribution that carries the unit of the field the distribution stands in."""
 
 
 Quantity = Annotated[float, InUnitOfField()]
@@ -106,7 +108,7 @@ class Lognormal:
     """
 
     median: Quantity
-    sigma: Annotated[float, Gt(0)]
+    sigma: Annotated[float, Gt(0), Le(10)]
 
     def __post_init__(self) -> None:
         if self.median <= 0:
@@ -124,10 +126,7 @@ class Lognormal:
 
     def mean(self) -> float:
         """Above the median, by the heavy upper tail."""
-        try:
-            return self.median * math.exp(self.sigma**2 / 2)
-        except OverflowError:
-            return math.inf
+        return self.median * math.exp(self.sigma**2 / 2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +139,7 @@ class Pareto:
     """
 
     minimum: Quantity
-    shape: Annotated[float, Gt(0)]
+    shape: Annotated[float, Ge(0.1)]
 
     def __post_init__(self) -> None:
         if self.minimum <= 0:
@@ -148,8 +147,7 @@ class Pareto:
 
     def quantiles(self, u: Floats) -> Floats:
         """`minimum * (1 - u)^(-1/shape)`."""
-        with np.errstate(over="ignore"):
-            return np.asarray(self.minimum * (1.0 - u) ** (-1.0 / self.shape), dtype=np.float64)
+        return np.asarray(self.minimum * (1.0 - u) ** (-1.0 / self.shape), dtype=np.float64)
 
     def support(self) -> tuple[float, float]:
         """From the minimum upwards."""
@@ -197,10 +195,8 @@ DISTRIBUTIONS: dict[str, type] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class Drawn(Unit):
     """Marks a field that takes a distribution of a quantity with this unit, within these bounds."""
-
-    unit: Unit
 
     def finish(self, distribution: Distribution) -> Distribution:
         """The distribution, ready to draw from (a CSV column is read once, here).
@@ -209,11 +205,11 @@ class Drawn:
             UserError: the column cannot be read, or values outside the bounds of the field could come out.
         """
         if isinstance(distribution, Empirical):
-            return replace(distribution, values=tuple(_column(distribution, self.unit)))
+            return replace(distribution, values=tuple(_column(distribution, self)))
         low, high = distribution.support()
-        if low < self.unit.low or high > self.unit.high:
+        if low < self.low or high > self.high:
             raise UserError(
-                f"kind: draws from {low:g} to {high:g}; the field takes {self.unit.low:g} to {self.unit.high:g}"
+                f"kind: draws from {low:g} to {high:g}; the field takes {self.low:g} to {self.high:g}"
             )
         return distribution
 
@@ -251,7 +247,9 @@ def _cells(path: Path, column: str) -> Iterator[tuple[int, str]]:
             rows = csv.DictReader(file)
             names = rows.fieldnames or []
             if column not in names:
-                raise UserError(f"column = {column}: not in {path.name}; its columns are {', '.join(names) or 'none'}")
+                raise UserError(
+                    f"column = {column}: not in {path.name}; its columns are {', '.join(names) or 'none'}"
+                )
             yield from ((rows.line_num, row[column] or "") for row in rows)
     except (OSError, UnicodeDecodeError, csv.Error) as reason:
         text = reason.strerror if isinstance(reason, OSError) else str(reason)
@@ -265,9 +263,9 @@ def _few(problems: list[str], limit: int = 5) -> list[str]:
     return [*problems[:limit], f"column: and {len(problems) - limit} more such lines"]
 
 
-RatePerNode = Annotated[Distribution, Drawn(Unit("bytes/s", low=0.0, low_open=True))]
-SpeedPerNode = Annotated[Distribution, Drawn(Unit("samples/s", low=0.0, low_open=True))]
-DelayPerPair = Annotated[Distribution, Drawn(Unit("s", low=0.0))]
-DelayPerNode = Annotated[Distribution, Drawn(Unit("s", low=0.0))]
-SharePerNode = Annotated[Distribution, Drawn(Unit("", low=0.0, high=1.0))]
-NumberPerNode = Annotated[Distribution, Drawn(Unit("", low=0.0))]
+RatePerNode = Annotated[Distribution, Drawn("bytes/s", low=0.0, low_open=True)]
+SpeedPerNode = Annotated[Distribution, Drawn("samples/s", low=0.0, low_open=True)]
+DelayPerPair = Annotated[Distribution, Drawn("s", low=0.0)]
+DelayPerNode = Annotated[Distribution, Drawn("s", low=0.0)]
+SharePerNode = Annotated[Distribution, Drawn("", low=0.0, high=1.0)]
+NumberPerNode = Annotated[Distribution, Drawn("", low=0.0)]

@@ -1,7 +1,7 @@
-"""Quantities with units: `20 Mbit/s`, `40 ms`, `2 MB`, `30 min` to plain floats in seconds, bytes, bytes per second.
+"""Quantities with units (`20 Mbit/s`, `40 ms`, `2 MB`, `30 min`) to plain floats in seconds, bytes, bytes/s.
 
-A field of a strategy is annotated with one of the types below (`deadline_s: Seconds`), and the loader turns the
-text of a scenario file into the number. A bare number is taken in the base unit.
+A field of a strategy is annotated with one of the types below (`deadline_s: Seconds`), and the loader turns
+the text of a scenario file into the number. A bare number is taken in the base unit.
 """
 
 from __future__ import annotations
@@ -16,7 +16,17 @@ if TYPE_CHECKING:
     from pydantic_core import CoreSchema
 
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
-_BYTES = {"B": 1.0, "kB": 1e3, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30}
+_BYTES = {
+    "B": 1.0,
+    "kB": 1e3,
+    "KB": 1e3,
+    "MB": 1e6,
+    "GB": 1e9,
+    "TB": 1e12,
+    "KiB": 2.0**10,
+    "MiB": 2.0**20,
+    "GiB": 2.0**30,
+}
 _BITS = {"bit": 0.125, "kbit": 125.0, "Mbit": 125e3, "Gbit": 125e6}
 _RATES = {f"{name}/s": value for name, value in (_BYTES | _BITS).items()}
 
@@ -40,35 +50,55 @@ def parse_quantity(text: object, unit: str) -> float:
     """
     if isinstance(text, bool) or not isinstance(text, int | float | str):
         raise ValueError(f"must be a quantity; write for example `{example(unit)}`")
-    if isinstance(text, int | float):
-        value = float(text)
-    else:
-        value = _parse_text(text, unit)
+    value = _parse_text(text, unit) if isinstance(text, str) else _as_float(text)
     if not math.isfinite(value):
         raise ValueError("must be a finite number")
     return value
+
+
+def _as_float(number: float) -> float:
+    try:
+        return float(number)
+    except OverflowError:  # a whole number beyond 1e308
+        return math.inf
 
 
 def _parse_text(text: str, unit: str) -> float:
     match = _NUMBER.fullmatch(text)
     scales = SCALES[unit]
     if match is None:
+        if text.strip().lower() in {"nan", "inf", "-inf", "+inf", ".nan", ".inf", "-.inf", "infinity"}:
+            return math.nan
         raise ValueError(f"is not a quantity; write for example `{example(unit)}`")
     number, suffix = match.groups()
     if suffix and suffix not in scales:
-        raise ValueError(f"unknown unit `{suffix}`; use one of {', '.join(name for name in scales if name)}")
-    return float(number) * scales.get(suffix, 1.0)
+        raise ValueError(f"has an unknown unit; use one of {', '.join(name for name in scales if name)}")
+    scale = scales.get(suffix, 1.0)
+    # Dividing by a whole number rounds once: 35 ms is the float 0.035, which 35 * 1e-3 is not.
+    return float(number) * scale if scale >= 1 else float(number) / round(1 / scale)
+
+
+def format_quantity(value: float, unit: str) -> str:
+    """Text that `parse_quantity` turns back into the very same number."""
+    number = str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+    return f"{number} {unit}".strip()
 
 
 def example(unit: str) -> str:
     """A quantity of that dimension as a user would write it."""
-    samples = {"s": "40 ms", "bytes": "2 MB", "bytes/s": "20 Mbit/s", "samples/s": "200 samples/s", "": "0.01"}
+    samples = {
+        "s": "40 ms",
+        "bytes": "2 MB",
+        "bytes/s": "20 Mbit/s",
+        "samples/s": "200 samples/s",
+        "": "0.01",
+    }
     return samples.get(unit, f"1 {unit}")
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """Marks a float field whose text may carry a unit; `low` and `high` bound the number, inclusive or not."""
+    """Marks a float field whose text may carry a unit; `low` (open or not) and `high` bound the number."""
 
     base: str
     low: float = -math.inf
