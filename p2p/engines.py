@@ -1,0 +1,190 @@
+"""The engines of `ideal` and `fifo` sharing: queues on a heap, exact in floating point.
+
+Every sum is formed in one fixed order (start + duration, then + latency), so equal inputs give equal bits.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
+
+import numpy as np
+
+from p2p.sharing import Ended, Rates, Transfer
+
+# What an entry on the fifo engine's heap stands for, in the order in which one instant is worked off: links are
+# freed before first bytes are queued, so that all first bytes of an instant are served by sender, then order.
+_LEFT, _SERVED, _FIRST_BYTE, _ARRIVED = range(4)
+
+
+class IdealEngine:
+    """Each transfer alone: arrives at t + S/min(U, D) + L."""
+
+    def __init__(self, up: Rates, down: Rates) -> None:
+        self._up, self._down = up.tolist(), down.tolist()
+        self._heap: list[tuple[float, int, int, int, Transfer]] = []
+        self._order = 0
+
+    def start(self, now_s: float, transfers: Sequence[Transfer]) -> None:
+        """Takes transfers handed over now."""
+        for transfer in transfers:
+            rate = self._rate(transfer)
+            transfer.started_s = now_s
+            transfer.left_s = now_s + transfer.size_bytes / rate
+            end_s = transfer.left_s if transfer.cut else transfer.left_s + transfer.latency_s
+            self._order += 1
+            heappush(self._heap, (end_s, transfer.dst, transfer.src, self._order, transfer))
+
+    def next_s(self) -> float:
+        """When the next transfer ends."""
+        return self._heap[0][0] if self._heap else np.inf
+
+    def advance(self, now_s: float) -> list[Ended]:
+        """What has ended by now."""
+        ended = []
+        while self._heap and self._heap[0][0] <= now_s:
+            time_s, dst, src, _, transfer = heappop(self._heap)
+            if transfer.started_s < np.inf:
+                held = "uplink" if transfer.cut or self._up[src] <= self._down[dst] else "downlink"
+                ended.append(Ended(time_s, transfer, held if self._rate(transfer) < np.inf else "latency"))
+        return ended
+
+    def _rate(self, transfer: Transfer) -> float:
+        up: float = self._up[transfer.src]
+        return up if transfer.cut else min(up, self._down[transfer.dst])
+
+    def abort(self, now_s: float, transfers: Sequence[Transfer]) -> list[float]:
+        """Ends transfers at once."""
+        return [_abandon(transfer, now_s) for transfer in transfers]
+
+    def set_capacity(self, now_s: float, node: int, up: float, down: float) -> None:
+        """Holds for transfers handed over from now on."""
+        self._up[node], self._down[node] = up, down
+
+
+class FifoEngine:
+    """One queue per uplink and per downlink.
+
+    A message that starts to leave at `a` has left at `b = a + S/U`; its first byte is at the receiver at `a + L`;
+    the downlink takes it at `c >= a + L` and is free again at `c + S/D`; it arrives at `max(b + L, c + S/D)`.
+    """
+
+    def __init__(self, up: Rates, down: Rates) -> None:
+        self._up, self._down = up.tolist(), down.tolist()
+        self._uplinks: dict[int, deque[Transfer]] = {}
+        self._downlinks: dict[int, deque[Transfer]] = {}
+        self._heap: list[tuple[float, int, int, int, Transfer]] = []
+        self._started = 0
+        self._ended: list[Ended] = []
+
+    def start(self, now_s: float, transfers: Sequence[Transfer]) -> None:
+        """Takes transfers handed over now; those that find their uplink free begin to leave."""
+        for transfer in transfers:
+            self._started += 1
+            transfer.order = self._started
+            if self._up[transfer.src] == np.inf:
+                self._begin(transfer, now_s)
+                continue
+            queue = self._uplinks.setdefault(transfer.src, deque())
+            queue.append(transfer)
+            if len(queue) == 1:
+                self._begin(transfer, now_s)
+
+    def next_s(self) -> float:
+        """When the next step of any transfer is due."""
+        return self._heap[0][0] if self._heap else np.inf
+
+    def advance(self, now_s: float) -> list[Ended]:
+        """Works off all steps up to now."""
+        steps = (self._on_left, self._on_served, self._on_first_byte, self._on_arrived)
+        while self._heap and self._heap[0][0] <= now_s:
+            time_s, step, _, _, transfer = heappop(self._heap)
+            if transfer.started_s <= now_s:  # not aborted since
+                steps[step](transfer, time_s)
+        ended, self._ended = self._ended, []
+        return sorted(ended, key=_by_instant)
+
+    def abort(self, now_s: float, transfers: Sequence[Transfer]) -> list[float]:
+        """Takes transfers out of their queues; whoever waited behind them goes on at once."""
+        left = [_abandon(transfer, now_s) for transfer in transfers]
+        for transfer in transfers:
+            _withdraw(self._uplinks.get(transfer.src), transfer, lambda head: self._begin(head, now_s))
+            _withdraw(self._downlinks.get(transfer.dst), transfer, lambda head: self._serve(head, now_s))
+        return left
+
+    def set_capacity(self, now_s: float, node: int, up: float, down: float) -> None:
+        """Holds for messages that begin to leave, or to be served, from now on."""
+        self._up[node], self._down[node] = up, down
+
+    def _begin(self, transfer: Transfer, start_s: float) -> None:
+        transfer.started_s = start_s
+        transfer.left_s = start_s + transfer.size_bytes / self._up[transfer.src]
+        self._push(transfer.left_s, _LEFT, transfer)
+        if transfer.cut:
+            return
+        if self._down[transfer.dst] == np.inf:
+            self._push(transfer.left_s + transfer.latency_s, _ARRIVED, transfer)
+        else:
+            self._push(start_s + transfer.latency_s, _FIRST_BYTE, transfer)
+
+    def _on_left(self, transfer: Transfer, time_s: float) -> None:
+        if transfer.cut:
+            self._ended.append(Ended(time_s, transfer, "uplink"))
+        queue = self._uplinks.get(transfer.src)
+        if queue and queue[0] is transfer:
+            queue.popleft()
+            if queue:
+                self._begin(queue[0], time_s)
+
+    def _on_first_byte(self, transfer: Transfer, time_s: float) -> None:
+        queue = self._downlinks.setdefault(transfer.dst, deque())
+        queue.append(transfer)
+        if len(queue) == 1:
+            self._serve(transfer, time_s)
+
+    def _serve(self, transfer: Transfer, time_s: float) -> None:
+        served_s = time_s + transfer.size_bytes / self._down[transfer.dst]
+        self._push(served_s, _SERVED, transfer)
+        self._push(max(transfer.left_s + transfer.latency_s, served_s), _ARRIVED, transfer)
+
+    def _on_served(self, transfer: Transfer, time_s: float) -> None:
+        queue = self._downlinks[transfer.dst]
+        queue.popleft()
+        if queue:
+            self._serve(queue[0], time_s)
+
+    def _on_arrived(self, transfer: Transfer, time_s: float) -> None:
+        by_uplink_s = transfer.left_s + transfer.latency_s
+        waited = transfer.left_s > transfer.handed_s
+        held = "downlink" if time_s > by_uplink_s else "uplink" if waited else "latency"
+        self._ended.append(Ended(time_s, transfer, held))
+
+    def _push(self, time_s: float, step: int, transfer: Transfer) -> None:
+        heappush(self._heap, (time_s, step, transfer.src, transfer.order, transfer))
+
+
+def _withdraw(queue: deque[Transfer] | None, transfer: Transfer, go_on: Callable[[Transfer], None]) -> None:
+    """Takes a transfer out of a link's queue; if the link was working on it, the next in line begins."""
+    if not queue or transfer not in queue:
+        return
+    was_first = queue[0] is transfer
+    queue.remove(transfer)
+    if was_first and queue:
+        go_on(queue[0])
+
+
+def _abandon(transfer: Transfer, now_s: float) -> float:
+    """Marks a transfer as over and returns the bytes that had left by now."""
+    if transfer.started_s > now_s:
+        share = 0.0
+    elif transfer.left_s <= now_s:
+        share = 1.0
+    else:
+        share = (now_s - transfer.started_s) / (transfer.left_s - transfer.started_s)
+    transfer.started_s = np.inf
+    return share * transfer.size_bytes
+
+
+def _by_instant(ended: Ended) -> tuple[float, int, int]:
+    return ended.time_s, ended.transfer.dst, ended.transfer.src

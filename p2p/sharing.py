@@ -1,0 +1,91 @@
+"""How messages under way share the nodes' access links: `ideal`, `fifo` and `fair` (design: "The network, exactly").
+
+A sharing strategy makes an `Engine`: it takes transfers when they are handed over, tells when something ends next,
+and hands back what has ended. Engines know nodes, bytes and seconds; they know nothing of messages' meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Rates = NDArray[np.float64]
+
+
+@dataclass(slots=True, eq=False)
+class Transfer:
+    """One transmission under way. `cut`: it will not reach its receiver, so it uses the sender's uplink alone."""
+
+    row: int
+    src: int
+    dst: int
+    size_bytes: float
+    latency_s: float
+    cut: bool
+    handed_s: float
+    order: int = 0
+    started_s: float = np.inf
+    left_s: float = np.inf
+
+
+class Ended(NamedTuple):
+    """A transfer that arrived (or, if it was cut, has left its sender) at `time_s`."""
+
+    time_s: float
+    transfer: Transfer
+    bottleneck: str
+
+
+class Engine(Protocol):
+    """Transfers in, endings out; the caller never passes over `next_s`."""
+
+    def start(self, now_s: float, transfers: Sequence[Transfer]) -> None:
+        """Takes transfers handed over now, in the order of sending."""
+
+    def next_s(self) -> float:
+        """When something happens next; infinity if nothing is under way."""
+
+    def advance(self, now_s: float) -> list[Ended]:
+        """What has ended up to and including now, by time, then receiver, sender, order of sending."""
+
+    def abort(self, now_s: float, transfers: Sequence[Transfer]) -> list[float]:
+        """Ends transfers at once, frees what they held, and says how many bytes of each had left."""
+
+    def set_capacity(self, now_s: float, node: int, up: float, down: float) -> None:
+        """Changes a node's links from now on."""
+
+
+class Sharing(Protocol):
+    """A model of sharing."""
+
+    def engine(self, up: Rates, down: Rates) -> Engine:
+        """A fresh engine over these links (bytes/s per node)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ideal:
+    """Nobody waits for anybody: a message takes size / min(uplink, downlink) + latency."""
+
+    def engine(self, up: Rates, down: Rates) -> Engine:
+        """An engine in which transfers never meet."""
+        from p2p.engines import IdealEngine
+
+        return IdealEngine(up, down)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fifo:
+    """Uplinks send whole messages one after the other; downlinks serve in the order of first bytes."""
+
+    def engine(self, up: Rates, down: Rates) -> Engine:
+        """An engine with one queue for each uplink and each downlink."""
+        from p2p.engines import FifoEngine
+
+        return FifoEngine(up, down)
+
+
+SHARINGS: dict[str, type] = {"ideal": Ideal, "fifo": Fifo}
