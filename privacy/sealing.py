@@ -1,0 +1,286 @@
+"""Sealed messages: only the named receiver reads them, and it knows which address sent them.
+
+    sealer = make_sealer(True)                       # or "sizes", or False: one interface, see `Sealer`
+    keys = sealer.draw_keys(seed, node, round)       # each member, each round; keys.public goes to the proxy
+    envelopes = sealer.seal_many("update", round, sequence, keys, address, receivers, vector_payload(row))
+    value = sealer.open(envelope, my_keys, sender_public_key)       # or raises Rejected("corrupt")
+    sealer.close_round(round)                        # when the round's last message has ended
+
+`receivers` are pairs (address, public key). A retransmission sends the same envelope again; a new message needs
+a new sequence number, and a node that recovered, or a run that was resumed, draws its keys with the next `life`.
+
+Mode true, exactly. The key of a message is HKDF-SHA256 of the X25519 secret of the sender's and the receiver's
+one-time keys, with the header up to the payload length (version, kind, round, sequence, sender, receiver) as info.
+A message to one receiver is its payload under that key (AES-256-GCM, the header as associated data). A payload
+for many is encrypted once under a fresh content key, and each receiver gets that key and the ciphertext's SHA-256
+under its message key, so nobody who knows the content key can put another payload in its place. Nonces are zero:
+no key seals two plaintexts, since the key depends on the message's full name, and names are not used twice.
+
+Mode sizes counts the same bytes and refuses the same messages, by comparison instead of by cipher. Mode false
+protects nothing: a payload altered on the way arrives altered.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from privacy.anonymity import Sealed
+from privacy.envelopes import UNREADABLE, Ciphertext, Envelope, Payload, Rejected, message_size
+from privacy.keys import KeyPair, PairSecrets, draw_key_pair, draw_stand_in, expand
+from privacy.wire import HEADER_BYTES, KIND_NAMES, KINDS, MANY, NAME_BYTES, decode_header, encode_header
+
+Receiver = tuple[bytes, bytes]
+"""A receiver's address and public key."""
+_NONCE = bytes(12)
+
+
+class Sealer(Protocol):
+    """The three ways to send a message."""
+
+    def draw_keys(self, seed: int, node: int, round: int, life: int = 0) -> KeyPair:
+        """A member's keys for a round."""
+
+    def seal_many(
+        self,
+        kind: str,
+        round: int,
+        sequence: int,
+        keys: KeyPair,
+        sender: bytes,
+        receivers: Sequence[Receiver],
+        payload: Payload,
+    ) -> list[Envelope]:
+        """One envelope per receiver, in their order; a single receiver's is made by `seal_one`."""
+
+    def seal_one(
+        self, kind: str, round: int, sequence: int, keys: KeyPair, sender: bytes, receiver: Receiver, payload: Payload
+    ) -> Envelope:
+        """An envelope whose payload nobody else gets."""
+
+    def open(self, envelope: Envelope, keys: KeyPair, sender_public_key: bytes) -> Any:
+        """The payload's value, by reference; raises `Rejected` if the envelope is not what was sealed."""
+
+    def close_round(self, round: int) -> None:
+        """Forgets what was kept for the round."""
+
+
+def make_sealer(sealed: Sealed) -> Sealer:
+    """The sealer for the scenario's `anonymity.sealed`."""
+    if sealed is True:
+        return RealSealer()
+    return CountingSealer() if sealed == "sizes" else PlainSealer()
+
+
+class RealSealer:
+    """Does the cipher arithmetic (the `cryptography` package)."""
+
+    def __init__(self) -> None:
+        from cryptography.exceptions import InvalidTag
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+        self._cipher = AESGCM
+        self._invalid = (InvalidTag, ValueError)
+        self._pairs = PairSecrets()
+
+    def draw_keys(self, seed: int, node: int, round: int, life: int = 0) -> KeyPair:
+        return draw_key_pair(seed, node, round, life)
+
+    def seal_many(
+        self,
+        kind: str,
+        round: int,
+        sequence: int,
+        keys: KeyPair,
+        sender: bytes,
+        receivers: Sequence[Receiver],
+        payload: Payload,
+    ) -> list[Envelope]:
+        if len(receivers) == 1:
+            return [self.seal_one(kind, round, sequence, keys, sender, receivers[0], payload)]
+        code, length = KINDS[kind] | MANY, payload.size_bytes
+        content, ticket = self._encrypt(code, round, sequence, keys, payload)
+        size_bytes = message_size(length, many=True, sealed=True)
+        cipher, secret = self._cipher, self._pairs.secret
+        self._pairs.begin(round)
+        envelopes = []
+        for address, public_key in receivers:
+            header = encode_header(code, round, sequence, sender, address, length)
+            key = expand(secret(round, keys, public_key), header[:NAME_BYTES])
+            wrap = cipher(key).encrypt(_NONCE, ticket, header)
+            fields = (code, round, sequence, sender, address, length, content, wrap, size_bytes)
+            envelopes.append(Envelope(*fields))
+        return envelopes
+
+    def _encrypt(
+        self, code: int, round: int, sequence: int, keys: KeyPair, payload: Payload
+    ) -> tuple[Ciphertext, bytes]:
+        """The payload under a fresh content key, and the ticket that lets a receiver read and recognise it."""
+        keys.claim(code, sequence)
+        content_key = keys.content_key(code, round, sequence)
+        data = self._cipher(content_key).encrypt(_NONCE, payload.to_bytes(), None)
+        return Ciphertext(data, payload), content_key + hashlib.sha256(data).digest()
+
+    def seal_one(
+        self, kind: str, round: int, sequence: int, keys: KeyPair, sender: bytes, receiver: Receiver, payload: Payload
+    ) -> Envelope:
+        code, length = KINDS[kind], payload.size_bytes
+        address, public_key = receiver
+        keys.claim(code, sequence, address)
+        self._pairs.begin(round)
+        header = encode_header(code, round, sequence, sender, address, length)
+        key = expand(self._pairs.secret(round, keys, public_key), header[:NAME_BYTES])
+        content = Ciphertext(self._cipher(key).encrypt(_NONCE, payload.to_bytes(), header), payload)
+        size_bytes = message_size(length, many=False, sealed=True)
+        return Envelope(code, round, sequence, sender, address, length, content, b"", size_bytes)
+
+    def open(self, envelope: Envelope, keys: KeyPair, sender_public_key: bytes) -> Any:
+        code, round, sequence, sender, receiver, length, content, wrap = envelope[:8]
+        if not isinstance(content, Ciphertext) or not isinstance(wrap, bytes):
+            raise Rejected
+        header = encode_header(code, round, sequence, sender, receiver, length)
+        try:
+            key = expand(self._pairs.secret(round, keys, sender_public_key), header[:NAME_BYTES])
+            if code & MANY:
+                ticket = self._cipher(key).decrypt(_NONCE, wrap, header)
+                self._read(content, ticket[:32], ticket[32:])
+            else:
+                _compare(self._cipher(key).decrypt(_NONCE, content.data, header), content.payload)
+        except self._invalid:
+            raise Rejected from None
+        return content.payload.value
+
+    def _read(self, content: Ciphertext, content_key: bytes, digest: bytes) -> None:
+        """Checks the ciphertext against the ticket; hashes and decrypts if nobody has yet."""
+        if content.digest is None:
+            content.digest = hashlib.sha256(content.data).digest()
+        if content.digest != digest:
+            raise Rejected
+        if content.opened_with != content_key:
+            _compare(self._cipher(content_key).decrypt(_NONCE, content.data, None), content.payload)
+            content.opened_with = content_key
+
+    def close_round(self, round: int) -> None:
+        self._pairs.drop(round)
+
+
+def _compare(opened: bytes, payload: Payload) -> None:
+    """Makes sure that the value handed over by reference is what was really sealed."""
+    if opened != payload.to_bytes():
+        raise RuntimeError("a payload changed between sealing and opening; released rows must not be written to")
+
+
+class CountingSealer:
+    """Counts the bytes of real sealing; an envelope keeps what it was sealed with, and opening compares."""
+
+    def draw_keys(self, seed: int, node: int, round: int, life: int = 0) -> KeyPair:
+        return draw_stand_in(seed, node, round, life)
+
+    def seal_many(
+        self,
+        kind: str,
+        round: int,
+        sequence: int,
+        keys: KeyPair,
+        sender: bytes,
+        receivers: Sequence[Receiver],
+        payload: Payload,
+    ) -> list[Envelope]:
+        many = len(receivers) > 1
+        code = KINDS[kind] | (MANY if many else 0)
+        size_bytes = message_size(payload.size_bytes, many=many, sealed="sizes")
+        envelopes = []
+        for address, public_key in receivers:
+            named = (code, round, sequence, sender, address, payload.size_bytes, payload)
+            envelopes.append(Envelope(*named, (keys.public, public_key, *named), size_bytes))
+        return envelopes
+
+    def seal_one(
+        self, kind: str, round: int, sequence: int, keys: KeyPair, sender: bytes, receiver: Receiver, payload: Payload
+    ) -> Envelope:
+        return self.seal_many(kind, round, sequence, keys, sender, [receiver], payload)[0]
+
+    def open(self, envelope: Envelope, keys: KeyPair, sender_public_key: bytes) -> Any:
+        content = envelope.content
+        as_sealed = envelope.wrap == (sender_public_key, keys.public, *envelope[:7])
+        if envelope.tampered or not as_sealed or not isinstance(content, Payload):
+            raise Rejected
+        return content.value
+
+    def close_round(self, round: int) -> None:
+        """Nothing is kept."""
+
+
+class PlainSealer:
+    """Sends header and payload as they are; refuses only what cannot be read."""
+
+    def draw_keys(self, seed: int, node: int, round: int, life: int = 0) -> KeyPair:
+        return KeyPair(None, b"")
+
+    def seal_many(
+        self,
+        kind: str,
+        round: int,
+        sequence: int,
+        keys: KeyPair,
+        sender: bytes,
+        receivers: Sequence[Receiver],
+        payload: Payload,
+    ) -> list[Envelope]:
+        return [self.seal_one(kind, round, sequence, keys, sender, receiver, payload) for receiver in receivers]
+
+    def seal_one(
+        self, kind: str, round: int, sequence: int, keys: KeyPair, sender: bytes, receiver: Receiver, payload: Payload
+    ) -> Envelope:
+        length = payload.size_bytes
+        size_bytes = message_size(length, many=False, sealed=False)
+        return Envelope(KINDS[kind], round, sequence, sender, receiver[0], length, payload, b"", size_bytes)
+
+    def open(self, envelope: Envelope, keys: KeyPair, sender_public_key: bytes) -> Any:
+        content = envelope.content
+        if not isinstance(content, Payload) or content.value is UNREADABLE:
+            raise Rejected
+        if envelope.code not in KIND_NAMES or envelope.payload_bytes != content.size_bytes:
+            raise Rejected
+        return content.value
+
+    def close_round(self, round: int) -> None:
+        """Nothing is kept."""
+
+
+def tamper(envelope: Envelope, rng: np.random.Generator) -> Envelope:
+    """A copy with one bit flipped in header, wrapped key or payload; the original stays as it is."""
+    parts = [_alter_header, _alter_content]
+    if isinstance(envelope.wrap, bytes) and envelope.wrap:
+        parts.append(_alter_wrap)
+    return parts[rng.integers(len(parts))](envelope, rng)._replace(tampered=True)
+
+
+def _alter_header(envelope: Envelope, rng: np.random.Generator) -> Envelope:
+    header = encode_header(*envelope[:6])
+    # The version is left alone: a message of another version is not read at all.
+    damaged = header[:1] + _flip(header[1:HEADER_BYTES], rng)
+    return envelope._replace(**decode_header(damaged)._asdict())
+
+
+def _alter_wrap(envelope: Envelope, rng: np.random.Generator) -> Envelope:
+    return envelope._replace(wrap=_flip(envelope.wrap, rng)) if isinstance(envelope.wrap, bytes) else envelope
+
+
+def _alter_content(envelope: Envelope, rng: np.random.Generator) -> Envelope:
+    content = envelope.content
+    if isinstance(content, Ciphertext):
+        return envelope._replace(content=Ciphertext(_flip(content.data, rng), content.payload))
+    if isinstance(envelope.wrap, tuple) or not content.size_bytes:
+        return envelope
+    return envelope._replace(content=content.altered(_flip(content.to_bytes(), rng)))
+
+
+def _flip(data: bytes, rng: np.random.Generator) -> bytes:
+    changed = bytearray(data)
+    bit = int(rng.integers(8 * len(data)))
+    changed[bit // 8] ^= 1 << (bit % 8)
+    return bytes(changed)
