@@ -1,0 +1,110 @@
+"""From the epsilon a scenario asks for to the noise each client adds, before the run starts."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from p2p.errors import UserError
+from privacy.published import PublishedRule, Theorem8Rule, theorem8_for, theorem8_notes
+
+if TYPE_CHECKING:
+    from privacy.settings import Privacy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanContext:
+    """What calibration must know about the run; all of it is public and fixed before the first round.
+
+    Attributes:
+        clients: all clients, M.
+        train_per_round: members of a cohort, m_tcs.
+        exchange_with: messages each member sends in gossip, m_e; None otherwise.
+        rounds: global rounds planned, T.
+        records: training records of each client.
+        topology: how updates meet.
+        rehash: whether addresses change every round; Theorem 8 presumes it.
+        selection: `first_come` is not sampling, so it gives no amplification.
+    """
+
+    clients: int
+    train_per_round: int
+    exchange_with: int | None
+    rounds: int
+    records: NDArray[np.int64]
+    topology: Literal["gossip", "pseudo_central", "central"]
+    rehash: bool = True
+    selection: Literal["uniform", "first_come"] = "uniform"
+
+    @property
+    def rate(self) -> float:
+        """The sampling rate an accountant may use: 1 unless the cohort is drawn uniformly."""
+        return self.train_per_round / self.clients if self.selection == "uniform" else 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoisePlan:
+    """The noise of a run.
+
+    Attributes:
+        noise_std: standard deviation added to each coordinate, for each client.
+        clip_norm: the bound on an update's norm; infinite without clipping.
+        sensitivity: how far one client's update can move, client level, replace: twice the clip norm.
+        published: the rule the papers would charge by; None where it does not apply.
+        view_share: what part of a release's mu^2 the budgeted view sees (1 for `local`).
+        notes: conditions that the chosen formula needs and this run does not meet, one sentence each.
+    """
+
+    noise_std: NDArray[np.float64]
+    clip_norm: float
+    sensitivity: float
+    published: PublishedRule | None
+    view_share: float = 1.0
+    notes: tuple[str, ...] = ()
+
+
+def plan_noise(privacy: Privacy, context: PlanContext) -> NoisePlan:
+    """The noise of a run: calibrated, given, or none.
+
+    Raises:
+        UserError: the section contradicts itself; all problems at once.
+    """
+    problems = privacy.problems()
+    if problems:
+        raise UserError(problems)
+    clip_norm = privacy.clip.norm_bound
+    if privacy.calibration is not None:
+        return privacy.calibration.plan(clip_norm, context)
+    if privacy.noise_std is not None:
+        return _given_plan(privacy, privacy.noise_std, clip_norm, context)
+    return _fixed_plan(0.0, clip_norm, None, context, ("no accounted noise: rigorous epsilon is infinite",))
+
+
+def _given_plan(privacy: Privacy, std: float, clip_norm: float, context: PlanContext) -> NoisePlan:
+    """Noise as given. Theorem 8 charges it only when the budget asks so, at the smallest client's sigma."""
+    budget = privacy.resolved_budget()
+    if budget.by != "published" or math.isinf(clip_norm):
+        return _fixed_plan(std, clip_norm, None, context, ())
+    theorem = theorem8_for(context, budget.delta)
+    sigma = std * float(np.min(context.records, initial=np.iinfo(np.int64).max)) / (2.0 * clip_norm)
+    rule = Theorem8Rule(theorem=theorem, sigma=sigma) if context.rehash else None
+    notes = theorem8_notes(context, theorem, sigma, budget.epsilon)
+    return _fixed_plan(std, clip_norm, rule, context, notes)
+
+
+def _fixed_plan(
+    std: float, clip_norm: float, rule: PublishedRule | None, context: PlanContext, notes: tuple[str, ...]
+) -> NoisePlan:
+    if math.isinf(clip_norm):
+        notes = (*notes, "updates are not clipped: sensitivity and rigorous epsilon are infinite")
+    return NoisePlan(
+        noise_std=np.full(context.clients, std),
+        clip_norm=clip_norm,
+        sensitivity=2.0 * clip_norm,
+        published=rule,
+        notes=notes,
+    )

@@ -1,0 +1,137 @@
+"""What each client has spent, kept by the client itself and charged when a noisy vector first leaves it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privacy.settings import By
+
+if TYPE_CHECKING:
+    from privacy.calibration import NoisePlan
+    from privacy.published import PublishedRule
+    from privacy.settings import Privacy
+
+SLACK = 1e-9
+
+
+class LedgerError(Exception):
+    """A release that the budget does not allow was about to be made: a mistake in a protocol, never a user's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerRule:
+    """What a ledger may spend; one object serves all clients with the same budget.
+
+    Attributes:
+        by: what is counted.
+        delta: failure probability of the epsilons reported.
+        published: the paper's rule, None where none applies.
+        max_round: the last global round that `published` allows.
+        mu2_limit: the largest sum of mu^2 that `rigorous` allows.
+        view_share: the part of a release's mu^2 that the budgeted view sees.
+    """
+
+    by: By
+    delta: float
+    published: PublishedRule | None = None
+    max_round: float = math.inf
+    mu2_limit: float = math.inf
+    view_share: float = 1.0
+
+
+def ledger_rule(privacy: Privacy, plan: NoisePlan) -> LedgerRule:
+    """The rule for a run; does the numerical work once, so that a million ledgers cost nothing more."""
+    from privacy.gaussian import mu_of
+
+    by, epsilon, delta = privacy.resolved_budget()
+    counted = by == "published" and plan.published is not None
+    return LedgerRule(
+        by=by,
+        delta=delta,
+        published=plan.published,
+        max_round=plan.published.max_rounds(epsilon) if counted and plan.published else math.inf,
+        mu2_limit=mu_of(epsilon, delta) ** 2 if by == "rigorous" else math.inf,
+        view_share=plan.view_share,
+    )
+
+
+class Ledger:
+    """One client's account.
+
+    Rounds are numbered from 1. Releases are charged in the order of their numbers (the client's noise counter).
+
+    Guarantees:
+        what has been charged never exceeds the rule by more than a relative 1e-9 of mu^2 (rigorous), and no release
+        is charged after the last round allowed (published); a failed charge leaves the ledger as it was. Sending
+        identical bytes again costs nothing. A release counts although it may never arrive.
+    """
+
+    __slots__ = ("last_number", "last_round", "mu2", "planned_mu2", "releases", "rule")
+
+    def __init__(self, rule: LedgerRule, noise_std: float, sensitivity: float) -> None:
+        self.rule = rule
+        self.planned_mu2 = release_mu2(noise_std, sensitivity)
+        self.mu2 = 0.0
+        self.releases = 0
+        self.last_round = 0
+        self.last_number = -1
+
+    def may_release(self, round_number: int) -> bool:
+        """Whether one more release with the planned noise, in that round, stays within the budget."""
+        return self._allows(round_number, self.planned_mu2)
+
+    def charge(self, round_number: int, noise_std: float, sensitivity: float, number: int | None = None) -> bool:
+        """Charges one release; False when release `number` has been charged before.
+
+        Raises:
+            LedgerError: the release would overspend; nothing has been charged.
+        """
+        if number is not None and number <= self.last_number:
+            return False
+        cost = release_mu2(noise_std, sensitivity)
+        if not self._allows(round_number, cost):
+            raise LedgerError(f"release {self.releases + 1} in round {round_number} would exceed the budget")
+        self.mu2 += cost
+        self.releases += 1
+        self.last_round = max(self.last_round, round_number)
+        self.last_number = self.last_number + 1 if number is None else number
+        return True
+
+    @property
+    def published_epsilon(self) -> float | None:
+        """What the paper would print after the last round charged; None where its rule does not apply."""
+        return self.rule.published.epsilon_after(self.last_round) if self.rule.published else None
+
+    @property
+    def rigorous_epsilon(self) -> float:
+        """What whoever received all releases of this client can learn (view `local`), exactly."""
+        from privacy.gaussian import epsilon_of
+
+        return epsilon_of(math.sqrt(self.mu2), self.rule.delta)
+
+    def _allows(self, round_number: int, cost: float) -> bool:
+        if self.rule.by == "published":
+            return round_number <= self.rule.max_round
+        if self.rule.by == "rigorous":
+            return (self.mu2 + cost) * self.rule.view_share <= self.rule.mu2_limit * (1.0 + SLACK)
+        return True
+
+
+def rigorous_epsilons(ledgers: Iterable[Ledger], delta: float) -> NDArray[np.float64]:
+    """`rigorous_epsilon` of many ledgers at one delta, in one vectorised step."""
+    from privacy.gaussian import epsilons_of
+
+    return epsilons_of(np.sqrt([ledger.mu2 for ledger in ledgers]), delta)
+
+
+def release_mu2(noise_std: float, sensitivity: float) -> float:
+    """mu^2 of one release; infinite without noise or without a bound on the update."""
+    if noise_std <= 0.0 or math.isinf(sensitivity):
+        return math.inf
+    return (sensitivity / noise_std) ** 2

@@ -1,0 +1,122 @@
+"""What happens to an update before it leaves a client: clipped, then noised. Rows of a float32 matrix, in place."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+from annotated_types import Ge, Gt
+from numpy.typing import NDArray
+
+from p2p.choices import Choice
+from privacy.calibrations import CALIBRATIONS, AdpdflCalibration, DpFedAvgCalibration, RigorousCalibration
+
+Matrix = NDArray[np.float32]
+# A float32 product may round up; this keeps a clipped row's norm at most C.
+_ROUND_DOWN = 1.0 - 2.0**-21
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlatClip:
+    """Scales an update down to a norm of at most `norm`, all layers as one vector.
+
+    Attributes:
+        norm: C, the largest L2 norm an update may have.
+
+    Guarantees:
+        every row ends with L2 norm at most C; a row that is not finite becomes zero. So one client's row moves by
+        at most 2C when its data set (or one record of it) is replaced, by C when the client is added or removed.
+    """
+
+    norm: Annotated[float, Gt(0)] = 1.0
+
+    @property
+    def norm_bound(self) -> float:
+        """The bound this clipping enforces."""
+        return self.norm
+
+    def clip(self, rows: Matrix) -> tuple[Matrix, NDArray[np.float64]]:
+        """Clips `rows` in place and returns them with the norms they had before."""
+        norms = row_norms(rows)
+        broken = ~np.isfinite(norms)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            factors = np.where(norms > self.norm, self.norm / norms * _ROUND_DOWN, 1.0)
+        for index in np.flatnonzero(factors < 1.0):
+            rows[index] *= np.float32(factors[index])
+        rows[broken] = 0.0
+        return rows, norms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoClip:
+    """Leaves updates as they are. Guarantees nothing: sensitivity is unbounded and rigorous epsilon infinite."""
+
+    @property
+    def norm_bound(self) -> float:
+        """No bound."""
+        return math.inf
+
+    def clip(self, rows: Matrix) -> tuple[Matrix, NDArray[np.float64]]:
+        """The same rows, and their norms."""
+        return rows, row_norms(rows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GaussianNoise:
+    """Adds independent normal noise to every coordinate of what leaves a client.
+
+    Attributes:
+        sigma: the standard deviation actually added to each coordinate; give this or `calibrate`.
+        calibrate: how to find it from an epsilon.
+
+    Guarantees:
+        with clipping at C, one release has mu = 2C/std against whoever receives it (client level, replace). The
+        noise is a float32 normal: attacks on floating-point rounding (Mironov 2012) are outside the model.
+    """
+
+    sigma: Annotated[float, Ge(0)] | None = None
+    calibrate: Annotated[AdpdflCalibration | DpFedAvgCalibration | RigorousCalibration, Choice(CALIBRATIONS)] | None = (
+        None
+    )
+
+    def __post_init__(self) -> None:
+        if (self.sigma is None) == (self.calibrate is None):
+            raise ValueError("needs exactly one of `sigma` and `calibrate`; remove or add one")
+
+    def add(self, rows: Matrix, stds: NDArray[np.float64], generators: Sequence[np.random.Generator]) -> Matrix:
+        """Adds noise in place; row i gets `stds[i]` and draws from `generators[i]` alone.
+
+        Give each release a generator of its own (`stream(seed, "noise", node, release_number)`): then a row's noise
+        does not depend on how rows were batched, and no noise is ever used for two different updates.
+        """
+        for row, std, generator in zip(rows, stds, generators, strict=True):
+            if std > 0.0:
+                noise = generator.standard_normal(row.shape, dtype=np.float32)
+                noise *= np.float32(std)
+                row += noise
+        return rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoNoise:
+    """Adds nothing. Guarantees nothing: rigorous epsilon is infinite."""
+
+    def add(self, rows: Matrix, stds: NDArray[np.float64], generators: Sequence[np.random.Generator]) -> Matrix:
+        """The same rows."""
+        return rows
+
+
+CLIPS: dict[str, type] = {"flat": FlatClip, "none": NoClip}
+NOISES: dict[str, type] = {"gaussian": GaussianNoise, "none": NoNoise}
+
+
+def row_norms(rows: Matrix) -> NDArray[np.float64]:
+    """L2 norm of each row, summed in float64."""
+    norms: NDArray[np.float64] = np.empty(len(rows), dtype=np.float64)
+    for index, row in enumerate(rows):
+        wide = row.astype(np.float64)
+        norms[index] = math.sqrt(float(np.dot(wide, wide)))
+    return norms

@@ -1,0 +1,92 @@
+"""The `privacy` section of a scenario: clip, noise, budget."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Annotated, Literal, NamedTuple
+
+from annotated_types import Gt, Lt
+
+from p2p.choices import Choice
+from privacy.calibrations import AdpdflCalibration, DpFedAvgCalibration, RigorousCalibration
+from privacy.mechanisms import CLIPS, NOISES, FlatClip, GaussianNoise, NoClip, NoNoise
+
+By = Literal["published", "rigorous", "none"]
+
+
+class ResolvedBudget(NamedTuple):
+    """A budget with every default filled in; epsilon is infinite when nothing limits the run."""
+
+    by: By
+    epsilon: float
+    delta: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """When a client stops taking part.
+
+    Attributes:
+        by: `published` counts global rounds by the paper's formula, `rigorous` the client's own releases exactly,
+            `none` never stops; default what the calibration speaks of.
+        epsilon: the most a client may spend; default the calibration's.
+    """
+
+    by: By | None = None
+    epsilon: Annotated[float, Gt(0)] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Privacy:
+    """How updates are protected, and how much a client may give away.
+
+    Attributes:
+        clip: bounds what one client can contribute.
+        noise: hides what it contributed.
+        budget: when a client refuses to go on.
+        delta: failure probability of every epsilon reported; a calibration's own delta wins.
+    """
+
+    clip: Annotated[FlatClip | NoClip, Choice(CLIPS)] = field(default_factory=NoClip)
+    noise: Annotated[GaussianNoise | NoNoise, Choice(NOISES)] = field(default_factory=NoNoise)
+    budget: Budget = field(default_factory=Budget)
+    delta: Annotated[float, Gt(0), Lt(1)] = 1e-5
+
+    @property
+    def calibration(self) -> AdpdflCalibration | DpFedAvgCalibration | RigorousCalibration | None:
+        """The calibration in use, if any."""
+        return self.noise.calibrate if isinstance(self.noise, GaussianNoise) else None
+
+    @property
+    def noise_std(self) -> float | None:
+        """The standard deviation given in the scenario, if any."""
+        return self.noise.sigma if isinstance(self.noise, GaussianNoise) else None
+
+    def resolved_budget(self) -> ResolvedBudget:
+        """The budget with its defaults: by and epsilon from the calibration, `none` if there is nothing to count."""
+        calibration = self.calibration
+        epsilon = self.budget.epsilon or (calibration.epsilon if calibration else math.inf)
+        delta = calibration.delta if calibration else self.delta
+        if self.budget.by is not None:
+            return ResolvedBudget(self.budget.by, epsilon, delta)
+        if isinstance(calibration, AdpdflCalibration | DpFedAvgCalibration):
+            return ResolvedBudget("published", epsilon, delta)
+        return ResolvedBudget("rigorous" if math.isfinite(epsilon) else "none", epsilon, delta)
+
+    def problems(self, path: str = "privacy") -> list[str]:
+        """Every contradiction in this section as `path = value: rule; cure`; cheap, for `peerveil check`."""
+        by, epsilon, _ = self.resolved_budget()
+        clipped, noised = math.isfinite(self.clip.norm_bound), isinstance(self.noise, GaussianNoise)
+        found = []
+        if self.calibration is not None and not clipped:
+            found.append(f"{path}.clip = none: calibrated noise needs a bound; set `clip: {{kind: flat, norm: 1.0}}`")
+        if by == "rigorous" and not (clipped and noised):
+            found.append(f"{path}.budget.by = rigorous: needs clipping and noise; add both, or set `by: none`")
+        if by == "published" and not (clipped and noised):
+            found.append(f"{path}.budget.by = published: needs clipping and noise; add both, or set `by: none`")
+        if by == "published" and isinstance(self.calibration, RigorousCalibration):
+            found.append(f"{path}.budget.by = published: no paper charges `kind: rigorous`; set `by: rigorous`")
+        if by != "none" and math.isinf(epsilon):
+            found.append(f"{path}.budget.epsilon: required with `by: {by}` and a given sigma; set it, for example 8")
+        return found
