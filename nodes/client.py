@@ -1,0 +1,178 @@
+"""A client: one process that registers, answers invitations, and takes part when chosen.
+
+A protocol is any frozen dataclass with the two verbs of `PeerProtocol`: the proxy asks it who talks to whom, and every member
+runs its `take_part`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import simpy
+from numpy.typing import NDArray
+
+from nodes.controls import Answer, Assignment, Done, Invite, Register
+from nodes.endpoint import Received, World
+from nodes.participant import Participant, Steps
+from nodes.rounds import RoundRecord
+from nodes.workbench import Vector, Workbench
+from p2p.records import NOBODY
+from privacy.ledger import Ledger
+
+Edges = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What the proxy knows when it draws a round: members (true identities), and who holds the current model.
+
+    Attributes:
+        holder: the node that has the newest aggregate, or NOBODY
+        stale: members whose model is older than that
+    """
+
+    seed: int
+    round_number: int
+    members: NDArray[np.int64]
+    holder: int
+    stale: NDArray[np.int64]
+    server: int
+
+
+@dataclass(frozen=True, slots=True)
+class Arrangement:
+    """Who sends to whom in a round: for each kind of message an array of (sender, receiver)."""
+
+    edges: dict[str, Edges] = field(default_factory=dict)
+    leader: int = NOBODY
+
+
+class PeerProtocol(Protocol):
+    """The shape of a protocol (not to be confused with typing.Protocol)."""
+
+    @property
+    def cohort_size(self) -> int:
+        """How many clients train in a round."""
+
+    @property
+    def longest_s(self) -> float:
+        """How long after its assignment the last member is done at the latest."""
+
+    def arrange(self, draft: Draft) -> Arrangement:
+        """The proxy's part: who talks to whom."""
+
+    def take_part(self, client: Client, assignment: Assignment) -> Steps:
+        """A member's part, as a process of waits and actions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What a client brings along: its records and speed, and the noise it adds."""
+
+    train_s: float
+    noise_std: float
+    sensitivity: float
+
+
+class Client(Participant):
+    """A peer. Its ledger is its own; it refuses to join when the next release would overspend."""
+
+    def __init__(
+        self,
+        node: int,
+        world: World,
+        bench: Workbench,
+        records: dict[int, RoundRecord],
+        protocol: PeerProtocol,
+        means: Means,
+        ledger: Ledger | None,
+    ) -> None:
+        super().__init__(node, world, bench, records)
+        self.protocol, self.means, self.ledger = protocol, means, ledger
+        self._invited_s = 0.0
+        self._releases = 0
+
+    def run(self) -> Generator[simpy.Event, Any, None]:
+        """The client's life, until the simulation ends."""
+        self.tell_proxy(0, Register(self.node, self.endpoint.draw_keys(0)))
+        while True:
+            for order in (yield self.endpoint.mailbox.expect("orders", 1)):
+                if isinstance(order, Invite):
+                    self._answer(order)
+                else:
+                    yield from self._take_part(order)
+
+    def train(self, assignment: Assignment) -> Steps:
+        """Trains for as long as its speed takes, then waits for the common instant if one was named."""
+        start_s = self.now_s
+        self.bench.begin(self.node, assignment.round_number)
+        yield self.world.clock.sleep(self.means.train_s, self.node)
+        self.world.log.span(self.node, assignment.round_number, "train", start_s, self.now_s)
+        if assignment.barrier_s is not None and assignment.barrier_s > self.now_s:
+            start_s = self.now_s
+            yield self.world.clock.sleep(assignment.barrier_s - start_s, self.node)
+            self.world.log.span(self.node, assignment.round_number, "idle", start_s, self.now_s)
+
+    def release(self, assignment: Assignment) -> Vector:
+        """This round's clipped and noised update."""
+        return self.bench.release(self.node, assignment.round_number)
+
+    def publish(self, assignment: Assignment, update: Vector, give_up_s: float) -> None:
+        """Sends the identical noisy update to all successors; charged once, when first handed over."""
+        self.charge(assignment.round_number)
+        self.send(assignment, "update", update, give_up_s)
+
+    def charge(self, round_number: int) -> None:
+        """Charges this round's release to the ledger and writes the charge down."""
+        if self.ledger is None:
+            return
+        std, sensitivity = self.means.noise_std, self.means.sensitivity
+        if self.ledger.charge(round_number, std, sensitivity, round_number):
+            published = self.ledger.published_epsilon
+            self.world.log.privacy.append(
+                round=round_number,
+                node=self.node,
+                release=self.ledger.releases,
+                noise_std=std,
+                mu2=self.ledger.mu2,
+                published=np.nan if published is None else published,
+            )
+
+    def catch_up(self, assignment: Assignment, deadline_s: float) -> Steps:
+        """Hands the current model on if it is the holder; waits for it if it is stale."""
+        if assignment.send_to.get("handover"):
+            self.send(assignment, "handover", self.bench.model(self.node), deadline_s)
+        received: list[Received] = yield from self.collect(assignment, "handover", deadline_s)
+        if received:
+            self.adopt(received[0], assignment.round_number - 1)
+
+    def _answer(self, invite: Invite) -> None:
+        round_number = invite.round_number
+        if self.model_round < 0:
+            answer = Answer(round_number, self.node, declines="declined")
+        elif self.ledger is not None and not self.ledger.may_release(round_number):
+            answer = Answer(round_number, self.node, declines="budget")
+        else:
+            keys = self.endpoint.draw_keys(round_number)
+            answer = Answer(round_number, self.node, "", keys, self.model_round, self.means.train_s)
+        self._invited_s = self.now_s
+        self.tell_proxy(round_number, answer)
+
+    def _take_part(self, assignment: Assignment) -> Steps:
+        round_number = assignment.round_number
+        self.endpoint.enter(assignment)
+        if assignment.role == "set_up":
+            yield from self._fetch_first_model(assignment)
+        elif assignment.role == "collect":
+            self.send(assignment, "collect", self.bench.model(self.node))
+        else:
+            self.world.log.span(self.node, round_number, "invite", self._invited_s, self.now_s)
+            yield from self.protocol.take_part(self, assignment)
+        self.tell_proxy(round_number, Done(round_number, self.node))
+
+    def _fetch_first_model(self, assignment: Assignment) -> Steps:
+        received = yield from self.collect(assignment, "bootstrap", np.inf)
+        self.adopt(received[0], 0)

@@ -1,0 +1,133 @@
+"""What the proxy and the others say to each other, and how many bytes each saying takes.
+
+Control messages run over a node's own authenticated connection to the proxy (assumed, like TLS); payloads travel between
+addresses and are sealed for real. Sizes follow the wire format of privacy/controls.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from privacy.controls import assignment_size, control_size
+
+
+class Peer(NamedTuple):
+    """The other end as a member knows it: this round's address and one-time public key."""
+
+    address: bytes
+    public_key: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """A node asks to take part; it has drawn an initial address and a key for the set-up round."""
+
+    node: int
+    public_key: bytes
+
+    @property
+    def key(self) -> Hashable:
+        """Where a mailbox files it."""
+        return "register"
+
+    @property
+    def payload_bytes(self) -> int:
+        """Bytes on the wire without framing."""
+        return control_size("register") + len(self.public_key)
+
+
+@dataclass(frozen=True, slots=True)
+class Invite:
+    """The proxy asks who will train in a round."""
+
+    round_number: int
+    window_s: float
+
+    @property
+    def key(self) -> Hashable:
+        """Where a mailbox files it."""
+        return "orders"
+
+    @property
+    def payload_bytes(self) -> int:
+        """Bytes on the wire without framing."""
+        return control_size("invite")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A client joins with a fresh public key, or declines with a reason; it says how old its model is and how long it trains."""
+
+    round_number: int
+    node: int
+    declines: str = ""
+    public_key: bytes = b""
+    model_round: int = 0
+    train_s: float = 0.0
+
+    @property
+    def key(self) -> Hashable:
+        """Where a mailbox files it."""
+        return ("answer", self.round_number)
+
+    @property
+    def payload_bytes(self) -> int:
+        """Bytes on the wire without framing; a join also carries model round (4) and training time (8)."""
+        if self.declines:
+            return control_size("decline")
+        return control_size("join", keyed=bool(self.public_key)) + 12
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A member has finished its part of a round."""
+
+    round_number: int
+    node: int
+
+    @property
+    def key(self) -> Hashable:
+        """Where a mailbox files it."""
+        return ("done", self.round_number)
+
+    @property
+    def payload_bytes(self) -> int:
+        """Bytes on the wire without framing."""
+        return control_size("done")
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """What a member is told for one round: its address, and whom it sends to and hears from, by kind of message.
+
+    Attributes:
+        role: `member`, `leader`, `holder` (of the current model), or `server`
+        barrier_s: the common instant to send at; None means as soon as ready
+        known: how many peers' addresses and keys it was given, for the size
+        edges: edges of the graph it was told beyond its own
+    """
+
+    round_number: int
+    role: str
+    address: bytes
+    send_to: Mapping[str, Sequence[Peer]]
+    expect_from: Mapping[str, Sequence[Peer]]
+    barrier_s: float | None = None
+    known: int = 0
+    edges: int = 0
+    keyed: bool = True
+
+    @property
+    def key(self) -> Hashable:
+        """Where a mailbox files it."""
+        return "orders"
+
+    @property
+    def payload_bytes(self) -> int:
+        """Bytes on the wire without framing."""
+        return assignment_size(self.known, self.edges, self.keyed)
+
+
+Control = Register | Invite | Answer | Done | Assignment

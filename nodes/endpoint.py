@@ -1,0 +1,161 @@
+"""A node's handle on the network: it seals and sends, and checks everything that comes before anyone reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nodes.controls import Assignment, Control
+from p2p.clock import Clock
+from p2p.log import Log
+from p2p.mailbox import Mailbox
+from p2p.network import Network, Parcel
+from p2p.records import NOBODY
+from privacy.anonymity import Sealed
+from privacy.envelopes import Envelope, Payload, Rejected, message_size
+from privacy.keys import KeyPair
+from privacy.pseudonyms import Pseudonyms
+from privacy.sealing import Sealer
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What every process shares. `router` is the proxy's book: only it turns addresses into nodes."""
+
+    clock: Clock
+    network: Network
+    log: Log
+    seed: int
+    sealed: Sealed
+    sealer: Sealer
+    router: Pseudonyms
+    proxy: int
+    server: int
+
+
+class Received(NamedTuple):
+    """A payload that was checked and opened: whose address sealed it, what it holds, its row in the books."""
+
+    sender: bytes
+    value: Any
+    row: int
+
+
+@dataclass(slots=True)
+class _Pass:
+    """What a node holds for one round, until the round's last message has ended."""
+
+    assignment: Assignment
+    keys: KeyPair
+    senders: dict[tuple[str, bytes], bytes]
+    sequence: int = 0
+    seen: set[tuple[bytes, str, int]] = field(default_factory=set)
+
+
+class Endpoint:
+    """Sends under this round's address; refuses what is altered, replayed, foreign or stale, with the reason."""
+
+    def __init__(self, node: int, world: World) -> None:
+        self.node = node
+        self.mailbox = Mailbox(world.clock, node)
+        self._world = world
+        self._keys: dict[int, KeyPair] = {}
+        self._passes: dict[int, _Pass] = {}
+        self._latest_round = -1
+        world.network.attach(node, self.receive)
+
+    def draw_keys(self, round_number: int) -> bytes:
+        """Draws this round's one-time pair and returns the public half."""
+        self._keys[round_number] = self._world.sealer.draw_keys(self._world.seed, self.node, round_number)
+        return self._keys[round_number].public
+
+    def enter(self, assignment: Assignment) -> None:
+        """Takes up an address for a round; the peers named in the assignment may send from now on."""
+        senders = {
+            (kind, peer.address): peer.public_key for kind, peers in assignment.expect_from.items() for peer in peers
+        }
+        round_number = assignment.round_number
+        known = self._passes.get(round_number)
+        if known is None:
+            self._passes[round_number] = _Pass(assignment, self._keys[round_number], senders)
+        else:
+            known.assignment = assignment
+            known.senders |= senders
+        self._latest_round = max(self._latest_round, round_number)
+
+    def leave(self, round_number: int) -> None:
+        """Drops the round's address and keys."""
+        self._passes.pop(round_number, None)
+        self._keys.pop(round_number, None)
+
+    def send(self, round_number: int, kind: str, payload: Payload, give_up_s: float = np.inf) -> None:
+        """Seals one payload for all peers the assignment names for this kind, and hands the messages over."""
+        held = self._passes[round_number]
+        peers = held.assignment.send_to.get(kind, ())
+        if not peers:
+            return
+        held.sequence += 1
+        envelopes = self._world.sealer.seal_many(
+            kind, round_number, held.sequence, held.keys, held.assignment.address, peers, payload
+        )
+        self.send_envelopes(envelopes, kind, round_number, give_up_s)
+
+    def send_envelopes(
+        self, envelopes: Sequence[Envelope], kind: str, round_number: int, give_up_s: float = np.inf
+    ) -> None:
+        """Hands over sealed messages; the router finds who is behind each address."""
+        found = (self._world.router.node_of(envelope.receiver) for envelope in envelopes)
+        receivers = [NOBODY if node is None else node for node in found]
+        first = envelopes[0]
+        sizes = first.size_bytes, first.overhead_bytes
+        self._world.network.send(self.node, receivers, kind, round_number, *sizes, envelopes, give_up_s)
+
+    def tell(self, nodes: Sequence[int], round_number: int, control: Control, give_up_s: float = np.inf) -> None:
+        """Sends one control message to each of some nodes; only the proxy, or a node speaking to it, does that."""
+        sealed = self._world.sealed
+        size_bytes = message_size(control.payload_bytes, many=False, sealed=sealed)
+        overhead = size_bytes - control.payload_bytes
+        contents = [control] * len(nodes)
+        self._world.network.send(self.node, nodes, "control", round_number, size_bytes, overhead, contents, give_up_s)
+
+    def receive(self, parcel: Parcel) -> str:
+        """Files an arrived message, or returns why it is refused."""
+        if parcel.kind == "control":
+            return self._receive_control(parcel)
+        envelope: Envelope = parcel.content
+        held = self._passes.get(envelope.round)
+        if held is None:
+            return "stale_round" if envelope.round < self._latest_round else "unknown_address"
+        reason, value = self._open(envelope, held)
+        if not reason:
+            held.seen.add((envelope.sender, envelope.kind, envelope.sequence))
+            key = (envelope.kind, envelope.round)
+            self.mailbox.put(key, Received(envelope.sender, value, parcel.row))
+        return reason
+
+    def mark_used(self, received: Sequence[Received]) -> None:
+        """Notes in the books that these messages served their purpose."""
+        self._world.log.messages["used"][[item.row for item in received]] = True
+
+    def _receive_control(self, parcel: Parcel) -> str:
+        if self._world.proxy not in (parcel.sender, self.node):
+            return "not_neighbour"
+        self.mailbox.put(parcel.content.key, parcel.content)
+        return ""
+
+    def _open(self, envelope: Envelope, held: _Pass) -> tuple[str, Any]:
+        if envelope.receiver != held.assignment.address:
+            return "unknown_address", None
+        public_key = held.senders.get((envelope.kind, envelope.sender))
+        if public_key is None:
+            stranger = self._world.router.node_of(envelope.sender) is None
+            return "unknown_address" if stranger else "not_neighbour", None
+        if (envelope.sender, envelope.kind, envelope.sequence) in held.seen:
+            return "replay", None
+        try:
+            return "", self._world.sealer.open(envelope, held.keys, public_key)
+        except Rejected as refusal:
+            return refusal.reason, None

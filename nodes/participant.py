@@ -1,0 +1,86 @@
+"""What a process of the protocol can do in a round: send, collect, average, hand a model on.
+
+These verbs are what a protocol is written in (see nodes/protocols/). They do the bookkeeping, so that a protocol reads like
+its paper: every wait has a deadline, every aggregation is written down, every message used is marked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import Any
+
+import numpy as np
+import simpy
+
+from nodes.controls import Assignment, Control
+from nodes.endpoint import Endpoint, Received, World
+from nodes.rounds import RoundRecord
+from nodes.workbench import Vector, Workbench
+
+Steps = Generator[simpy.Event, Any, None]
+Collecting = Generator[simpy.Event, Any, list[Received]]
+
+
+class Participant:
+    """A node that takes part in rounds, with its endpoint, its model and the run's books."""
+
+    def __init__(self, node: int, world: World, bench: Workbench, records: dict[int, RoundRecord]) -> None:
+        self.node = node
+        self.world = world
+        self.bench = bench
+        self.endpoint = Endpoint(node, world)
+        self.model_round = -1
+        self._records = records
+
+    @property
+    def now_s(self) -> float:
+        """Simulated time."""
+        return float(self.world.clock.now)
+
+    def tell_proxy(self, round_number: int, control: Control) -> None:
+        """Sends a control message to the proxy."""
+        self.endpoint.tell([self.world.proxy], round_number, control)
+
+    def send(self, assignment: Assignment, kind: str, vector: Vector, give_up_s: float = np.inf) -> None:
+        """Seals a vector for every peer the assignment names for this kind and sends it."""
+        self.endpoint.send(assignment.round_number, kind, vector.payload(), give_up_s)
+
+    def collect(self, assignment: Assignment, kind: str, deadline_s: float) -> Collecting:
+        """Waits for one message of a kind from each peer expected; at the deadline takes what has come."""
+        start_s = self.now_s
+        expected = len(assignment.expect_from.get(kind, ()))
+        if not expected:
+            return []
+        key = (kind, assignment.round_number)
+        received: list[Received] = yield self.endpoint.mailbox.expect(key, expected, deadline_s)
+        self.world.log.span(self.node, assignment.round_number, "wait", start_s, self.now_s)
+        return received
+
+    def average(self, assignment: Assignment, received: Sequence[Received], own: Vector | None) -> bool:
+        """Moves this node's model by minus the mean of the updates received, and of its own if given."""
+        vectors = [item.value for item in received] + ([own] if own is not None else [])
+        if not vectors:
+            return False
+        self.bench.step(self.node, vectors)
+        self.model_round = assignment.round_number
+        self._write_down(assignment, received, own is not None)
+        return True
+
+    def adopt(self, received: Received, model_round: int) -> None:
+        """Takes over a model received."""
+        self.bench.adopt(self.node, received.value)
+        self.endpoint.mark_used([received])
+        self.model_round = model_round
+
+    def _write_down(self, assignment: Assignment, received: Sequence[Received], own: bool) -> None:
+        log, round_number = self.world.log, assignment.round_number
+        self.endpoint.mark_used(received)
+        rows = [item.row for item in received]
+        contributors = log.messages["sender"][rows].tolist() + ([self.node] if own else [])
+        log.aggregations.extend(
+            len(contributors), round=round_number, aggregator=self.node, contributor=contributors, at_s=self.now_s
+        )
+        if rows:
+            first_s = float(log.messages["arrived_s"][rows].min())
+            log.span(self.node, round_number, "aggregate", first_s, self.now_s)
+        self._records[round_number].aggregated_s[self.node] = self.now_s

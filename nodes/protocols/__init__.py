@@ -1,0 +1,7 @@
+"""The protocols, none knowing another, and the table of them."""
+
+from nodes.protocols.central import Central
+from nodes.protocols.gossip import Gossip
+from nodes.protocols.rotating_leader import RotatingLeader
+
+PROTOCOLS: dict[str, type] = {"gossip": Gossip, "rotating_leader": RotatingLeader, "central": Central}

@@ -1,0 +1,54 @@
+"""Central: ordinary federated averaging with a server, as the baseline to compare peers with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nodes.protocols.rules import RoundRules
+
+if TYPE_CHECKING:
+    from nodes.client import Arrangement, Client, Draft
+    from nodes.controls import Assignment
+    from nodes.participant import Participant, Steps
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Central(RoundRules):
+    """The server sends its model to the cohort, which trains and sends updates back (FedAvg, DP-FedAvg).
+
+    Guarantees:
+        a round costs m models and m updates. The server is not anonymous and sees every update.
+    """
+
+    @property
+    def longest_s(self) -> float:
+        """Members are done when their update is sent; the server at the deadline."""
+        return self.deadline
+
+    def arrange(self, draft: Draft) -> Arrangement:
+        """A star with the server in the middle."""
+        from nodes.client import Arrangement
+
+        centre = np.full_like(draft.members, draft.server)
+        updates = np.column_stack([draft.members, centre])
+        return Arrangement({"model": updates[:, ::-1], "update": updates}, draft.server)
+
+    def take_part(self, client: Client, assignment: Assignment) -> Steps:
+        """Take the server's model, train, send the update."""
+        deadline_s = client.now_s + self.deadline
+        models = yield from client.collect(assignment, "model", deadline_s)
+        if not models:
+            return
+        client.adopt(models[0], assignment.round_number - 1)
+        yield from client.train(assignment)
+        client.publish(assignment, client.release(assignment), deadline_s)
+
+    def serve(self, server: Participant, assignment: Assignment) -> Steps:
+        """The server's part: send the model, average the updates."""
+        deadline_s = server.now_s + self.deadline
+        server.send(assignment, "model", server.bench.model(server.node), deadline_s)
+        received = yield from server.collect(assignment, "update", deadline_s)
+        server.average(assignment, received, None)

@@ -1,0 +1,55 @@
+"""Gossip: every member sends its noisy update to some others and averages what it gets (thesis, chapter 5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+from annotated_types import Ge, Gt, Le
+
+from nodes.protocols.rules import RoundRules
+from p2p.streams import stream
+
+if TYPE_CHECKING:
+    from nodes.client import Arrangement, Client, Draft
+    from nodes.controls import Assignment
+    from nodes.participant import Steps
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gossip(RoundRules):
+    """Each member sends the identical update to `exchange_with` others of a graph drawn anew every round.
+
+    Attributes:
+        exchange_with: how many members each one sends to and hears from; give this or `mer`
+        mer: the same as a share of all clients
+
+    Guarantees:
+        in-degree = out-degree = exchange_with; an update is used at most once by each receiver, and only before the
+        deadline; own contributions enter noisy.
+    """
+
+    exchange_with: Annotated[int, Ge(1)] | None = None
+    mer: Annotated[float, Gt(0), Le(1)] | None = None
+
+    @property
+    def longest_s(self) -> float:
+        """A member is done at the deadline at the latest."""
+        return self.deadline
+
+    def arrange(self, draft: Draft) -> Arrangement:
+        """A random directed graph in which all degrees are equal."""
+        from nodes.client import Arrangement
+        from topologies.rounds import round_graph
+
+        rng = stream(draft.seed, "graph", draft.round_number)
+        return Arrangement({"update": round_graph(draft.members, self.exchange_with or 1, rng)})
+
+    def take_part(self, client: Client, assignment: Assignment) -> Steps:
+        """Train, send, average what has come."""
+        deadline_s = client.now_s + self.deadline
+        yield from client.train(assignment)
+        update = client.release(assignment)
+        client.publish(assignment, update, deadline_s)
+        received = yield from client.collect(assignment, "update", deadline_s)
+        client.average(assignment, received, update if self.include_own else None)

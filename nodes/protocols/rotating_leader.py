@@ -1,0 +1,81 @@
+"""Rotating leader ("pseudo-central"): one member of the round, drawn by the proxy, averages and broadcasts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from nodes.protocols.rules import RoundRules
+from p2p.records import NOBODY
+from p2p.streams import stream
+from p2p.units import PositiveSeconds
+
+if TYPE_CHECKING:
+    from nodes.client import Arrangement, Client, Draft
+    from nodes.controls import Assignment
+    from nodes.participant import Steps
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RotatingLeader(RoundRules):
+    """Members send their update to the round's leader; it sends the new model back.
+
+    Attributes:
+        newcomers: last_leader serves the current model to members whose own is stale, stale leaves them as published
+        handover_timeout: how long a stale member waits for that model before it trains with what it has
+        model_deadline: how long after the updates' deadline members wait for the new model
+
+    Guarantees:
+        a round costs m-1 updates and m-1 models, handovers apart; the leader's own update enters noisy and is charged
+        when the model is handed over.
+    """
+
+    newcomers: Literal["last_leader", "stale"] = "last_leader"
+    handover_timeout: PositiveSeconds = 20.0
+    model_deadline: PositiveSeconds = 60.0
+
+    @property
+    def longest_s(self) -> float:
+        """Members wait for the model after the updates' deadline."""
+        return self.deadline + self.model_deadline
+
+    def arrange(self, draft: Draft) -> Arrangement:
+        """A leader drawn uniformly; the last one hands its model to stale members first."""
+        from nodes.client import Arrangement
+
+        leader = int(stream(draft.seed, "leader", draft.round_number).choice(draft.members))
+        others = draft.members[draft.members != leader]
+        updates = np.column_stack([others, np.full_like(others, leader)])
+        edges = {"update": updates, "model": updates[:, ::-1]}
+        if self.newcomers == "last_leader" and draft.holder != NOBODY and len(draft.stale):
+            edges["handover"] = np.column_stack([np.full_like(draft.stale, draft.holder), draft.stale])
+        return Arrangement(edges, leader)
+
+    def take_part(self, client: Client, assignment: Assignment) -> Steps:
+        """Catch up, then lead, follow, or be done (a last leader that is not in this cohort)."""
+        deadline_s = client.now_s + self.deadline
+        yield from client.catch_up(assignment, min(client.now_s + self.handover_timeout, deadline_s))
+        if assignment.role == "holder":
+            return
+        yield from client.train(assignment)
+        if assignment.role == "leader":
+            yield from self._lead(client, assignment, deadline_s)
+        else:
+            yield from self._follow(client, assignment, deadline_s)
+
+    def _lead(self, client: Client, assignment: Assignment, deadline_s: float) -> Steps:
+        received = yield from client.collect(assignment, "update", deadline_s)
+        own = client.release(assignment) if self.include_own else None
+        if client.average(assignment, received, own):
+            if own is not None:
+                client.charge(assignment.round_number)
+            give_up_s = deadline_s + self.model_deadline
+            client.send(assignment, "model", client.bench.model(client.node), give_up_s)
+
+    def _follow(self, client: Client, assignment: Assignment, deadline_s: float) -> Steps:
+        client.publish(assignment, client.release(assignment), deadline_s)
+        received = yield from client.collect(assignment, "model", deadline_s + self.model_deadline)
+        if received:
+            client.adopt(received[0], assignment.round_number)

@@ -1,0 +1,109 @@
+"""What is written down about one round while it goes, and the tables' rows made of it when it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from p2p.log import Log
+from p2p.records import KIND, MISSING, NOBODY, OUTCOME, REASON
+
+Nodes = NDArray[np.int64]
+Edges = NDArray[np.int64]
+
+_SPAN_OF_KIND = {"update": "send", "handover": "send", "share": "share", "model": "broadcast"}
+
+
+@dataclass(slots=True)
+class RoundRecord:
+    """One round as it happened: who was in it, who was to hear from whom, and when each aggregation was made."""
+
+    round_number: int
+    start_s: float
+    cohort: Nodes
+    leader: int
+    edges: Mapping[str, Edges]
+    aggregated_s: dict[int, float] = field(default_factory=dict)
+    first_row: int = 0
+    end_s: float = np.nan
+    skipped: bool = False
+    used: int = 0
+    missing: int = 0
+
+    def close(self, log: Log, end_s: float) -> None:
+        """Derives sending spans, missing updates and dropouts from the books, and records them."""
+        self.end_s = end_s
+        rows = self.first_row + np.flatnonzero(log.messages["round"][self.first_row :] == self.round_number)
+        _record_sending(log, self.round_number, rows, end_s)
+        self._record_missing(log, rows)
+
+    def _record_missing(self, log: Log, rows: NDArray[np.int64]) -> None:
+        columns = log.messages
+        updates = rows[columns["kind"][rows] == KIND["update"]]
+        used = updates[columns["used"][updates]]
+        self.used = len(used)
+        heard = set(zip(columns["sender"][used].tolist(), columns["receiver"][used].tolist(), strict=True))
+        reasons: dict[int, set[str]] = {}
+        for sender, receiver in self.edges.get("update", np.empty((0, 2), dtype=np.int64)).tolist():
+            if receiver in self.aggregated_s and (sender, receiver) not in heard:
+                reason = _why_missing(log, updates, sender, receiver)
+                reasons.setdefault(sender, set()).add(reason)
+                at_s = self.aggregated_s[receiver]
+                log.dropout("missing", self.round_number, sender, reason, at_s, receiver)
+                self.missing += 1
+        self._record_dropouts(log, {sender for sender, _ in heard}, reasons)
+
+    def _record_dropouts(self, log: Log, contributors: set[int], reasons: dict[int, set[str]]) -> None:
+        for member in self.cohort.tolist():
+            leads = member == self.leader and member in self.aggregated_s
+            if member not in contributors and not leads:
+                reason = next((word for word in MISSING if word in reasons.get(member, ())), "late")
+                log.dropout("dropout", self.round_number, member, reason, self.end_s)
+
+    def row(self) -> dict[str, Any]:
+        """The round's row in `rounds.parquet`, without what learning adds."""
+        return {
+            "round": self.round_number,
+            "start_s": self.start_s,
+            "end_s": self.end_s,
+            "cohort": len(self.cohort),
+            "leader": self.leader,
+            "updates_used": self.used,
+            "updates_missing": self.missing,
+            "skipped": self.skipped,
+        }
+
+
+def _record_sending(log: Log, round_number: int, rows: NDArray[np.int64], end_s: float) -> None:
+    """One span per sender and kind: from the first hand-over to the last byte off its uplink."""
+    columns = log.messages
+    for kind, name in _SPAN_OF_KIND.items():
+        of_kind = rows[columns["kind"][rows] == KIND[kind]]
+        senders = columns["sender"][of_kind]
+        left_s = np.where(np.isnan(columns["left_s"][of_kind]), end_s, columns["left_s"][of_kind])
+        for sender in np.unique(senders).tolist():
+            mine = senders == sender
+            log.span(sender, round_number, name, float(columns["sent_s"][of_kind][mine].min()), float(left_s[mine].max()))
+
+
+def _why_missing(log: Log, updates: NDArray[np.int64], sender: int, receiver: int) -> str:
+    """The first reason that applies to an update that was expected and not used."""
+    columns = log.messages
+    rows = updates[(columns["sender"][updates] == sender) & (columns["receiver"][updates] == receiver)]
+    outcomes, reasons = columns["outcome"][rows], columns["reason"][rows]
+    if (reasons == REASON["sender_down"]).any() or (reasons == REASON["receiver_down"]).any():
+        return "crashed"
+    if (reasons == REASON["partition"]).any():
+        return "partitioned"
+    if (outcomes == OUTCOME["rejected"]).any():
+        return "rejected"
+    if len(rows) and (outcomes == OUTCOME["lost"]).all():
+        return "lost"
+    return "late"
+
+
+NO_LEADER = NOBODY

@@ -1,0 +1,40 @@
+"""The server: hands out the first model, collects the final one, and is the centre of the `central` baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+import numpy as np
+import simpy
+
+from nodes.controls import Done, Register
+from nodes.endpoint import Received, World
+from nodes.participant import Participant
+from nodes.protocols.central import Central
+from nodes.rounds import RoundRecord
+from nodes.workbench import Workbench
+
+
+class Server(Participant):
+    """A process that waits for the proxy's orders like any other node."""
+
+    def __init__(self, node: int, world: World, bench: Workbench, records: dict[int, RoundRecord], protocol: object) -> None:
+        super().__init__(node, world, bench, records)
+        self._protocol = protocol
+        self.collected: list[Received] = []
+
+    def run(self) -> Generator[simpy.Event, Any, None]:
+        """The server's life, until the simulation ends."""
+        self.tell_proxy(0, Register(self.node, self.endpoint.draw_keys(0)))
+        while True:
+            for order in (yield self.endpoint.mailbox.expect("orders", 1)):
+                self.endpoint.enter(order)
+                if order.role == "set_up":
+                    self.send(order, "bootstrap", self.bench.first_model())
+                elif order.role == "collect":
+                    self.collected = yield from self.collect(order, "collect", np.inf)
+                    self.endpoint.mark_used(self.collected)
+                elif isinstance(self._protocol, Central):
+                    yield from self._protocol.serve(self, order)
+                self.tell_proxy(order.round_number, Done(order.round_number, self.node))
