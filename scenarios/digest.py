@@ -1,0 +1,117 @@
+"""Fingerprints of a run: equal events give an equal digest, whatever the order in which they were recorded.
+
+Rows are hashed, not files: times are whole microseconds, ids are left out, and words stand for themselves, so a code
+table that gains an entry changes nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from p2p.log import Log
+from p2p.table import Table
+from scenarios.tables import WORDS
+
+_COLUMNS = {
+    "messages": (
+        ("sent_s", "sender", "receiver", "kind", "attempt"),
+        ("round", "size_bytes", "overhead_bytes", "arrived_s", "outcome", "reason", "bottleneck"),
+    ),
+    "spans": (("start_s", "node", "name"), ("round", "end_s")),
+    "dropouts": (("at_s", "node", "aggregator", "what"), ("round", "reason")),
+    "graphs": (("round", "sender", "receiver"), ()),
+}
+"""What is hashed of each table: the columns it is sorted by, and the others."""
+_NEVER = np.iinfo(np.int64).min
+_ROWS_AT_ONCE = 1 << 16
+
+
+def events_digest(log: Log) -> str:
+    """SHA-256 over the messages, spans, dropouts and graphs of a run."""
+    return _digest(log, None)
+
+
+def prefix_digest(log: Log, until_round: int) -> str:
+    """The same over the rows of rounds up to and with `until_round`, as they stand now.
+
+    A message of those rounds that is still under way counts as such: compare prefixes taken at the same instant.
+    """
+    return _digest(log, until_round)
+
+
+def learning_digest(
+    rounds: Sequence[Mapping[str, Any]],
+    client_accuracy: NDArray[Any] | None,
+    collected_accuracy: float | None,
+    collected_loss: float | None,
+) -> str:
+    """SHA-256 over what was learnt: accuracies and losses of every round and of the end, to the last bit."""
+    digest = hashlib.sha256(b"peerveil learning 1\n")
+    for record in rounds:
+        figures = sorted(name for name in record if name.startswith("accuracy_") or name == "loss")
+        told = " ".join(f"{name}={_bits(record[name])}" for name in figures)
+        digest.update(f"{int(record['round'])} {told}\n".encode())
+    digest.update(f"collected {_bits(collected_accuracy)} {_bits(collected_loss)}\n".encode())
+    if client_accuracy is not None:
+        digest.update(np.ascontiguousarray(client_accuracy, dtype="<f8").tobytes())
+    return digest.hexdigest()
+
+
+def _bits(value: Any) -> str:
+    return "-" if value is None or np.isnan(value) else float(value).hex()
+
+
+def _digest(log: Log, until_round: int | None) -> str:
+    digest = hashlib.sha256(b"peerveil events 1\n")
+    for name in _COLUMNS:
+        for piece in _canonical(name, getattr(log, name), until_round):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
+def _canonical(name: str, table: Table, until_round: int | None) -> Iterator[bytes]:
+    everything = slice(None) if until_round is None else table["round"] <= until_round
+    keys, others = _COLUMNS[name]
+    words, columns = [], {}
+    for column in keys + others:
+        columns[column], present = _integers(name, column, table[column][everything])
+        words.append(f"{column}={','.join(present)}")
+    order = _order([columns[column] for column in keys], [columns[column] for column in others])
+    yield f"{name} {len(order)} {' '.join(words)}\n".encode()
+    row = np.dtype([(column, "<i8") for column in columns])
+    for start in range(0, len(order), _ROWS_AT_ONCE):
+        picked = order[start : start + _ROWS_AT_ONCE]
+        rows = np.empty(len(picked), dtype=row)
+        for column, values in columns.items():
+            rows[column] = values[picked]
+        yield rows.tobytes()
+
+
+def _integers(name: str, column: str, values: NDArray[Any]) -> tuple[NDArray[np.int64], list[str]]:
+    """Whole numbers that mean the same everywhere: microseconds, or places in the sorted list of words present."""
+    words = WORDS.get(name, {}).get(column)
+    if words is not None:
+        codes = np.unique(values)
+        present = sorted(words[code] for code in codes)
+        place = np.zeros(len(words), dtype=np.int64)
+        place[codes] = [present.index(words[code]) for code in codes]
+        return place[values], present
+    if values.dtype.kind != "f":
+        return values.astype(np.int64), []
+    finite = np.isfinite(values)
+    return np.where(finite, np.rint(np.where(finite, values, 0.0) * 1e6).astype(np.int64), _NEVER), []
+
+
+def _order(keys: list[NDArray[np.int64]], others: list[NDArray[np.int64]]) -> NDArray[np.intp]:
+    """Rows sorted by `keys`; the other columns are looked at only where the keys leave a tie."""
+    order = np.lexsort(keys[::-1])
+    tied = np.ones(max(len(order) - 1, 0), dtype=np.bool_)
+    for key in keys:
+        in_order = key[order]
+        tied &= in_order[1:] == in_order[:-1]
+    return np.lexsort((keys + others)[::-1]) if others and tied.any() else order

@@ -1,0 +1,47 @@
+"""What a run ran on: versions, machine, plug-ins. Nothing in it enters a digest."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Mapping
+from importlib import metadata
+from typing import Any
+
+from scenarios.tables import FORMAT
+
+PACKAGES = (
+    "peerveil",
+    "cryptography",
+    "dp-accounting",
+    "networkx",
+    "numpy",
+    "pyarrow",
+    "pydantic",
+    "safetensors",
+    "scikit-learn",
+    "scipy",
+    "simpy",
+    "torch",
+)
+
+
+def describe_environment(torch_threads: int | None, plugins: Mapping[str, str]) -> dict[str, Any]:
+    """The content of `environment.json`; `plugins` maps `module:Class` to the SHA-256 of its file."""
+    return {
+        "format": FORMAT,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "machine": platform.machine(),
+        "cpus": os.cpu_count(),
+        "torch_threads": torch_threads,
+        "versions": {name: _version(name) for name in PACKAGES},
+        "plugins": dict(plugins),
+    }
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None

@@ -1,0 +1,158 @@
+"""The folder a run leaves behind: part files while it goes, whole tables at its end."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from p2p import records
+from p2p.errors import UserError
+from p2p.log import Log
+from scenarios import atomic
+from scenarios.jsontext import to_json
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+INTERRUPTED = "interrupted"
+_LONGEST_NAME_BYTES = 200
+
+
+def check_out(out: Path | None) -> None:
+    """Raises a `UserError` if a run could not be written to `out` (None: to `runs/`). Writes nothing."""
+    problem = _problem(out if out is not None else Path("runs"), may_hold_files=out is None)
+    if problem:
+        raise UserError(f"--out = {out if out is not None else 'runs'}: {problem}")
+
+
+def _problem(path: Path, may_hold_files: bool) -> str:
+    try:
+        if path.exists() and not path.is_dir():
+            return "is a file; name a folder that is new or empty"
+        if path.is_dir() and not may_hold_files and any(path.iterdir()):
+            return "is not empty; name a folder that is new or empty"
+        nearest = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
+        if not nearest.is_dir():
+            return f"{nearest} is a file; name a folder that is new or empty"
+        writable = os.access(nearest, os.W_OK | os.X_OK)
+    except OSError as error:
+        return _unwritable(error)
+    return "" if writable else f"{nearest} is not writable; choose a folder where you may write"
+
+
+def _unwritable(error: OSError) -> str:
+    return f"cannot be written ({error.strerror or error}); choose a folder where you may write"
+
+
+class RunFolder:
+    """Writes one run. Every file is whole or absent; a killed run leaves `parts/`, which `open_run` reads."""
+
+    __slots__ = ("_in_flight", "_written", "path")
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._written: dict[str, int] = {}
+        self._in_flight: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+
+    @classmethod
+    def create(cls, out: Path | None, name: str, seed: int) -> RunFolder:
+        """Makes the folder: `out`, or `runs/<name>-<seed>` with a free number added."""
+        check_out(out)
+        try:
+            path = _make_free(Path("runs"), f"{_as_file_name(name)}-{seed}") if out is None else out
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(f"--out = {out if out is not None else 'runs'}: {_unwritable(error)}") from error
+        return cls(path)
+
+    def begin(self, scenario_text: str, environment: Mapping[str, Any]) -> None:
+        """Writes what is known before the first round: `scenario.yaml` and `environment.json`."""
+        atomic.write_text(self.path / "scenario.yaml", scenario_text)
+        atomic.write_text(self.path / "environment.json", to_json(environment))
+
+    def write_part(self, log: Log, round_number: int) -> None:
+        """Writes the rows added since the last part, and messages that were in flight then and have ended since.
+
+        Called once per round, at its end. Messages still under way are written as `in_flight`.
+        """
+        from scenarios import tables
+
+        for name in tables.LOGGED:
+            table = getattr(log, name)
+            rows = np.arange(self._written.get(name, 0), len(table))
+            if name == "messages":
+                rows = self._with_ended(log, rows)
+            self._written[name] = len(table)
+            if len(rows):
+                self._write_table(f"parts/{name}-{round_number}.parquet", tables.to_arrow(name, table, rows))
+        fresh = log.rounds[self._written.get("rounds", 0) :]
+        self._written["rounds"] = len(log.rounds)
+        if fresh:
+            arrow = tables.rounds_to_arrow(fresh, log.messages)
+            self._write_table(f"parts/rounds-{round_number}.parquet", arrow)
+
+    def _with_ended(self, log: Log, new_rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        in_flight = log.messages["outcome"] == records.OUTCOME["in_flight"]
+        ended = self._in_flight[~in_flight[self._in_flight]]
+        self._in_flight = np.flatnonzero(in_flight)
+        return np.concatenate([ended, new_rows])
+
+    def finish(
+        self,
+        log: Log,
+        summary: Mapping[str, Any],
+        model: Mapping[str, NDArray[Any]] | None = None,
+        partial: bool = False,
+    ) -> None:
+        """Writes the whole tables, the model and the summary, and removes the parts.
+
+        `partial`: the run was interrupted; the summary then says so in `stopped_because`.
+        """
+        from scenarios import tables
+
+        for name, arrow in tables.log_to_arrow(log).items():
+            self._write_table(f"{name}.parquet", arrow)
+        if model is not None:
+            self._write_model(model)
+        told = str(summary.get("stopped_because", ""))
+        if partial and not told.startswith(INTERRUPTED):
+            summary = {**summary, "stopped_because": INTERRUPTED}
+        atomic.write_text(self.path / "summary.json", to_json(summary))
+        shutil.rmtree(self.path / "parts", ignore_errors=True)
+
+    def _write_model(self, model: Mapping[str, NDArray[Any]]) -> None:
+        from safetensors.numpy import save_file
+
+        arrays = {name: np.ascontiguousarray(array) for name, array in model.items()}
+        atomic.write_with(self.path / "model.safetensors", lambda temporary: save_file(arrays, temporary))
+
+    def _write_table(self, name: str, arrow: pa.Table) -> None:
+        import pyarrow.parquet as pq
+
+        path = self.path / name
+        path.parent.mkdir(exist_ok=True)
+        atomic.write_with(path, lambda temporary: pq.write_table(arrow, temporary, compression="zstd"))
+
+
+def _as_file_name(name: str) -> str:
+    plain = re.sub(r"[^\w.-]+", "-", name).strip("-.")
+    return plain.encode()[:_LONGEST_NAME_BYTES].decode(errors="ignore") or "run"
+
+
+def _make_free(parent: Path, name: str) -> Path:
+    number = 1
+    while True:
+        path = parent / (name if number == 1 else f"{name}-{number}")
+        try:
+            path.mkdir(parents=True)
+        except FileExistsError:
+            number += 1
+        else:
+            return path

@@ -1,0 +1,82 @@
+"""The few figures a run is judged by. The final table and the report begin with the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from p2p import records
+from p2p.log import Log
+from scenarios.facts import RunFacts
+from scenarios.roles import Roles, leaders
+from scenarios.traffic import bytes_by_node, node_count, stalled_s, wasted_per_message
+from scenarios.verdict import epsilon_headline
+
+TRANSPORT_ASSUMED = "anonymous transport assumed, its cost not included"
+_ROUNDS_NAMED = 5
+
+
+def headline(facts: RunFacts) -> dict[str, Any]:
+    """Accuracy, its price, who paid it, what was lost, what is private and what links rounds."""
+    log = facts.log
+    return {
+        "accuracy": {"collected": facts.collected_accuracy, "clients": facts.accuracy},
+        "to_target": to_target(log, facts.target_accuracy),
+        **bytes_headline(log, facts.roles),
+        "rounds_lost": sum(bool(record.get("skipped")) for record in log.rounds),
+        "updates_used": int(sum(record.get("updates_used") or 0 for record in log.rounds)),
+        "wasted_bytes": int(wasted_per_message(log.messages).sum()),
+        "stalled_s": stalled_s(log),
+        "epsilon": epsilon_headline(facts.privacy),
+        "linkability": dict(facts.linkability),
+        "transport": TRANSPORT_ASSUMED if facts.routing == "assumed" else "bytes counted on every hop",
+    }
+
+
+def to_target(log: Log, target_accuracy: float | None) -> dict[str, Any]:
+    """Simulated seconds and bytes until the first round whose mean accuracy reached the target; null if none did."""
+    reached: dict[str, Any] = {"accuracy": target_accuracy, "round": None, "simulated_s": None, "bytes": None}
+    for record in log.rounds:
+        mean = record.get("accuracy_after_mean")
+        if target_accuracy is not None and mean is not None and mean >= target_accuracy:
+            sent = log.messages["sent_s"] <= record["end_s"]
+            spent = int(log.messages["size_bytes"][sent].sum())
+            return {**reached, "round": record["round"], "simulated_s": record["end_s"], "bytes": spent}
+    return reached
+
+
+def bytes_headline(log: Log, roles: Roles) -> dict[str, Any]:
+    """Bytes sent and received: over the clients, at the proxy and its standby, at the server, at the relays."""
+    nodes = max(node_count(log), roles.node("server") + 1)
+    sent, received = bytes_by_node(log.messages, nodes)
+    total = sent + received
+    services = {name: int(total[roles.node(name)]) for name in ("proxy", "standby", "server")}
+    return {
+        "bytes_per_client": _spread(log, total[: roles.clients]),
+        "proxy_bytes": services["proxy"] + services["standby"],
+        "server_bytes": services["server"],
+        "relay_bytes": int(sum(total[node] for node in roles.relays if node < nodes)),
+    }
+
+
+def _spread(log: Log, total: NDArray[np.int64]) -> dict[str, Any]:
+    if not len(total):
+        return {"median": None, "p95": None, "max": None, "max_is": None}
+    most = int(np.argmax(total))
+    median, p95 = np.percentile(total, (50, 95))
+    who = {"node": most, "role": busiest_role(log, most)}
+    return {"median": round(float(median)), "p95": round(float(p95)), "max": int(total[most]), "max_is": who}
+
+
+def busiest_role(log: Log, node: int) -> str:
+    """What a client did to get where it is: the rounds it led, or how many it sent updates in."""
+    led = [number for number, leader in leaders(log).items() if leader == node]
+    if led:
+        named = ", ".join(str(number) for number in led[:_ROUNDS_NAMED])
+        more = f" and {len(led) - _ROUNDS_NAMED} more" if len(led) > _ROUNDS_NAMED else ""
+        return f"leader in round{'s' if len(led) > 1 else ''} {named}{more}"
+    updates = (log.messages["sender"] == node) & (log.messages["kind"] == records.KIND["update"])
+    joined = len(np.unique(log.messages["round"][updates]))
+    return f"member of {joined} cohort{'' if joined == 1 else 's'}"

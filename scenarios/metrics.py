@@ -1,0 +1,64 @@
+"""A run's facts to its summary: every figure is a function of the log and of what the run says of itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from p2p import records
+from p2p.log import Log
+from scenarios.digest import events_digest, learning_digest
+from scenarios.facts import RunFacts
+from scenarios.headline import headline
+from scenarios.tables import FORMAT
+from scenarios.traffic import books
+
+
+def summarise(facts: RunFacts) -> dict[str, Any]:
+    """The content of `summary.json`, headline first."""
+    counts, sizes = books(facts.log.messages)
+    return {
+        "headline": headline(facts),
+        "format": FORMAT,
+        "scenario": facts.scenario.name,
+        "question": getattr(facts.scenario, "question", None),
+        "seed": facts.scenario.seed,
+        "protocol": facts.protocol,
+        "nodes": facts.roles.to_json(),
+        "rounds_planned": facts.scenario.rounds,
+        "rounds_completed": facts.rounds_completed,
+        "stopped_because": facts.stopped_because,
+        "simulated_s": facts.simulated_s,
+        "wall_s": facts.wall_s,
+        "accuracy": facts.accuracy,
+        "collected": {"accuracy": facts.collected_accuracy, "loss": facts.collected_loss},
+        "messages": counts,
+        "bytes": sizes,
+        **_lost_updates(facts.log),
+        "privacy": dict(facts.privacy),
+        "linkability": dict(facts.linkability),
+        "anonymity": {"sealed": facts.sealed, "routing": facts.routing},
+        "digest": {"events": events_digest(facts.log), "learning": _learning(facts)},
+        "events_depend_on_learning": facts.events_depend_on_learning,
+        **facts.extra,
+    }
+
+
+def _learning(facts: RunFacts) -> str:
+    return learning_digest(facts.log.rounds, facts.client_accuracy, facts.collected_accuracy, facts.collected_loss)
+
+
+def _lost_updates(log: Log) -> dict[str, Any]:
+    usual = {"absence": records.ABSENCES, "missing": records.MISSING, "dropout": records.MISSING}
+    keys = {"absence": "absences", "missing": "missing", "dropout": "dropouts"}
+    return {keys[what]: _by_reason(log, what, reasons) for what, reasons in usual.items()}
+
+
+def _by_reason(log: Log, what: str, usual: tuple[str, ...]) -> dict[str, Any]:
+    reasons = log.dropouts["reason"][log.dropouts["what"] == records.WHAT[what]]
+    counts = np.bincount(reasons, minlength=len(records.DROPOUT_REASONS))
+    by_reason = {
+        word: int(count) for word, count in zip(records.DROPOUT_REASONS, counts, strict=True) if count or word in usual
+    }
+    return {"total": len(reasons), "by_reason": by_reason}

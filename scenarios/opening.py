@@ -1,0 +1,123 @@
+"""The reading side of a run folder: whole tables, or the parts of a run that was killed."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from p2p.errors import UserError
+from p2p.log import Log
+from scenarios import tables
+from scenarios.tables import FORMAT
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run as its folder tells it. Tables are read when asked for.
+
+    Attributes:
+        path: the folder.
+        summary: what `summary.json` holds, or None if the run was killed before it could write one.
+        scenario_text: the resolved scenario.
+        environment: versions and machine; empty if the file is gone.
+    """
+
+    path: Path
+    summary: dict[str, Any] | None
+    scenario_text: str
+    environment: dict[str, Any]
+
+    @cached_property
+    def log(self) -> Log:
+        """The facts of the run, as they were in memory."""
+        logged = {name: tables.from_arrow(name, self.table(name)) for name in tables.LOGGED}
+        return Log(**logged, rounds=tables.rounds_from_arrow(self.table("rounds")))
+
+    @cached_property
+    def scenario(self) -> dict[str, Any]:
+        """The resolved scenario's keys."""
+        import yaml
+
+        content = yaml.safe_load(self.scenario_text)
+        return content if isinstance(content, dict) else {}
+
+    def table(self, name: str) -> pa.Table:
+        """The table called `name`, merged from parts if the run was killed."""
+        whole = self.path / f"{name}.parquet"
+        if self.summary is not None or not (self.path / "parts").is_dir():
+            return _read(whole)
+        return _merge(name, _parts(self.path, name))
+
+
+def open_run(path: Path) -> Run:
+    """Opens a run folder, or raises a `UserError` that says why it is none."""
+    if not path.is_dir():
+        raise UserError(f"RUN = {path}: is not a folder; give a folder that `peerveil run` wrote")
+    summary = _json(path / "summary.json")
+    environment = _json(path / "environment.json") or {}
+    if summary is None and not (path / "parts").is_dir():
+        raise UserError(f"RUN = {path}: has no summary.json and no parts; give a folder that `peerveil run` wrote")
+    _check_format(path, (summary or environment).get("format", FORMAT))
+    scenario = path / "scenario.yaml"
+    return Run(path, summary, scenario.read_text(encoding="utf-8") if scenario.exists() else "", environment)
+
+
+def _check_format(path: Path, number: object) -> None:
+    if not isinstance(number, int) or number < 1:
+        raise UserError(f"RUN = {path}: format {number!r} is unknown; give a folder that `peerveil run` wrote")
+    if number > FORMAT:
+        raise UserError(
+            f"RUN = {path}: has format {number} and this peerveil reads up to {FORMAT}; install a newer one"
+        )
+
+
+def _json(path: Path) -> dict[str, Any] | None:
+    if not path.exists():
+        return None
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, OSError) as error:
+        raise UserError(f"RUN = {path}: is damaged ({error}); run the scenario again") from error
+    if not isinstance(content, dict):
+        raise UserError(f"RUN = {path}: is not a JSON object; give a folder that `peerveil run` wrote")
+    return content
+
+
+def _read(path: Path) -> pa.Table:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return pq.read_table(path)
+    except (OSError, pa.ArrowException) as error:
+        why = "is missing" if not path.exists() else f"is damaged ({error})"
+        raise UserError(f"RUN = {path}: {why}; run the scenario again") from error
+
+
+def _parts(path: Path, name: str) -> list[Path]:
+    found = [(re.fullmatch(rf"{name}-(-?\d+)\.parquet", part.name), part) for part in (path / "parts").iterdir()]
+    return [part for match, part in sorted((int(match[1]), part) for match, part in found if match)]
+
+
+def _merge(name: str, parts: list[Path]) -> pa.Table:
+    import pyarrow as pa
+
+    if not parts:
+        return tables.log_to_arrow(Log())[name]
+    merged = pa.concat_tables([_read(part) for part in parts], promote_options="permissive")
+    return _last_of_each_id(merged) if name == "messages" else merged
+
+
+def _last_of_each_id(messages: pa.Table) -> pa.Table:
+    ids = np.asarray(messages.column("id"))
+    _, from_the_end = np.unique(ids[::-1], return_index=True)
+    return messages.take(len(ids) - 1 - from_the_end)

@@ -1,0 +1,136 @@
+"""What the messages of a run add up to: the books, bytes by round, node and direction, waste and stalls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from p2p import records
+from p2p.log import Log
+from p2p.table import Table
+
+_KINDS = len(records.KINDS)
+_US_PER_S = 1e6
+
+
+def books(messages: Table) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Messages and bytes by outcome, kind and reason: sent = delivered + lost + rejected + in_flight in both."""
+    ones = np.ones(len(messages), dtype=np.int64)
+    counts = _book(messages, ones)
+    sizes = _book(messages, messages["size_bytes"])
+    sizes["wasted"] = int(wasted_per_message(messages).sum())
+    sizes["overhead"] = int(messages["overhead_bytes"].sum())
+    return counts, sizes
+
+
+def _book(messages: Table, amounts: NDArray[np.int64]) -> dict[str, Any]:
+    outcome = messages["outcome"]
+    book: dict[str, Any] = {"sent": int(amounts.sum())}
+    for word in ("delivered", "lost", "rejected", "in_flight"):
+        book[word] = int(amounts[outcome == records.OUTCOME[word]].sum())
+    book["by_kind"] = _by_word(messages["kind"], records.KINDS, amounts)
+    for word in ("lost", "rejected"):
+        rows = outcome == records.OUTCOME[word]
+        by_reason = _by_word(messages["reason"][rows], records.REASONS, amounts[rows])
+        book[f"{word}_by_reason"] = {reason: amount for reason, amount in by_reason.items() if amount}
+    return book
+
+
+def _by_word(codes: NDArray[Any], words: tuple[str, ...], amounts: NDArray[np.int64]) -> dict[str, int]:
+    return {word: int(amounts[codes == code].sum()) for code, word in enumerate(words)}
+
+
+def late(messages: Table) -> NDArray[np.bool_]:
+    """Which messages arrived in good order and served no purpose; control messages always serve one."""
+    delivered: NDArray[np.bool_] = messages["outcome"] == records.OUTCOME["delivered"]
+    data: NDArray[np.bool_] = messages["kind"] != records.KIND["control"]
+    unused: NDArray[np.bool_] = ~messages["used"]
+    return delivered & data & unused
+
+
+def wasted_per_message(messages: Table) -> NDArray[np.int64]:
+    """Bytes that had left before a loss, and bytes that arrived too late to be used."""
+    lost = messages["outcome"] == records.OUTCOME["lost"]
+    return np.where(lost, messages["left_bytes"], np.where(late(messages), messages["size_bytes"], 0))
+
+
+def messages_by_round(messages: Table, rounds: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many messages each of `rounds` handed over."""
+    row, known = _place(messages["round"], rounds)
+    return np.bincount(row[known], minlength=len(rounds))
+
+
+def bytes_by_round(messages: Table, rounds: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Bytes handed over, [round, kind]."""
+    row, known = _place(messages["round"], rounds)
+    cells = np.zeros(len(rounds) * _KINDS, dtype=np.int64)
+    np.add.at(cells, row[known] * _KINDS + messages["kind"][known], messages["size_bytes"][known])
+    return cells.reshape(len(rounds), _KINDS)
+
+
+def _place(values: NDArray[Any], rounds: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    if not len(rounds):
+        return np.zeros(len(values), dtype=np.int64), np.zeros(len(values), dtype=np.bool_)
+    order = np.argsort(rounds, kind="stable")
+    place = order[np.minimum(np.searchsorted(rounds, values, sorter=order), len(rounds) - 1)]
+    return place, rounds[place] == values
+
+
+def bytes_by_node(messages: Table, nodes: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Bytes each node handed over, and bytes that arrived at it (refused ones too)."""
+    sent = _sum_at(messages["sender"], messages["size_bytes"], nodes)
+    arrived = np.isin(messages["outcome"], (records.OUTCOME["delivered"], records.OUTCOME["rejected"]))
+    return sent, _sum_at(messages["receiver"][arrived], messages["size_bytes"][arrived], nodes)
+
+
+def _sum_at(nodes: NDArray[Any], amounts: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    sums = np.zeros(count, dtype=np.int64)
+    known = (nodes >= 0) & (nodes < count)
+    np.add.at(sums, nodes[known], amounts[known])
+    return sums
+
+
+def node_count(log: Log) -> int:
+    """One more than the highest node that any message names."""
+    ends = [log.messages[column].max(initial=-1) for column in ("sender", "receiver")]
+    return int(max(ends)) + 1
+
+
+def stalls(log: Log) -> Table:
+    """Waiting in vain: for every `wait` span, how long it went on after the last useful message had come.
+
+    A wait that ends because what was expected has arrived stalls for no time; one that ends at a deadline stalls
+    from the last arrival that was used (or from its own start) to its end. Rows: round, node, stalled_s.
+    """
+    waits = np.flatnonzero(log.spans["name"] == records.SPAN["wait"])
+    node, start_s, end_s = (log.spans[name][waits] for name in ("node", "start_s", "end_s"))
+    stalled_s = end_s - np.maximum(start_s, _last_useful_arrival_s(log.messages, node, end_s))
+    rows = np.flatnonzero(stalled_s * _US_PER_S >= 1)
+    table = Table({"round": "i4", "node": "i4", "stalled_s": "f8"})
+    table.extend(len(rows), round=log.spans["round"][waits][rows], node=node[rows], stalled_s=stalled_s[rows])
+    return table
+
+
+def stalled_s(log: Log) -> float:
+    """Simulated seconds lost: the longest stall of each round, summed over the rounds."""
+    found = stalls(log)
+    rounds = np.unique(found["round"])
+    return float(sum(found["stalled_s"][found["round"] == number].max() for number in rounds))
+
+
+def _last_useful_arrival_s(messages: Table, node: NDArray[np.int32], at_s: NDArray[np.float64]) -> NDArray[np.float64]:
+    delivered = messages["outcome"] == records.OUTCOME["delivered"]
+    useful = np.flatnonzero(delivered & ~late(messages) & (messages["receiver"] >= 0))
+    receiver, arrived_s = messages["receiver"][useful], messages["arrived_s"][useful]
+    latest_s = max(arrived_s.max(initial=0.0), at_s.max(initial=0.0))
+    width = int(latest_s * _US_PER_S) + 2
+    keys = np.sort(receiver * np.int64(width) + _microseconds(arrived_s))
+    place = np.searchsorted(keys, node * np.int64(width) + _microseconds(at_s), side="right") - 1
+    found = (place >= 0) & (keys[place] // width == node) if len(keys) else np.zeros(len(node), dtype=np.bool_)
+    return np.where(found, (keys[place] % width) / _US_PER_S if len(keys) else -np.inf, -np.inf)
+
+
+def _microseconds(time_s: NDArray[np.float64]) -> NDArray[np.int64]:
+    return np.rint(time_s * _US_PER_S).astype(np.int64)

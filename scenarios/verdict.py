@@ -1,0 +1,98 @@
+"""What the privacy figures of a run amount to, in one sentence, with `published` and `rigorous` kept apart.
+
+Reads `{"published": ..., "rigorous": {view: ..., "unit": ..., "delta": ...}}`. A view is an epsilon or a mapping with
+`epsilon` or `worst`; an epsilon is a number, `"inf"` or None (no mechanism, or the formula does not apply).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from scenarios.amounts import epsilon_text
+
+_SLACK = 1e-9
+_NO_PROTECTION = 20.0
+"""From here on an attacker's odds move by a factor of 5e8; calling it a guarantee would mislead."""
+
+
+def epsilon_of(value: Any) -> float | None:
+    """The epsilon that a published or rigorous entry states, None if it states none."""
+    if isinstance(value, Mapping):
+        named = (value[key] for key in ("epsilon", "worst", "max") if key in value)
+        return epsilon_of(next(named, None))
+    if value == "inf":
+        return math.inf
+    if value is None or isinstance(value, str) or math.isnan(value):
+        return None
+    return float(value)
+
+
+def receiver_epsilon(privacy: Mapping[str, Any]) -> float | None:
+    """The rigorous epsilon against the worst peer; `local` bounds it where peers are not told apart."""
+    rigorous = privacy.get("rigorous") or {}
+    worst = epsilon_of(rigorous.get("peer"))
+    return worst if worst is not None else epsilon_of(rigorous.get("local"))
+
+
+def epsilon_headline(privacy: Mapping[str, Any]) -> dict[str, Any]:
+    """The headline's privacy entry."""
+    rigorous = privacy.get("rigorous") or {}
+    return {
+        "published": epsilon_of(privacy.get("published")),
+        "rigorous_worst_peer": receiver_epsilon(privacy),
+        "rigorous_model": epsilon_of(rigorous.get("model")),
+        "unit": rigorous.get("unit", "client"),
+        "delta": _delta(privacy),
+        "verdict": verdict(privacy),
+    }
+
+
+def verdict(privacy: Mapping[str, Any]) -> str:
+    """One sentence: what is claimed, and whether it is proven."""
+    published, proven = epsilon_of(privacy.get("published")), receiver_epsilon(privacy)
+    if published is None or math.isinf(published):
+        return _without_claim(privacy, proven)
+    claim = f"published epsilon {epsilon_text(published)} ({_formula(privacy)})"
+    if proven is not None and proven <= published * (1 + _SLACK):
+        return f"{claim} is covered: the proven {_unit(privacy)}-level epsilon {_against(privacy, proven)}."
+    if proven is None or math.isinf(proven):
+        return f"{claim} is not a proven guarantee: nothing is proven against a receiver."
+    what = f"the proven {_unit(privacy)}-level epsilon {_against(privacy, proven)}"
+    return f"{claim} is not a proven guarantee: {what}{_comment(proven)}."
+
+
+def _without_claim(privacy: Mapping[str, Any], proven: float | None) -> str:
+    start = ""
+    if isinstance(privacy.get("published"), (str, Mapping)) and privacy["published"] != "inf":
+        start = "the published formula does not apply; "
+    if proven is None or math.isinf(proven):
+        return f"{start}no differential privacy is proven: a receiver may learn all that an update tells."
+    return f"{start}the proven {_unit(privacy)}-level epsilon {_against(privacy, proven)}{_comment(proven)}."
+
+
+def _against(privacy: Mapping[str, Any], proven: float) -> str:
+    delta = _delta(privacy)
+    at = "" if delta is None else f" at delta {delta:.3g}"
+    return f"against a receiver is {epsilon_text(proven)}{at}"
+
+
+def _comment(proven: float) -> str:
+    return ", which protects nobody" if proven >= _NO_PROTECTION else ""
+
+
+def _unit(privacy: Mapping[str, Any]) -> str:
+    return str((privacy.get("rigorous") or {}).get("unit", "client"))
+
+
+def _formula(privacy: Mapping[str, Any]) -> str:
+    published = privacy.get("published")
+    return str(published.get("formula", "its paper's formula")) if isinstance(published, Mapping) else "Theorem 8"
+
+
+def _delta(privacy: Mapping[str, Any]) -> float | None:
+    for part in (privacy.get("rigorous"), privacy.get("published"), privacy):
+        if isinstance(part, Mapping) and part.get("delta") is not None:
+            return float(part["delta"])
+    return None
