@@ -5,6 +5,7 @@ Payloads go by reference: a receiver that may open an envelope gets the sender's
 
 from __future__ import annotations
 
+import hashlib
 import struct
 from collections.abc import Callable
 from contextlib import suppress
@@ -78,17 +79,24 @@ def vector_payload(vector: NDArray[np.float32]) -> Payload:
 class Ciphertext:
     """A sealed payload, shared by all envelopes that carry it.
 
-    It remembers what its first reader found (its SHA-256, the key that opens it), so that fifty readers cost
-    one hash and one decryption.
+    Its bytes never change (a damaged copy is another object), so it may remember their SHA-256 once somebody
+    has computed it, and the key that has opened it: fifty readers cost one hash and one decryption.
     """
 
-    __slots__ = ("data", "digest", "opened_with", "payload")
+    __slots__ = ("_digest", "data", "opened_with", "payload")
 
     def __init__(self, data: bytes, payload: Payload) -> None:
         self.data = data
         self.payload = payload
-        self.digest: bytes | None = None
+        self._digest: bytes | None = None
         self.opened_with: bytes | None = None
+
+    @property
+    def digest(self) -> bytes:
+        """The SHA-256 of the bytes."""
+        if self._digest is None:
+            self._digest = hashlib.sha256(self.data).digest()
+        return self._digest
 
 
 class Envelope(NamedTuple):

@@ -69,6 +69,9 @@ class PairSecrets:
     """
 
     def __init__(self) -> None:
+        from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
+
+        self._read_public = X25519PublicKey.from_public_bytes
         self._rounds: dict[int, dict[tuple[bytes, bytes], bytes]] = {}
 
     def begin(self, round: int) -> None:
@@ -86,20 +89,17 @@ class PairSecrets:
         known = self._rounds.get(round, {})
         found = known.get(pair)
         if found is None:
-            found = known[pair] = extract(_exchange(own, other_public))
+            found = known[pair] = extract(self._exchange(own, other_public))
         return found
 
     def drop(self, round: int) -> None:
         """Forgets a round's secrets."""
         self._rounds.pop(round, None)
 
-
-def _exchange(own: KeyPair, other_public: bytes) -> bytes:
-    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
-
-    if own.private is None:
-        raise ValueError("a stand-in has no private key to exchange with")
-    return own.private.exchange(X25519PublicKey.from_public_bytes(other_public))
+    def _exchange(self, own: KeyPair, other_public: bytes) -> bytes:
+        if own.private is None:
+            raise ValueError("a stand-in has no private key to exchange with")
+        return own.private.exchange(self._read_public(other_public))
 
 
 def extract(shared: bytes) -> bytes:

@@ -7,6 +7,7 @@ system. Attacks therefore never get the seed.
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 from collections.abc import Iterable
 from typing import Literal
@@ -38,8 +39,8 @@ class Pseudonyms:
     def register(self, node: int) -> bytes:
         """The node's initial address, which no peer ever sees; the same at every call."""
         if node not in self._initial:
-            name = node.to_bytes(8, "little")
-            self._initial[node] = hmac.digest(self._initial_key, name, "sha256")
+            drawn = hashlib.sha256(self._initial_key + node.to_bytes(8, "little"))
+            self._initial[node] = drawn.digest()
         return self._initial[node]
 
     def open_round(self, round: int, members: Iterable[int]) -> dict[int, bytes]:

@@ -22,7 +22,6 @@ protects nothing: a payload altered on the way arrives altered.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -122,7 +121,8 @@ class RealSealer:
         keys.claim(code, sequence)
         content_key = keys.content_key(code, round, sequence)
         data = self._cipher(content_key).encrypt(_NONCE, payload.to_bytes(), None)
-        return Ciphertext(data, payload), content_key + hashlib.sha256(data).digest()
+        content = Ciphertext(data, payload)
+        return content, content_key + content.digest
 
     def seal_one(
         self, kind: str, round: int, sequence: int, keys: KeyPair, sender: bytes, receiver: Receiver, payload: Payload
@@ -154,9 +154,7 @@ class RealSealer:
         return content.payload.value
 
     def _read(self, content: Ciphertext, content_key: bytes, digest: bytes) -> None:
-        """Checks the ciphertext against the ticket; hashes and decrypts if nobody has yet."""
-        if content.digest is None:
-            content.digest = hashlib.sha256(content.data).digest()
+        """Checks the ciphertext against the ticket; decrypts it if nobody has yet."""
         if content.digest != digest:
             raise Rejected
         if content.opened_with != content_key:

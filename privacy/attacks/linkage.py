@@ -1,0 +1,134 @@
+"""Linkability: can an observer of two consecutive rounds tell that the same client sent in both?
+
+Two guesses are made for each message of the later round: the earlier message from an equal address, and the
+earlier message whose vector points the same way (largest cosine). The attack sees a `Sight`: addresses and
+vectors. True identities enter only where guesses are scored, in `Linkage`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from p2p.streams import stream
+
+EXACT_UP_TO = 2**25
+"""Numbers in a round's matrix up to which cosines are exact; beyond, vectors are sketched (see `sketch`)."""
+SKETCH_DIMENSIONS = 1024
+SCORED_PER_ROUND = 512
+"""Returning clients scored in one round, drawn at random if there are more; candidates are always all."""
+_OBSERVERS_OWN_SEED = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What one observer saw of one round: row i of `vectors` [k, d] came from `addresses[i]`."""
+
+    addresses: Sequence[bytes]
+    vectors: NDArray[np.float32]
+
+
+def guess_by_address(before: Sight, after: Sight) -> NDArray[np.int64]:
+    """For each message of `after`, the row of `before` with an equal address, or -1."""
+    rows = {address: row for row, address in enumerate(before.addresses)}
+    return np.array([rows.get(address, -1) for address in after.addresses], dtype=np.int64)
+
+
+def guess_by_content(before: Sight, after: Sight) -> NDArray[np.int64]:
+    """For each message of `after`, the row of `before` with the largest cosine."""
+    cosines: NDArray[np.float32] = directions(after.vectors) @ directions(before.vectors).T
+    nearest: NDArray[np.int64] = np.argmax(cosines, axis=1).astype(np.int64, copy=False)
+    return nearest
+
+
+def directions(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Rows of length one; rows that are zero or not finite become zero, and so match nothing better than chance."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        largest = np.abs(vectors).max(axis=1, initial=0.0, keepdims=True)
+        usable = np.isfinite(largest) & (largest > 0)
+        scaled = np.where(usable, vectors, 0.0) / np.where(usable, largest, 1.0)
+    lengths = np.linalg.norm(scaled, axis=1, keepdims=True)
+    return np.asarray(scaled / np.where(usable, lengths, 1.0), dtype=np.float32)
+
+
+def sketch(vectors: NDArray[np.float32], dimensions: int = SKETCH_DIMENSIONS) -> NDArray[np.float32]:
+    """A random projection that keeps inner products on average, with an error of about |x||y|/sqrt(dimensions).
+
+    Each number goes, with a random sign, to one of `dimensions` places (a count sketch): one pass over the
+    numbers, no large matrix. It blurs close calls, so rates found through it are slightly too low.
+    """
+    total = np.zeros((len(vectors), dimensions), dtype=np.float32)
+    for block, start in enumerate(range(0, vectors.shape[1], dimensions)):
+        part = vectors[:, start : start + dimensions]
+        coins = stream(_OBSERVERS_OWN_SEED, "linkage", block).integers(0, 2, size=part.shape[1], dtype=np.int8)
+        with np.errstate(over="ignore", invalid="ignore"):
+            total[:, : part.shape[1]] += part * (2 * coins - 1).astype(np.float32)
+    return total
+
+
+class Linkage:
+    """Scores one observer round by round; keeps the previous round only.
+
+    Feed it every round in turn: a round in which the observer saw nothing is an empty one, and breaks the chain.
+    """
+
+    def __init__(self) -> None:
+        self._before: tuple[NDArray[np.int64], Sight] | None = None
+        self._sketches: bool | None = None
+        self._round = 0
+        self._returning = 0
+        self._hits = np.zeros(3)
+
+    def observe(
+        self, true_ids: Sequence[int] | NDArray[np.int64], addresses: Sequence[bytes], vectors: NDArray[np.float32]
+    ) -> None:
+        """Takes what was seen in the next round; `true_ids` score the guesses and are not shown to the attack."""
+        ids = np.asarray(true_ids, dtype=np.int64)
+        after = Sight(addresses, self._keep(vectors))
+        if self._before is not None:
+            self._score(*self._before, ids, after)
+        self._before = (ids, after)
+        self._round += 1
+
+    def rates(self) -> dict[str, float | None]:
+        """Shares of returning clients linked by `address` and by `content`, and by `chance`; None if none returned."""
+        if not self._returning:
+            return {"address": None, "content": None, "chance": None}
+        shares = (self._hits / self._returning).tolist()
+        return dict(zip(("address", "content", "chance"), shares, strict=True))
+
+    def _keep(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+        """A copy that fits: rows belong to the learner, who may write to them when the round is over."""
+        if self._sketches is None and len(vectors):
+            self._sketches = vectors.size > EXACT_UP_TO
+        return sketch(vectors) if self._sketches else np.array(vectors, dtype=np.float32)
+
+    def _score(self, ids_before: NDArray[np.int64], before: Sight, ids: NDArray[np.int64], after: Sight) -> None:
+        scored = self._choose(np.flatnonzero(np.isin(ids, ids_before)))
+        if not len(scored):
+            return
+        targets = Sight([after.addresses[row] for row in scored], after.vectors[scored])
+        self._returning += len(scored)
+        for place, guess in enumerate((guess_by_address, guess_by_content)):
+            rows = guess(before, targets)
+            self._hits[place] += np.sum((rows >= 0) & (ids_before[rows] == ids[scored]))
+        self._hits[2] += len(scored) / len(ids_before)
+
+    def _choose(self, returning: NDArray[np.int64]) -> NDArray[np.int64]:
+        if len(returning) <= SCORED_PER_ROUND:
+            return returning
+        coins = stream(_OBSERVERS_OWN_SEED, "linkage-targets", self._round)
+        return np.sort(coins.choice(returning, SCORED_PER_ROUND, replace=False))
+
+
+def linkability(
+    rounds: Iterable[tuple[Sequence[int], Sequence[bytes], NDArray[np.float32]]],
+) -> dict[str, float | None]:
+    """Rates over consecutive rounds, each `(true ids, addresses, vectors [k, d])` as one observer saw them."""
+    linkage = Linkage()
+    for true_ids, addresses, vectors in rounds:
+        linkage.observe(true_ids, addresses, vectors)
+    return linkage.rates()
