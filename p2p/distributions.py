@@ -1,7 +1,7 @@
 """Quantities that differ from node to node or from pair to pair: a constant, or a law to draw them from.
 
-A strategy's field is annotated with one of the aliases at the end (`uplink: RatePerNode`). In a scenario it is
-a bare quantity (`20 Mbit/s`) or a mapping (`{kind: lognormal, median: 20 Mbit/s, sigma: 0.5}`); quantities
+A strategy's field is annotated with one of the aliases at the end (`uplink: RatePerNode`). In a scenario it
+is a bare quantity (`20 Mbit/s`) or a mapping (`{kind: lognormal, median: 20 Mbit/s, sigma: 0.5}`); quantities
 inside carry the unit of the field. Draws are counter-based: `quantiles(draws(seed, name, ids))` gives each id
 its own value.
 """
@@ -208,9 +208,7 @@ class Drawn(Unit):
             return replace(distribution, values=tuple(_column(distribution, self)))
         low, high = distribution.support()
         if low < self.low or high > self.high:
-            raise UserError(
-                f"kind: draws from {low:g} to {high:g}; the field takes {self.low:g} to {self.high:g}"
-            )
+            raise UserError(f"draws from {low:g} to {high:g}; the field takes {self.low:g} to {self.high:g}")
         return distribution
 
 
@@ -247,9 +245,7 @@ def _cells(path: Path, column: str) -> Iterator[tuple[int, str]]:
             rows = csv.DictReader(file)
             names = rows.fieldnames or []
             if column not in names:
-                raise UserError(
-                    f"column = {column}: not in {path.name}; its columns are {', '.join(names) or 'none'}"
-                )
+                raise UserError(f"column = {column}: not in {path.name}; its columns are {', '.join(names) or 'none'}")
             yield from ((rows.line_num, row[column] or "") for row in rows)
     except (OSError, UnicodeDecodeError, csv.Error) as reason:
         text = reason.strerror if isinstance(reason, OSError) else str(reason)

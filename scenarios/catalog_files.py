@@ -1,0 +1,44 @@
+"""Where scenarios are found: a path, or a name in the catalog that comes with the package."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+
+from p2p.errors import UserError
+from scenarios.problems import printable, shown, suggestion
+
+SUFFIXES = (".yaml", ".yml")
+
+
+def catalog() -> dict[str, Path]:
+    """Name to file of every scenario in the catalog, sorted by name."""
+    folder = Path(str(files("scenarios"))) / "catalog"
+    return {path.stem: path for path in sorted(folder.glob("*.yaml"))}
+
+
+def catalog_path(ref: str | Path) -> Path:
+    """The file that `ref` means.
+
+    Raises:
+        UserError: neither a file nor a name in the catalog.
+    """
+    text = str(ref)
+    path = Path(text)
+    if "\0" not in text and _is_there(path):
+        return path
+    known = catalog()
+    if text in known:
+        return known[text]
+    if path.suffix in SUFFIXES or "/" in text:
+        problem = f"{shown(text)}: no such file; give a path, or a name that `peerveil list` shows"
+    else:
+        problem = f"{shown(text)}: neither a file nor in the catalog; {suggestion(text, known)}"
+    raise UserError(printable(problem))
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists() and not path.is_dir()
+    except OSError:  # a name too long to be one
+        return False

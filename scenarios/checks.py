@@ -1,0 +1,98 @@
+"""Rules between sections: each looks at the parts it names, and only if all of them could be read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from nodes.partition import ByClient, Shards
+from p2p.errors import UserError
+from scenarios.problems import Path, Problems
+
+Finding = tuple[Path, Any, str]
+Check = Callable[..., Iterator[Finding]]
+
+
+def check_parts(parts: Mapping[str, Any], problems: Problems) -> None:
+    """Adds a problem for every impossible combination among the sections that could be read."""
+    for names, check in CHECKS:
+        if all(name in parts for name in names):
+            for path, value, rule in check(*(parts[name] for name in names)):
+                problems.wrong(path, value, rule)
+    _ask_the_parts(parts, problems)
+
+
+def _name_is_a_folder(name: str) -> Iterator[Finding]:
+    if not name.isprintable() or "/" in name or "\\" in name or name.strip(" .") != name:
+        yield ("name",), name, "names the folder of results; use letters, digits, spaces, - _ and . inside"
+
+
+def _cohort_fits(protocol: Any, clients: int) -> Iterator[Finding]:
+    cohort = getattr(protocol, "train_per_round", 2)
+    if cohort is None:
+        yield ("protocol", "train_per_round"), None, "is needed; add it, or `tcsr` as a share of all clients"
+    elif cohort > clients:
+        yield ("protocol", "train_per_round"), cohort, f"must be <= clients, which is {clients}; lower it"
+
+
+def _exchange_fits(protocol: Any) -> Iterator[Finding]:
+    if not hasattr(protocol, "exchange_with"):
+        return
+    cohort, others = protocol.train_per_round, protocol.exchange_with
+    if others is None:
+        yield ("protocol", "exchange_with"), None, "is needed; add it, or `mer` as a share of all clients"
+    elif cohort is not None and others >= cohort:
+        rule = f"must be < train_per_round, which is {cohort}: a member exchanges with others; lower it"
+        yield ("protocol", "exchange_with"), others, rule
+
+
+def _evaluation_fits(evaluation: Any, clients: int) -> Iterator[Finding]:
+    if evaluation.clients != "all" and evaluation.clients > clients:
+        yield (
+            ("evaluation", "clients"),
+            evaluation.clients,
+            f"must be <= clients, which is {clients}; lower it or write `all`",
+        )
+
+
+def _records_suffice(data: Any, clients: int) -> Iterator[Finding]:
+    records = data.records() if hasattr(data, "records") else None
+    split: Any = getattr(data, "split", None)
+    if records is None or not hasattr(split, "needs"):
+        return
+    needed = split.needs(clients)
+    if needed > records:
+        path: Path = ("data", "split", "classes_per_client") if isinstance(split, Shards) else ("clients",)
+        value = split.classes_per_client if isinstance(split, Shards) else clients
+        what = f"{needed} shards" if isinstance(split, Shards) else f"{clients} clients"
+        yield path, value, f"{what} need {needed} records, the data has {records}; lower it or use more data"
+
+
+def _owners_known(data: Any) -> Iterator[Finding]:
+    if isinstance(getattr(data, "split", None), ByClient) and getattr(data, "client", None) is None:
+        yield ("data", "split"), "by_client", "needs to know whose records are whose; name the column in `client`"
+
+
+CHECKS: tuple[tuple[tuple[str, ...], Check], ...] = (
+    (("name",), _name_is_a_folder),
+    (("protocol", "clients"), _cohort_fits),
+    (("protocol",), _exchange_fits),
+    (("evaluation", "clients"), _evaluation_fits),
+    (("data", "clients"), _records_suffice),
+    (("data",), _owners_known),
+)
+
+
+def _ask_the_parts(parts: Mapping[str, Any], problems: Problems) -> None:
+    """Contradictions that a section finds in itself, and a model that does not take the data's records."""
+    privacy: Any = parts.get("privacy")
+    data: Any = parts.get("data")
+    model: Any = parts.get("model")
+    if privacy is not None:
+        problems.add(privacy.problems())
+    form = data.form() if hasattr(data, "form") else None
+    if form is not None and hasattr(model, "parameters"):
+        try:
+            model.parameters(*form)
+        except UserError as error:
+            problems.add(error.problems)

@@ -1,0 +1,118 @@
+"""The command `peerveil`: finds the command's function, hands it the arguments, and turns errors into exit codes."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from typing import NoReturn
+
+from p2p.errors import UserError
+from scenarios import arguments
+from scenarios.problems import printable, suggestion
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command: a line of help, what it takes, and `module:function`, imported only when it is called."""
+
+    help: str
+    add_arguments: Callable[[argparse.ArgumentParser], None]
+    target: str
+
+    def call(self, values: argparse.Namespace) -> int:
+        """Runs the command; the exit code."""
+        module, _, function = self.target.partition(":")
+        return int(getattr(import_module(module), function)(values) or 0)
+
+
+COMMANDS: dict[str, Command] = {
+    "run": Command("run scenarios and write their results", arguments.run, "scenarios.run:run_command"),
+    "check": Command("validate scenarios", arguments.check, "scenarios.commands.check:check_command"),
+    "list": Command("show the catalog", arguments.listing, "scenarios.commands.listing:list_command"),
+    "new": Command("write a commented starter file", arguments.new, "scenarios.commands.new:new_command"),
+    "schema": Command("print the JSON Schema", arguments.schema, "scenarios.commands.schema:schema_command"),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command. 0: done, 2: the user can mend it, 130: interrupted."""
+    _print_whatever_the_terminal_takes()
+    try:
+        return _dispatch(list(sys.argv[1:] if argv is None else argv))
+    except UserError as error:
+        print("\n".join(printable(line) for line in str(error).split("\n")), file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # The reader (`head`) has gone; Python's own flush at exit must not complain either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def _dispatch(argv: list[str]) -> int:
+    if not argv or argv[0] in {"-h", "--help", "help"}:
+        print(_overview())
+        return 0
+    if argv[0] == "--version":
+        print(f"peerveil {_version()}")
+        return 0
+    command = COMMANDS.get(argv[0])
+    if command is None:
+        raise UserError(f"{argv[0]}: unknown command; {suggestion(argv[0], COMMANDS)}")
+    code = command.call(_parse(argv[0], command, argv[1:]))
+    sys.stdout.flush()
+    return code
+
+
+def _parse(name: str, command: Command, argv: list[str]) -> argparse.Namespace:
+    parser = _Parser(prog=f"peerveil {name}", description=command.help, allow_abbrev=False)
+    command.add_arguments(parser)
+    values, unknown = parser.parse_known_intermixed_args(argv)
+    if unknown:
+        options = [option for action in parser._actions for option in action.option_strings]
+        raise UserError([f"{word}: unknown option; {suggestion(word, options)}" for word in unknown])
+    return values
+
+
+class _Parser(argparse.ArgumentParser):
+    """Complains by UserError, like everything else."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UserError(f"{self.prog}: {message}; see `{self.prog} --help`")
+
+
+def _overview() -> str:
+    width = max(len(name) for name in COMMANDS)
+    lines = [f"  {name:<{width}}  {command.help}" for name, command in COMMANDS.items()]
+    return "\n".join(
+        [
+            "usage: peerveil COMMAND [options]",
+            "",
+            "Simulates anonymous, differentially private federated learning among peers.",
+            "",
+            *lines,
+            "",
+            "`peerveil COMMAND --help` says more; start with `peerveil list` and `peerveil run tiny`.",
+        ]
+    )
+
+
+def _version() -> str:
+    try:
+        return version("peerveil")
+    except PackageNotFoundError:
+        return "(not installed)"
+
+
+def _print_whatever_the_terminal_takes() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")

@@ -1,0 +1,39 @@
+"""`peerveil check`: is each scenario sound, and if not, everything that is wrong with it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from p2p.errors import UserError
+from scenarios.load import load_scenario
+from scenarios.problems import printable
+from scenarios.schema import Scenario
+
+
+def check_command(args: argparse.Namespace) -> int:
+    """Prints a line per sound scenario; all problems of all files together end in exit code 2."""
+    outcomes = [(ref, _outcome(ref, args)) for ref in args.scenarios]
+    failures = [outcome for _, outcome in outcomes if isinstance(outcome, UserError)]
+    if args.json:
+        print(json.dumps([_as_json(ref, outcome) for ref, outcome in outcomes], indent=2))
+        return 2 if failures else 0
+    for _, outcome in outcomes:
+        if isinstance(outcome, Scenario):
+            print(f"{outcome.name}: ok\n  {printable(outcome.question) or '(asks no question)'}")
+    if failures:
+        raise UserError([str(failure) for failure in failures])
+    return 0
+
+
+def _outcome(ref: str, args: argparse.Namespace) -> Scenario | UserError:
+    try:
+        return load_scenario(ref, args.overrides, args.seed, args.allow_plugins)
+    except UserError as error:
+        return error
+
+
+def _as_json(ref: str, outcome: Scenario | UserError) -> dict[str, object]:
+    if isinstance(outcome, UserError):
+        return {"scenario": ref, "ok": False, "problems": outcome.problems}
+    return {"scenario": ref, "ok": True, "name": outcome.name, "question": outcome.question, "problems": []}

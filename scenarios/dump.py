@@ -1,0 +1,111 @@
+"""A Scenario back to YAML, every default written out: loading it gives an equal Scenario."""
+
+from __future__ import annotations
+
+from types import NoneType
+from typing import Any
+
+import yaml
+
+from p2p.choices import Choice
+from p2p.distributions import DISTRIBUTIONS, Constant, Drawn, InUnitOfField
+from p2p.units import Unit, format_quantity
+from scenarios.keys import bare, is_structured, item_type, keys_of, marker, members
+from scenarios.yamltext import FLOAT
+
+
+def dump_keys(record: Any, unit: Unit | None = None, leave_out: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The keys of a strategy's dataclass with plain values; quantities in the unit of their field."""
+    strategy: type = type(record)
+    return {
+        key.name: dump_value(key.annotation, getattr(record, key.name), unit)
+        for key in keys_of(strategy)
+        if key.name not in leave_out
+    }
+
+
+def dump_value(annotation: Any, value: Any, unit: Unit | None = None) -> Any:
+    """A value of that type as it stands in a scenario file."""
+    if value is None:
+        return "none" if all(option is NoneType or is_structured(option) for option in members(annotation)) else None
+    if len(members(annotation)) > 1:
+        return dump_value(_member(annotation, value), value, unit)
+    if choice := marker(annotation, Choice):
+        return _chosen(choice, value, unit)
+    if drawn := marker(annotation, Drawn):
+        return _law(drawn, value)
+    item = item_type(annotation)
+    if item is not None:
+        return [dump_value(item, entry, unit) for entry in value]
+    if is_structured(annotation):
+        return dump_keys(value, unit)
+    return _scalar(annotation, value, unit)
+
+
+def kind_of(choice: Choice, value: Any) -> str:
+    """The word that names the value's class in the table, or `module:Class`."""
+    for kind, strategy in choice.table.items():
+        if type(value) is strategy:
+            return kind
+    return f"{type(value).__module__}:{type(value).__qualname__}"
+
+
+def to_yaml(data: dict[str, Any]) -> str:
+    """Block style, keys in the order given."""
+    return yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
+
+
+def to_flow(value: Any) -> str:
+    """One line, as it can stand behind a key."""
+    text: str = yaml.dump(
+        [value], Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=True, width=10_000
+    )
+    return text.strip()[1:-1]
+
+
+def _chosen(choice: Choice, value: Any, unit: Unit | None) -> Any:
+    keys = dump_keys(value, unit)
+    kind = kind_of(choice, value)
+    return {choice.key: kind, **keys} if keys else kind
+
+
+def _law(drawn: Drawn, value: Any) -> Any:
+    if isinstance(value, Constant):
+        return format_quantity(value.value, drawn.base)
+    return _chosen(Choice(DISTRIBUTIONS), value, drawn)
+
+
+def _scalar(annotation: Any, value: Any, unit: Unit | None) -> Any:
+    own = marker(annotation, Unit)
+    if marker(annotation, InUnitOfField):
+        own = unit
+    return format_quantity(float(value), own.base) if own is not None and own.base else value
+
+
+def _member(annotation: Any, value: Any) -> Any:
+    """The alternative of a union that a value belongs to; a quantity with a unit wins over a plain number."""
+    options = [option for option in members(annotation) if option is not NoneType]
+    fitting = [option for option in options if _fits(option, value)]
+    return (fitting or options)[0]
+
+
+def _fits(option: Any, value: Any) -> bool:
+    if is_structured(option):
+        return not isinstance(value, bool | int | float | str | tuple | list)
+    if marker(option, Unit):
+        return isinstance(value, float)
+    plain = bare(option)
+    return isinstance(plain, type) and isinstance(value, plain)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes every text that our reader would take for something else (and `no`, `off` for other readers)."""
+
+
+def _tuple(dumper: yaml.SafeDumper, data: tuple[Any, ...]) -> yaml.Node:
+    return dumper.represent_list(data)
+
+
+_Dumper.add_representer(tuple, _tuple)
+# PyYAML writes YAML 1.1, where the text 1e-5 needs no quotes.
+_Dumper.add_implicit_resolver("tag:yaml.org,2002:float", FLOAT, list("-+.0123456789"))

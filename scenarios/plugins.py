@@ -1,0 +1,87 @@
+"""A user's own strategies: `kind: module:Class`, imported only when the user has allowed it."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import importlib
+import importlib.machinery
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+
+_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
+
+
+class Plugins:
+    """Finds plug-in classes, and remembers the SHA-256 of the file each came from."""
+
+    def __init__(self, allowed: bool) -> None:
+        self.allowed = allowed
+        self.found: dict[str, str] = {}
+
+    def find(self, name: str, folder: Path) -> type:
+        """The class called `module:Class`; modules beside the scenario can be imported.
+
+        Raises:
+            ValueError: not allowed, not found, or not a class that a scenario can fill; says which.
+        """
+        if not _NAME.fullmatch(name):
+            raise ValueError("is not a plug-in; write `module:Class`")
+        if not self.allowed:
+            raise ValueError("would run code of yours; add --allow-plugins if you trust it")
+        module_name, _, class_name = name.partition(":")
+        module = _import(module_name, folder)
+        strategy = getattr(module, class_name, None)
+        if strategy is None:
+            raise ValueError(f"{module.__file__ or module_name} has no `{class_name}`; check the name")
+        if not isinstance(strategy, type) or not dataclasses.is_dataclass(strategy):
+            raise ValueError("must be a dataclass; its fields are the keys of the scenario")
+        self.found[name] = _fingerprint(module)
+        return strategy
+
+
+def _import(name: str, folder: Path) -> ModuleType:
+    with _importable(folder):
+        _forget_namesake(name, folder)
+        importlib.invalidate_caches()
+        try:
+            return importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            if error.name == name.partition(".")[0]:
+                raise ValueError(f"there is no module `{name}`; put {name}.py into {folder}") from error
+            raise ValueError(f"the module needs `{error.name}`, which is not installed") from error
+        except (Exception, SystemExit) as error:
+            raise ValueError(f"the module fails on import ({type(error).__name__}: {error})") from error
+
+
+@contextmanager
+def _importable(folder: Path) -> Iterator[None]:
+    """Last on the path, so that a module beside a scenario cannot stand in for an installed one."""
+    before = list(sys.path)
+    sys.path.append(str(folder.absolute()))
+    try:
+        yield
+    finally:
+        sys.path[:] = before
+
+
+def _forget_namesake(name: str, folder: Path) -> None:
+    """Lets go of a module of the same name that came from beside another scenario."""
+    top = name.partition(".")[0]
+    known = sys.modules.get(top)
+    spec = importlib.machinery.PathFinder.find_spec(top, sys.path)
+    if known is None or spec is None or spec.origin is None or known.__file__ == spec.origin:
+        return
+    if Path(spec.origin).is_relative_to(folder.absolute()):
+        for loaded in [key for key in sys.modules if key == top or key.startswith(f"{top}.")]:
+            del sys.modules[loaded]
+
+
+def _fingerprint(module: ModuleType) -> str:
+    if not module.__file__:
+        return "built in"
+    return hashlib.sha256(Path(module.__file__).read_bytes()).hexdigest()

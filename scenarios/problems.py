@@ -1,0 +1,138 @@
+"""What is wrong with a scenario, collected so that all of it is told at once: `path = value: rule; cure`."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from p2p.errors import UserError
+from scenarios.yamltext import FLOAT
+
+Path = tuple[str | int, ...]
+LONGEST_VALUE = 60
+
+
+class Problems:
+    """A growing list of problems; each method adds one."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def wrong(self, path: Path, value: object, rule: str) -> None:
+        """The value at `path` breaks `rule` (which may end in `; cure`)."""
+        self.lines.append(printable(f"{dotted(path)} = {shown(value)}: {rule}"))
+
+    def missing(self, path: Path, cure: str) -> None:
+        """A required key is not there."""
+        self.lines.append(printable(f"{dotted(path)}: required key is missing; {cure}"))
+
+    def unknown_key(self, path: Path, known: Iterable[str]) -> None:
+        """No such key at that place."""
+        self.lines.append(printable(f"{dotted(path)}: unknown key; {suggestion(str(path[-1]), known)}"))
+
+    def add(self, lines: Iterable[str]) -> None:
+        """Problems that already carry their path."""
+        self.lines += [printable(line) for line in lines]
+
+    def inside(self, path: Path, lines: Sequence[str], keys: Sequence[str]) -> None:
+        """Problems that a part found in itself: about one of its keys (`key = value: rule`), or the whole."""
+        for line in lines:
+            about_key = line.split(" = ")[0].split(":")[0].split(".")[0] in keys
+            self.lines.append(printable(f"{dotted(path)}{'.' if about_key else ': '}{line}"))
+
+    def refuse(self, source: str) -> None:
+        """Raises all problems as one error, if there are any."""
+        if self.lines:
+            raise UserError(self.lines, printable(source))
+
+
+def dotted(path: Path) -> str:
+    """`("faults", 0, "kind")` as `faults.0.kind`."""
+    return ".".join(shorten(str(part)) for part in path)
+
+
+def shown(value: object) -> str:
+    """A value as the user wrote it, more or less, and never long."""
+    if isinstance(value, str):
+        return shorten(json.dumps(value) if _needs_quotes(value) else value)
+    return shorten(_compact(value))
+
+
+def _needs_quotes(text: str) -> bool:
+    """Text that reads like something else without them."""
+    return text.strip() != text or not text or text in {"true", "false", "null"} or bool(FLOAT.match(text))
+
+
+def shorten(text: str) -> str:
+    """The text, cut in the middle of nowhere when it is long."""
+    return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 3]}..."
+
+
+def printable(text: str) -> str:
+    """The text with control characters (and any that reorder or hide text) as escapes."""
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """`did you mean ...?` if one of the known words is close, else the list of them."""
+    names = sorted(known)
+    close = difflib.get_close_matches(word.lower(), names, n=1, cutoff=0.6)
+    if close:
+        return f"did you mean `{close[0]}`?"
+    return f"known are {enumerated(names)}" if names else "no key is known here"
+
+
+def enumerated(names: Sequence[str]) -> str:
+    """`a, b, c`."""
+    return ", ".join(names)
+
+
+def rule_of(error: dict[str, Any]) -> str:
+    """One complaint of pydantic in our words."""
+    context = error.get("ctx", {})
+    rule = _RULES.get(error["type"])
+    if error["type"] == "literal_error":
+        words: str = context["expected"].replace("'", "`")
+        return f"must be {words.replace('True', 'true').replace('False', 'false')}"
+    if rule is not None:
+        return rule.format(**context)
+    if error["type"] == "value_error":
+        return str(context["error"])
+    message: str = error["msg"]
+    return message[:1].lower() + message[1:]
+
+
+_RULES = {
+    "int_type": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "float_type": "must be a number",
+    "finite_number": "must be a finite number",
+    "bool_type": "must be true or false",
+    "string_type": "must be text; put it in quotes",
+    "string_too_short": "must have at least {min_length} characters",
+    "string_too_long": "must have at most {max_length} characters",
+    "greater_than": "must be > {gt}",
+    "greater_than_equal": "must be >= {ge}",
+    "less_than": "must be < {lt}",
+    "less_than_equal": "must be <= {le}",
+    "multiple_of": "must be a multiple of {multiple_of}",
+    "list_type": "must be a list; write for example `[1, 2]`",
+    "tuple_type": "must be a list; write for example `[1, 2]`",
+    "dict_type": "must be a mapping of keys to values",
+    "too_short": "must have at least {min_length} entries",
+    "too_long": "must have at most {max_length} entries",
+    "none_required": "must be `none`",
+    "missing": "is one entry short",
+}
+
+
+def _compact(value: object) -> str:
+    if isinstance(value, bool) or value is None:
+        return "none" if value is None else str(value).lower()
+    if isinstance(value, list):
+        return f"[{', '.join(_compact(item) for item in value[:20])}]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {_compact(item)}" for key, item in list(value.items())[:20]) + "}"
+    return str(value) if not isinstance(value, int) or abs(value) < 10**100 else "a very large number"

@@ -1,0 +1,260 @@
+"""Plain values of a scenario file to strategies: each dataclass is read by its own field types.
+
+A reader never stops at the first problem. What could not be read is `INVALID`, and why stands in its problems.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path as FilesystemPath
+from types import NoneType
+from typing import Any, Final, Union
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from p2p.choices import Choice
+from p2p.distributions import DISTRIBUTIONS, Drawn, InUnitOfField
+from p2p.errors import UserError
+from p2p.paths import ExistingFile
+from p2p.units import Unit
+from scenarios.keys import REQUIRED, bare, is_structured, item_type, keys_of, literals, marker, members
+from scenarios.plugins import Plugins
+from scenarios.problems import Path, Problems, enumerated, rule_of, suggestion
+
+INVALID: Final = object()
+
+
+class Reader:
+    """Reads values, collecting problems. `switched` maps a path whose kind was overridden to the old kind."""
+
+    def __init__(
+        self,
+        folder: FilesystemPath,
+        problems: Problems,
+        plugins: Plugins,
+        switched: dict[Path, str] | None = None,
+    ) -> None:
+        self.folder = folder
+        self.problems = problems
+        self.plugins = plugins
+        self.switched = switched or {}
+
+    def read(self, annotation: Any, value: Any, path: Path, unit: Unit | None = None) -> Any:
+        """The value of that type, or INVALID. `unit` is that of the field a distribution stands in."""
+        for mark, method in self._markers():
+            found = marker(annotation, mark)
+            if found is not None:
+                return method(found, value, path, unit)
+        if len(members(annotation)) > 1:
+            return self._alternative(annotation, value, path, unit)
+        item = item_type(annotation)
+        if item is not None and is_structured(item):
+            return self._items(item, value, path)
+        if is_structured(annotation):
+            return self._record(bare(annotation), value, path, unit)
+        return self._leaf(annotation, value, path)
+
+    def _markers(self) -> tuple[tuple[type, Callable[..., Any]], ...]:
+        return (
+            (Choice, self._choice),
+            (Drawn, self._drawn),
+            (InUnitOfField, self._quantity),
+            (ExistingFile, self._file),
+        )
+
+    def _choice(self, choice: Choice, value: Any, path: Path, unit: Unit | None) -> Any:
+        """One entry of a table: a mapping that names it, or its bare name."""
+        mapping = {choice.key: value} if isinstance(value, str) else value
+        if not isinstance(mapping, dict):
+            return self._wrong(path, value, f"must be a mapping with `{choice.key}`; {_kinds(choice)}")
+        if choice.key not in mapping:
+            self.problems.missing((*path, choice.key), _kinds(choice))
+            return INVALID
+        kind = mapping[choice.key]
+        named = path if isinstance(value, str) else (*path, choice.key)
+        strategy = self._strategy(choice, kind, named)
+        if strategy is None:
+            return INVALID
+        rest = {key: item for key, item in mapping.items() if key != choice.key}
+        self._drop_keys_of_old_kind(choice, strategy, rest, path)
+        if kind in choice.table:
+            return self._record(strategy, rest, path, unit)
+        return self._foreign(strategy, rest, path)
+
+    def _strategy(self, choice: Choice, kind: Any, path: Path) -> type | None:
+        if isinstance(kind, str) and kind in choice.table:
+            return choice.table[kind]
+        if isinstance(kind, str) and ":" in kind:
+            try:
+                return self.plugins.find(kind, self.folder)
+            except ValueError as reason:
+                self.problems.wrong(path, kind, str(reason))
+                return None
+        self.problems.wrong(path, kind, f"unknown {choice.key}; {suggestion(str(kind), choice.table)}")
+        return None
+
+    def _foreign(self, strategy: type, rest: dict[str, Any], path: Path) -> Any:
+        """A plug-in's dataclass: whatever goes wrong in somebody else's code is told, not raised."""
+        try:
+            return self._record(strategy, rest, path, None)
+        except Exception as error:  # noqa: BLE001, RUF100 - code of others may raise anything
+            name = f"{strategy.__module__}:{strategy.__qualname__}"
+            return self._wrong(path, name, f"the plug-in cannot be set up ({type(error).__name__}: {error})")
+
+    def _drop_keys_of_old_kind(self, choice: Choice, strategy: type, rest: dict[str, Any], path: Path) -> None:
+        """After `--set protocol.kind=...`, keys that only the old kind has go with it."""
+        old = choice.table.get(self.switched.get(path, ""))
+        if old is None:
+            return
+        stale = {key.name for key in keys_of(old)} - {key.name for key in keys_of(strategy)}
+        for name in stale & rest.keys():
+            if (*path, name) not in self.switched:
+                del rest[name]
+
+    def _drawn(self, drawn: Drawn, value: Any, path: Path, unit: Unit | None) -> Any:
+        """A distribution; a bare quantity is a constant."""
+        if isinstance(value, dict):
+            law = self._choice(Choice(DISTRIBUTIONS), value, path, drawn)
+        elif isinstance(value, str) and value in DISTRIBUTIONS:
+            return self._wrong(path, value, f"needs its numbers; write for example `{{kind: {value}, ...}}`")
+        else:
+            number = self._quantity(drawn, value, path, drawn)
+            law = INVALID if number is INVALID else DISTRIBUTIONS["constant"](value=number)
+        if law is INVALID:
+            return INVALID
+        return self._guarded(lambda: drawn.finish(law), path, type(law))
+
+    def _quantity(self, mark: object, value: Any, path: Path, unit: Unit | None) -> Any:
+        try:
+            return (unit or Unit("")).check(value)
+        except ValueError as reason:
+            return self._wrong(path, value, str(reason))
+
+    def _file(self, mark: ExistingFile, value: Any, path: Path, unit: Unit | None) -> Any:
+        if not isinstance(value, str) or not value or "\0" in value:
+            return self._wrong(path, value, "must be the name of a file")
+        place = (self.folder / value).absolute()
+        if not place.is_file():
+            return self._wrong(path, value, f"no such file; it is looked for in {self.folder}")
+        return str(place)
+
+    def _alternative(self, annotation: Any, value: Any, path: Path, unit: Unit | None) -> Any:
+        """A union: null or `none`, a mapping for the structured member, a plain value for the others."""
+        options = members(annotation)
+        if NoneType in options and _means_none(value, options):
+            return None
+        options = tuple(option for option in options if option is not NoneType)
+        structured = [option for option in options if is_structured(option)]
+        plain = [option for option in options if not is_structured(option)]
+        if structured and (isinstance(value, dict) or not plain):
+            return self.read(structured[0], value, path, unit)
+        if len(plain) == 1:
+            return self.read(plain[0], value, path, unit)
+        return self._leaf(Union[tuple(plain)], value, path)  # noqa: UP007 - built at run time
+
+    def _items(self, item: Any, value: Any, path: Path) -> Any:
+        if not isinstance(value, list):
+            return self._wrong(path, value, "must be a list")
+        read = [self.read(item, entry, (*path, index)) for index, entry in enumerate(value)]
+        return INVALID if any(entry is INVALID for entry in read) else tuple(read)
+
+    def _record(self, strategy: type, value: Any, path: Path, unit: Unit | None) -> Any:
+        """A dataclass from a mapping of its keys."""
+        if not isinstance(value, dict):
+            return self._wrong(path, value, f"must be a mapping; known keys are {_names(strategy)}")
+        read, complete = self.fields(strategy, value, path, unit)
+        return self._guarded(lambda: strategy(**read), path, strategy) if complete else INVALID
+
+    def fields(
+        self, strategy: type, value: dict[str, Any], path: Path, unit: Unit | None = None
+    ) -> tuple[dict[str, Any], bool]:
+        """The values that could be read, by key, and whether nothing was wrong or missing."""
+        keys = {key.name: key for key in keys_of(strategy)}
+        before = len(self.problems.lines)
+        for name in value:
+            if name not in keys:
+                self.problems.unknown_key((*path, name), keys)
+        for key in keys.values():
+            if key.default is REQUIRED and key.name not in value:
+                self.problems.missing((*path, key.name), f"add it ({key.doc or 'it has no default'})")
+        read = {
+            name: self.read(key.annotation, value[name], (*path, name), unit)
+            for name, key in keys.items()
+            if name in value
+        }
+        valid = {name: part for name, part in read.items() if part is not INVALID}
+        return valid, len(self.problems.lines) == before
+
+    def _guarded(self, make: Callable[[], Any], path: Path, strategy: type | None = None) -> Any:
+        """What `make` returns; a rule that the part itself enforces becomes a problem.
+
+        A part words it as `key = value: rule` about one of its keys, or as a rule about the whole of it.
+        """
+        try:
+            return make()
+        except (UserError, ValueError) as error:
+            lines = error.problems if isinstance(error, UserError) else [str(error)]
+            self.problems.inside(path, lines, [key.name for key in keys_of(strategy)] if strategy else [])
+        return INVALID
+
+    def _leaf(self, annotation: Any, value: Any, path: Path) -> Any:
+        """Text, numbers, words and lists of them, checked by pydantic."""
+        try:
+            return _adapter(annotation).validate_json(json.dumps(value))
+        except ValidationError as error:
+            union = len(members(annotation)) > 1
+            for place, rules in _grouped(error, skip=1 if union else 0).items():
+                self.problems.wrong((*path, *place), _at(value, place), _either(rules))
+            return INVALID
+
+    def _wrong(self, path: Path, value: Any, rule: str) -> Any:
+        self.problems.wrong(path, value, rule)
+        return INVALID
+
+
+@cache
+def _adapter(annotation: Any) -> TypeAdapter[Any]:
+    # Strict and by way of JSON: `true` is no number and `"5"` no whole number, yet a list may become a tuple.
+    return TypeAdapter(annotation, config=ConfigDict(strict=True, allow_inf_nan=False))
+
+
+def _grouped(error: ValidationError, skip: int) -> dict[Path, list[str]]:
+    """Rules by place; for a union pydantic puts the member's name in front of the place."""
+    grouped: dict[Path, list[str]] = {}
+    for line in error.errors(include_url=False):
+        rules = grouped.setdefault(tuple(line["loc"][skip:]), [])
+        rule = rule_of(dict(line))
+        if rule not in rules:
+            rules.append(rule)
+    return grouped
+
+
+def _either(rules: list[str]) -> str:
+    return " or ".join([rules[0], *(rule.removeprefix("must be ") for rule in rules[1:])])
+
+
+def _at(value: Any, place: Path) -> Any:
+    for part in place:
+        try:
+            value = value[part]
+        except (KeyError, IndexError, TypeError):
+            return value
+    return value
+
+
+def _means_none(value: Any, options: tuple[Any, ...]) -> bool:
+    """Null, or the word `none` where it is not the name of a choice."""
+    if value != "none":
+        return value is None
+    tables = [mark.table for option in options if (mark := marker(option, Choice))]
+    return not any("none" in names for names in [*tables, *(literals(option) for option in options)])
+
+
+def _kinds(choice: Choice) -> str:
+    return f"{choice.key} is one of {enumerated(sorted(choice.table))}"
+
+
+def _names(strategy: type) -> str:
+    return enumerated([key.name for key in keys_of(strategy)])
