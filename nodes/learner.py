@@ -1,0 +1,204 @@
+"""Learning as arithmetic on flat vectors: a matrix of models in, a matrix of trained models out.
+
+Nothing here takes simulated time. Models are float32 rows in the order of `module.parameters()`; torch stays inside.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from nodes.batches import draw_batches
+from nodes.kernels import Kernel, OneByOne, Samples, Stacked, Step, unflatten
+from nodes.mlp_kernel import recognise
+from nodes.models import Model
+from nodes.samples import Dataset
+from nodes.training import Training
+from p2p.errors import UserError
+from p2p.streams import stream
+
+Floats = NDArray[np.float32]
+Ints = NDArray[np.int64]
+CHUNK_BYTES = 4 << 20
+TEST_RECORDS_AT_ONCE = 1000
+
+
+class Learner:
+    """Trains and measures the models of many clients at once.
+
+    Guarantees: a client's result depends on its model, its records, the seed and the round alone, up to float
+    tolerance in how clients are grouped; equal calls give equal bits on the same machine, for any number of threads.
+
+    Args:
+        at_once: clients trained in one stack; by default as many as stay in the cache.
+        threads: stacks trained side by side; by default as many as torch would use.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        dataset: Dataset,
+        shards: list[Ints],
+        training: Training,
+        seed: int,
+        *,
+        at_once: int | None = None,
+        threads: int | None = None,
+    ) -> None:
+        self._module, self._initial = _start(model, dataset, seed)
+        self.dimension = len(self._initial)
+        self._train = Samples(_tensor(dataset.train_x), _tensor(dataset.train_y))
+        self._test = Samples(_tensor(dataset.test_x), _tensor(dataset.test_y))
+        self._shards, self._training, self._seed = shards, training, seed
+        self._kernel = choose_kernel(self._module, self._train.records[:2])
+        self._at_once = at_once or max(1, CHUNK_BYTES // (4 * self.dimension))
+        self._threads = threads or torch.get_num_threads()
+
+    def initial(self) -> Floats:
+        """The common first model, [d]."""
+        return self._initial.copy()
+
+    def records(self, node: int) -> int:
+        """How many training records a client holds."""
+        return len(self._shards[node])
+
+    def train(self, models: Floats, nodes: Sequence[int], round_number: int) -> Floats:
+        """The models [k, d] of `nodes` after a round's local training; the input is not changed."""
+        trained = np.empty_like(models, dtype=np.float32)
+        rate = self._training.rate(round_number)
+
+        def train_chunk(chunk: Sequence[int]) -> None:
+            rows = list(chunk)
+            steps = self._steps([int(nodes[row]) for row in rows], round_number)
+            stack = torch.from_numpy(np.asarray(models[rows], dtype=np.float32))
+            trained[rows] = self._kernel.train(stack, self._train, steps, self._training, rate).numpy()
+
+        by_length = sorted(range(len(nodes)), key=lambda row: -self._training.steps(self.records(nodes[row])))
+        self._run(train_chunk, _cut(by_length, self._at_once))
+        return trained
+
+    def evaluate(self, models: Floats) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Accuracy [k] and mean cross-entropy [k] of each model on the global test set."""
+        first, inverse = _distinct(models)
+        figures = np.empty((2, len(first)))
+
+        def measure_chunk(chunk: Sequence[int]) -> None:
+            stack = torch.from_numpy(np.asarray(models[[first[i] for i in chunk]], dtype=np.float32))
+            figures[:, list(chunk)] = self._measure(stack)
+
+        self._run(measure_chunk, _cut(range(len(first)), self._at_once))
+        return figures[0, inverse], figures[1, inverse]
+
+    def state_dict(self, vector: Floats) -> dict[str, Tensor]:
+        """A flat model as named tensors, ready to save or to load into the module."""
+        flat = torch.from_numpy(np.array(vector, dtype=np.float32))
+        return {name: part.clone() for name, part in unflatten(self._module, flat).items()}
+
+    def _steps(self, nodes: Sequence[int], round_number: int) -> list[Step]:
+        drawn = draw_batches(self._shards, nodes, self._training, self._seed, round_number)
+        rows, weights = torch.from_numpy(drawn.rows), torch.from_numpy(drawn.weights)
+        return [Step(rows[i, :count], weights[i, :count]) for i, count in enumerate(drawn.active.tolist())]
+
+    def _measure(self, stack: Tensor) -> NDArray[np.float64]:
+        right = torch.zeros(len(stack), dtype=torch.float64)
+        loss = torch.zeros(len(stack), dtype=torch.float64)
+        for start in range(0, len(self._test.labels), TEST_RECORDS_AT_ONCE):
+            part = slice(start, start + TEST_RECORDS_AT_ONCE)
+            records, labels = self._test.records[part], self._test.labels[part]
+            scores = self._kernel.scores(stack, records)
+            right += (scores.argmax(2) == labels).sum(1)
+            chosen = scores.gather(2, labels.expand(len(stack), -1).unsqueeze(2)).squeeze(2)
+            loss += (scores.logsumexp(2) - chosen).sum(1, dtype=torch.float64)
+        return (torch.stack([right, loss]) / len(self._test.labels)).numpy()
+
+    def _run(self, work: Callable[[Sequence[int]], None], chunks: Iterable[Sequence[int]]) -> None:
+        """Works on all chunks, each on one core; what a chunk gives does not depend on how many run at once."""
+
+        def quietly(chunk: Sequence[int]) -> None:
+            with torch.no_grad():
+                work(chunk)
+
+        tasks = list(chunks)
+        with _one_torch_thread():
+            if len(tasks) < 2 or self._threads < 2:
+                list(map(quietly, tasks))
+                return
+            with ThreadPoolExecutor(min(self._threads, len(tasks))) as pool:
+                list(pool.map(quietly, tasks))
+
+
+def choose_kernel(module: nn.Module, records: Tensor) -> Kernel:
+    """The fastest kernel that can follow `module`, tried on a few records."""
+    mlp = recognise(module, records[0].numel())
+    if mlp is not None:
+        return mlp
+    stacked = Stacked(module)
+    flat = torch.cat([part.detach().flatten() for part in module.parameters()])
+    step = Step(torch.zeros(2, 1, dtype=torch.int64), torch.ones(2, 1))
+    try:
+        samples = Samples(records, torch.zeros(len(records), dtype=torch.int64))
+        stacked.train(torch.stack([flat, flat]), samples, [step], Training(), 0.1)
+    except (RuntimeError, NotImplementedError):
+        return OneByOne(module)
+    return stacked
+
+
+def _start(model: Model, dataset: Dataset, seed: int) -> tuple[nn.Module, Floats]:
+    """The module and its first weights, with torch's own initialisation drawn from the seed's stream."""
+    generator = torch.Generator().manual_seed(int(stream(seed, "model").integers(2**63)))
+    with torch.random.fork_rng(devices=[]):
+        torch.set_rng_state(generator.get_state())
+        module = model.build(dataset.shape, dataset.classes)
+    _check(module, dataset)
+    flat = torch.cat([part.detach().flatten() for part in module.parameters()])
+    return module, flat.numpy().astype(np.float32)
+
+
+def _check(module: nn.Module, dataset: Dataset) -> None:
+    """Refuses modules whose training is more than their parameters, or that do not score the classes."""
+    if any(True for _ in module.buffers()):
+        raise UserError("model: keeps state beside its parameters (such as BatchNorm); use GroupNorm or LayerNorm")
+    if any(isinstance(part, nn.modules.dropout._DropoutNd) and part.p > 0 for part in module.modules()):
+        raise UserError("model: draws random numbers of its own (Dropout), so no run could be repeated; leave it out")
+    with torch.no_grad():
+        scores = module(_tensor(dataset.train_x[:2]))
+    if scores.shape != (len(dataset.train_x[:2]), dataset.classes):
+        raise UserError(f"model: gives {list(scores.shape)} for 2 records; it must give {dataset.classes} scores each")
+
+
+def _distinct(models: Floats) -> tuple[list[int], Ints]:
+    """Rows of which all others are copies, and for each row which of them it equals."""
+    seen: dict[bytes, int] = {}
+    first: list[int] = []
+    inverse = np.empty(len(models), dtype=np.int64)
+    for row, model in enumerate(models):
+        key = hashlib.sha256(model.tobytes()).digest()
+        inverse[row] = seen.setdefault(key, len(first))
+        if inverse[row] == len(first):
+            first.append(row)
+    return first, inverse
+
+
+def _cut(items: Sequence[int], size: int) -> list[Sequence[int]]:
+    return [items[start : start + size] for start in range(0, len(items), size)]
+
+
+def _tensor(array: NDArray[np.generic]) -> Tensor:
+    return torch.from_numpy(np.require(array, requirements=["C", "W"]))
+
+
+@contextmanager
+def _one_torch_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

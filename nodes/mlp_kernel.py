@@ -1,0 +1,153 @@
+"""Chains of dense layers, trained side by side with hand-derived gradients.
+
+For a step of a client, `h_0` are its records, `z_l = h_{l-1} W_l^T + b_l`, `h_l = f(z_l)`, and the loss is the weighted
+cross-entropy of the softmax of the last z. With `d_L = weights * (softmax - one_hot)`:
+
+    dW_l = d_l^T h_{l-1},   db_l = column sums of d_l,   d_{l-1} = (d_l W_l) * f'(z_{l-1})
+
+Each product is one batched product over clients, and plain SGD adds dW_l to W_l in the product itself: no gradient is
+ever stored. That, and chunks that stay in the cache, is where the speed comes from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from nodes.kernels import Samples, Step, layers
+from nodes.training import Training
+
+Forward = Callable[[Tensor], Tensor]
+Backward = Callable[[Tensor, Tensor], Tensor]
+
+
+@dataclass(frozen=True, slots=True)
+class Bend:
+    """An activation, done in place, and the gradient through it given its output."""
+
+    forward: Forward
+    backward: Backward
+
+
+def recognise(module: nn.Module, features: int) -> MlpKernel | None:
+    """The fast kernel for `module` if it is a chain of biased dense layers with known activations, else None."""
+    chain = list(layers(module))
+    if chain and isinstance(chain[0], nn.Flatten) and (chain[0].start_dim, chain[0].end_dim) == (1, -1):
+        chain = chain[1:]
+    dense, between = chain[::2], chain[1::2]
+    bends = [_bend(layer) for layer in between]
+    if len(chain) % 2 == 0 or None in bends or not all(_is_dense(layer) for layer in dense):
+        return None
+    widths = [features, *(layer.out_features for layer in dense if isinstance(layer, nn.Linear))]
+    return MlpKernel(widths, [bend for bend in bends if bend is not None])
+
+
+class MlpKernel:
+    """Stacked training of dense layers of the given widths (records first, classes last)."""
+
+    def __init__(self, widths: list[int], bends: list[Bend]) -> None:
+        self._widths = widths
+        self._bends = bends
+
+    def train(self, models: Tensor, samples: Samples, steps: list[Step], training: Training, rate: float) -> Tensor:
+        """Batched products over the models that still train; see the module's docstring."""
+        weights, biases = self._unstack(models)
+        records = samples.records.flatten(1)
+        targets = nn.functional.one_hot(samples.labels, self._widths[-1]).to(torch.float32)
+        update = _Update(weights, biases, training, rate)
+        for step in steps:
+            count, batch = step.rows.shape
+            rows = step.rows.flatten()
+            shares = step.weights.unsqueeze(2)
+            values = self._forward(weights, biases, records[rows].view(count, batch, -1))
+            delta = values.pop().softmax(2).sub_(targets[rows].view(count, batch, -1)).mul_(shares)
+            for layer in reversed(range(len(weights))):
+                before = values.pop()
+                further = torch.bmm(delta, weights[layer][:count]) if layer else delta
+                update(layer, delta, before)
+                if layer:
+                    delta = self._bends[layer - 1].backward(further, before)
+        return self._restack(weights, biases)
+
+    def scores(self, models: Tensor, records: Tensor) -> Tensor:
+        """The first layer is one product for all models, as they share the records."""
+        weights, biases = self._unstack(models)
+        first = torch.addmm(biases[0].flatten(), records.flatten(1), weights[0].flatten(0, 1).T)
+        value = first.view(len(records), len(models), -1).transpose(0, 1)
+        for layer in range(1, len(weights)):
+            value = torch.baddbmm(biases[layer], self._bends[layer - 1].forward(value), weights[layer].mT)
+        return value
+
+    def _forward(self, weights: list[Tensor], biases: list[Tensor], records: Tensor) -> list[Tensor]:
+        """What goes into each layer, and what comes out of the last."""
+        values = [records]
+        for layer, (weight, bias) in enumerate(zip(weights, biases, strict=True)):
+            value = torch.baddbmm(bias[: len(records)], values[-1], weight[: len(records)].mT)
+            values.append(self._bends[layer].forward(value) if layer < len(self._bends) else value)
+        return values
+
+    def _unstack(self, models: Tensor) -> tuple[list[Tensor], list[Tensor]]:
+        """Own copies of the weights [k, out, in] and biases [k, 1, out] of each layer."""
+        weights, biases, start = [], [], 0
+        for inputs, outputs in zip(self._widths, self._widths[1:], strict=False):
+            end = start + inputs * outputs
+            weight, bias = models[:, start:end], models[:, None, end : end + outputs]
+            weights.append(weight.reshape(-1, outputs, inputs).clone(memory_format=torch.contiguous_format))
+            biases.append(bias.clone(memory_format=torch.contiguous_format))
+            start = end + outputs
+        return weights, biases
+
+    def _restack(self, weights: list[Tensor], biases: list[Tensor]) -> Tensor:
+        pairs = zip(weights, biases, strict=True)
+        return torch.cat([part.flatten(1) for pair in pairs for part in pair], dim=1)
+
+
+class _Update:
+    """One SGD step on a layer's weights and biases, in place, from delta and the layer's input."""
+
+    def __init__(self, weights: list[Tensor], biases: list[Tensor], training: Training, rate: float) -> None:
+        self._weights, self._biases = weights, biases
+        self._rate, self._momentum, self._decay = rate, training.momentum, training.weight_decay
+        if self._momentum:
+            self._weight_speeds = [torch.zeros_like(weight) for weight in weights]
+            self._bias_speeds = [torch.zeros_like(bias) for bias in biases]
+
+    def __call__(self, layer: int, delta: Tensor, before: Tensor) -> None:
+        count = len(delta)
+        weight, bias = self._weights[layer][:count], self._biases[layer][:count]
+        slope = delta.sum(1, keepdim=True)
+        if not self._momentum:
+            kept = 1 - self._rate * self._decay
+            weight.baddbmm_(delta.mT, before, beta=kept, alpha=-self._rate)
+            bias.mul_(kept).sub_(slope, alpha=self._rate)
+            return
+        speed = self._weight_speeds[layer][:count].baddbmm_(delta.mT, before, beta=self._momentum)
+        bias_speed = self._bias_speeds[layer][:count].mul_(self._momentum).add_(slope)
+        if self._decay:
+            speed.add_(weight, alpha=self._decay)
+            bias_speed.add_(bias, alpha=self._decay)
+        weight.sub_(speed, alpha=self._rate)
+        bias.sub_(bias_speed, alpha=self._rate)
+
+
+def _is_dense(layer: nn.Module) -> bool:
+    return isinstance(layer, nn.Linear) and layer.bias is not None
+
+
+def _bend(layer: nn.Module) -> Bend | None:
+    aten = torch.ops.aten
+    if isinstance(layer, nn.ReLU):
+        return Bend(Tensor.relu_, lambda slope, out: aten.threshold_backward(slope, out, 0))
+    if isinstance(layer, nn.LeakyReLU) and (leak := float(layer.negative_slope)) > 0:
+        return Bend(
+            lambda value: nn.functional.leaky_relu_(value, leak),
+            lambda slope, out: aten.leaky_relu_backward(slope, out, leak, True),
+        )
+    if isinstance(layer, nn.Tanh):
+        return Bend(Tensor.tanh_, lambda slope, out: aten.tanh_backward(slope, out))
+    if isinstance(layer, nn.Sigmoid):
+        return Bend(Tensor.sigmoid_, lambda slope, out: aten.sigmoid_backward(slope, out))
+    return None

@@ -1,0 +1,63 @@
+"""What every data set loads to, and what all of them do to their records on the way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodes.partition import SPLITS, ByClient, Dirichlet, Iid, Shards
+from p2p.choices import Choice
+from p2p.errors import UserError
+from p2p.streams import stream
+
+Floats = NDArray[np.float32]
+Ints = NDArray[np.int64]
+SplitChoice = Annotated[Iid | Shards | Dirichlet | ByClient, Choice(SPLITS)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Dataset:
+    """Records and labels; `client` names the owner of each training record where the data says it."""
+
+    train_x: Floats
+    train_y: Ints
+    test_x: Floats
+    test_y: Ints
+    classes: int
+    client: Ints | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one record."""
+        return self.train_x.shape[1:]
+
+
+def hold_out(records: Floats, labels: Ints, share: float, seed: int, owners: Ints | None = None) -> Dataset:
+    """A stratified test set: `share` of each class, rounded, drawn from the seed; the order of the rest is kept."""
+    rng = stream(seed, "data", "test")
+    classes = int(labels.max()) + 1
+    tested = np.zeros(len(labels), dtype=bool)
+    for label in range(classes):
+        rows = np.flatnonzero(labels == label)
+        tested[rng.permutation(rows)[: round(share * len(rows))]] = True
+    if tested.all() or not tested.any():
+        raise UserError(f"data.test_share = {share}: leaves no records to train or to test on; choose another share")
+    owned = None if owners is None else owners[~tested]
+    return Dataset(records[~tested], labels[~tested], records[tested], labels[tested], classes, owned)
+
+
+def one_hot(values: NDArray[np.generic], categories: NDArray[np.generic]) -> Floats:
+    """One column per category, 1 where the value is that category; an unknown value is all zeros."""
+    hits: NDArray[np.bool_] = np.equal(values[:, None], categories[None, :])
+    return hits.astype(np.float32)
+
+
+def standardise(train: Floats, *others: Floats) -> list[Floats]:
+    """All arrays shifted and scaled so that every feature of `train` has mean 0 and deviation 1 (or is constant 0)."""
+    mean = train.mean(axis=0, dtype=np.float64)
+    spread = train.std(axis=0, dtype=np.float64)
+    scale = np.where(spread > 0, spread, 1.0)
+    return [((part - mean) / scale).astype(np.float32) for part in (train, *others)]
