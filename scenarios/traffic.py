@@ -13,6 +13,8 @@ from p2p.table import Table
 
 _KINDS = len(records.KINDS)
 _US_PER_S = 1e6
+_ALL = slice(None)
+Rows = slice | NDArray[Any]
 
 
 def books(messages: Table) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -42,18 +44,19 @@ def _by_word(codes: NDArray[Any], words: tuple[str, ...], amounts: NDArray[np.in
     return {word: int(amounts[codes == code].sum()) for code, word in enumerate(words)}
 
 
-def late(messages: Table) -> NDArray[np.bool_]:
+def late(messages: Table, rows: Rows = _ALL) -> NDArray[np.bool_]:
     """Which messages arrived in good order and served no purpose; control messages always serve one."""
-    delivered: NDArray[np.bool_] = messages["outcome"] == records.OUTCOME["delivered"]
-    data: NDArray[np.bool_] = messages["kind"] != records.KIND["control"]
-    unused: NDArray[np.bool_] = ~messages["used"]
+    delivered: NDArray[np.bool_] = messages["outcome"][rows] == records.OUTCOME["delivered"]
+    data: NDArray[np.bool_] = messages["kind"][rows] != records.KIND["control"]
+    unused: NDArray[np.bool_] = ~messages["used"][rows]
     return delivered & data & unused
 
 
-def wasted_per_message(messages: Table) -> NDArray[np.int64]:
+def wasted_per_message(messages: Table, rows: Rows = _ALL) -> NDArray[np.int64]:
     """Bytes that had left before a loss, and bytes that arrived too late to be used."""
-    lost = messages["outcome"] == records.OUTCOME["lost"]
-    return np.where(lost, messages["left_bytes"], np.where(late(messages), messages["size_bytes"], 0))
+    lost = messages["outcome"][rows] == records.OUTCOME["lost"]
+    unused_bytes = np.where(late(messages, rows), messages["size_bytes"][rows], 0)
+    return np.where(lost, messages["left_bytes"][rows], unused_bytes)
 
 
 def messages_by_round(messages: Table, rounds: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p2p.log import Log
+from privacy.gaussian import epsilon_of
 from scenarios import tables
 
 MESSAGE_COLUMNS = [
@@ -85,6 +87,15 @@ def test_rounds_not_evaluated_are_null(round_record: Callable[..., dict[str, Any
     assert row["accuracy_after_mean"] is None
     assert row["leader"] is None
     assert row["note"] == "own"
+
+
+def test_rigorous_epsilon_so_far(random_log: Callable[..., Log]) -> None:
+    """Releases compose exactly; without a delta there is no epsilon."""
+    privacy = random_log(1).privacy
+    told = tables.to_arrow("privacy", privacy, delta=1e-5).to_pylist()
+    for row in told:
+        assert row["rigorous"] == pytest.approx(epsilon_of(math.sqrt(row["release"]), 1e-5))
+    assert tables.to_arrow("privacy", privacy).column("rigorous").null_count == len(privacy)
 
 
 @pytest.mark.parametrize("first", [1, 2, 4])
