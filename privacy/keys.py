@@ -29,11 +29,13 @@ class KeyPair:
         self.private = private
         self.public = public
         self._content_secret = content_secret
-        self._used: set[tuple[int, int, bytes]] = set()
+        self._used: set[tuple[int, int, bytes]] | None = None  # a million stand-ins never seal
 
     def claim(self, code: int, sequence: int, receiver: bytes = b"") -> None:
         """Notes that a message is being sealed; refuses to seal another one under the same keys."""
         name = (code, sequence, receiver)
+        if self._used is None:
+            self._used = set()
         if name in self._used:
             raise ValueError(f"sequence {sequence} of kind {code} was sealed before; keys seal one plaintext only")
         self._used.add(name)

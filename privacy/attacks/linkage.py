@@ -39,19 +39,21 @@ def guess_by_address(before: Sight, after: Sight) -> NDArray[np.int64]:
 
 def guess_by_content(before: Sight, after: Sight) -> NDArray[np.int64]:
     """For each message of `after`, the row of `before` with the largest cosine."""
-    cosines: NDArray[np.float32] = directions(after.vectors) @ directions(before.vectors).T
-    nearest: NDArray[np.int64] = np.argmax(cosines, axis=1).astype(np.int64, copy=False)
+    nearest: NDArray[np.int64] = np.argmax(cosines(after.vectors, before.vectors), axis=1)
     return nearest
 
 
-def directions(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Rows of length one; rows that are zero or not finite become zero, and so match nothing better than chance."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        largest = np.abs(vectors).max(axis=1, initial=0.0, keepdims=True)
-        usable = np.isfinite(largest) & (largest > 0)
-        scaled = np.where(usable, vectors, 0.0) / np.where(usable, largest, 1.0)
-    lengths = np.linalg.norm(scaled, axis=1, keepdims=True)
-    return np.asarray(scaled / np.where(usable, lengths, 1.0), dtype=np.float32)
+def cosines(targets: NDArray[np.float32], candidates: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Cosine of each target with each candidate; rows that are zero or not finite match nothing, at 0."""
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        scale = np.outer(1 / _lengths(targets), 1 / _lengths(candidates))
+        found = (targets @ candidates.T) * scale
+    return np.where(np.isfinite(found), found, np.float32(0))
+
+
+def _lengths(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Row by row without a temporary matrix, which would cost more than the arithmetic."""
+    return np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
 
 
 def sketch(vectors: NDArray[np.float32], dimensions: int = SKETCH_DIMENSIONS) -> NDArray[np.float32]:

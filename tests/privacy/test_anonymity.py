@@ -30,6 +30,7 @@ def test_other_values_are_refused(wrong: dict[str, object]) -> None:
         TypeAdapter(Anonymity).validate_python(wrong)
 
 
+@pytest.mark.slow
 def test_modules_of_the_layer_import_no_cipher() -> None:
     """Checking a scenario must not pay for `cryptography`."""
     code = "import sys, privacy.anonymity, privacy.sealing, privacy.pseudonyms; print('cryptography' in sys.modules)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacy.controls import (
@@ -48,6 +48,7 @@ def test_a_join_without_sealing_carries_no_key() -> None:
     assert decode_control(encode_control("join", b"")) == ("join", (b"",))
 
 
+@settings(max_examples=30)
 @given(
     st.lists(st.tuples(BYTES_32, BYTES_32.filter(any), st.integers(0, 15)), max_size=8),
     st.lists(st.tuples(st.integers(0, 99), st.integers(0, 99)), max_size=8),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hmac
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p2p.streams import stream
@@ -27,6 +27,7 @@ def test_address_is_the_stated_hmac() -> None:
     assert pseudonyms.open_round(7, [3]) == {3: expected}
 
 
+@settings(max_examples=30)
 @given(st.integers(0, 2**63), st.sets(st.integers(0, 40), min_size=1), st.integers(0, 9))
 def test_the_book_reads_both_ways(seed: int, members: set[int], round: int) -> None:
     """Every address of an open round leads back to its node, and no two are equal."""

@@ -65,6 +65,7 @@ def test_the_named_receiver_reads_by_reference(sealed: Sealed, members: tuple[in
     assert all(group.open(e, member) is vector for e, member in zip(envelopes, members, strict=True))
 
 
+@settings(max_examples=30)
 @given(st.integers(0, 2000), st.booleans())
 def test_stated_sizes_are_the_real_ones(size_bytes: int, many: bool) -> None:
     """Header, wrapped key and ciphertext together have the size that was counted, in both sealing modes."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ ADDRESS = st.binary(min_size=32, max_size=32)
 UINT32 = st.integers(0, 2**32 - 1)
 
 
+@settings(max_examples=30)
 @given(st.sampled_from(sorted(wire.KINDS)), st.booleans(), UINT32, UINT32, ADDRESS, ADDRESS, st.integers(0, 2**40))
 def test_header_round_trip(
     kind: str, many: bool, round: int, sequence: int, sender: bytes, receiver: bytes, size: int
@@ -33,6 +34,7 @@ def test_foreign_headers_are_refused(data: bytes) -> None:
         wire.decode_header(data)
 
 
+@settings(max_examples=30)
 @given(hnp.arrays(np.float32, st.integers(0, 50)))
 def test_vector_round_trip(vector: NDArray[np.float32]) -> None:
     """A vector takes four bytes a number and comes back bit for bit, NaN included."""
