@@ -18,8 +18,8 @@ from p2p.streams import stream
 EXACT_UP_TO = 2**25
 """Numbers in a round's matrix up to which cosines are exact; beyond, vectors are sketched (see `sketch`)."""
 SKETCH_DIMENSIONS = 1024
-SCORED_PER_ROUND = 512
-"""Returning clients scored in one round, drawn at random if there are more; candidates are always all."""
+TARGETS_PER_ROUND = 512
+"""Messages of a round that are guessed at, drawn at random if there are more; candidates are always all."""
 _OBSERVERS_OWN_SEED = 0
 
 
@@ -53,7 +53,8 @@ def cosines(targets: NDArray[np.float32], candidates: NDArray[np.float32]) -> ND
 
 def _lengths(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     """Row by row without a temporary matrix, which would cost more than the arithmetic."""
-    return np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
+    squares: NDArray[np.float32] = np.einsum("ij,ij->i", vectors, vectors)
+    return np.sqrt(squares)
 
 
 def sketch(vectors: NDArray[np.float32], dimensions: int = SKETCH_DIMENSIONS) -> NDArray[np.float32]:
@@ -109,21 +110,25 @@ class Linkage:
         return sketch(vectors) if self._sketches else np.array(vectors, dtype=np.float32)
 
     def _score(self, ids_before: NDArray[np.int64], before: Sight, ids: NDArray[np.int64], after: Sight) -> None:
-        scored = self._choose(np.flatnonzero(np.isin(ids, ids_before)))
-        if not len(scored):
+        if not len(ids_before) or not len(ids):
             return
-        targets = Sight([after.addresses[row] for row in scored], after.vectors[scored])
-        self._returning += len(scored)
+        chosen, targets = self._choose_targets(after)
+        truth = ids[chosen]
+        returning = np.isin(truth, ids_before)
+        self._returning += int(returning.sum())
         for place, guess in enumerate((guess_by_address, guess_by_content)):
             rows = guess(before, targets)
-            self._hits[place] += np.sum((rows >= 0) & (ids_before[rows] == ids[scored]))
-        self._hits[2] += len(scored) / len(ids_before)
+            self._hits[place] += np.sum(returning & (rows >= 0) & (ids_before[rows] == truth))
+        self._hits[2] += returning.sum() / len(ids_before)
 
-    def _choose(self, returning: NDArray[np.int64]) -> NDArray[np.int64]:
-        if len(returning) <= SCORED_PER_ROUND:
-            return returning
+    def _choose_targets(self, after: Sight) -> tuple[NDArray[np.int64], Sight]:
+        """Not by who returns: the attack would learn that from the choice."""
+        rows = np.arange(len(after.addresses))
+        if len(rows) <= TARGETS_PER_ROUND:
+            return rows, after
         coins = stream(_OBSERVERS_OWN_SEED, "linkage-targets", self._round)
-        return np.sort(coins.choice(returning, SCORED_PER_ROUND, replace=False))
+        rows = coins.choice(rows, TARGETS_PER_ROUND, replace=False)
+        return rows, Sight([after.addresses[row] for row in rows], after.vectors[rows])
 
 
 def linkability(
