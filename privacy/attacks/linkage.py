@@ -128,7 +128,7 @@ class Linkage:
             return rows, after
         coins = stream(_OBSERVERS_OWN_SEED, "linkage-targets", self._round)
         rows = coins.choice(rows, TARGETS_PER_ROUND, replace=False)
-        return rows, Sight([after.addresses[row] for row in rows], after.vectors[rows])
+        return rows, Sight([after.addresses[row] for row in rows.tolist()], after.vectors[rows])
 
 
 def linkability(
