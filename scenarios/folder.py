@@ -54,11 +54,10 @@ def _unwritable(error: OSError) -> str:
 class RunFolder:
     """Writes one run. Every file is whole or absent; a killed run leaves `parts/`, which `open_run` reads."""
 
-    __slots__ = ("_delta", "_in_flight", "_written", "path")
+    __slots__ = ("_in_flight", "_written", "path")
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._delta: float | None = None
         self._written: dict[str, int] = {}
         self._in_flight: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
 
@@ -73,12 +72,8 @@ class RunFolder:
             raise UserError(f"--out = {out if out is not None else 'runs'}: {_unwritable(error)}") from error
         return cls(path)
 
-    def begin(self, scenario_text: str, environment: Mapping[str, Any], delta: float | None = None) -> None:
-        """Writes what is known before the first round: `scenario.yaml` and `environment.json`.
-
-        `delta`: the one at which `privacy.parquet` states rigorous epsilons.
-        """
-        self._delta = delta
+    def begin(self, scenario_text: str, environment: Mapping[str, Any]) -> None:
+        """Writes what is known before the first round: `scenario.yaml` and `environment.json`."""
         atomic.write_text(self.path / "scenario.yaml", scenario_text)
         atomic.write_text(self.path / "environment.json", to_json(environment))
 
@@ -96,7 +91,7 @@ class RunFolder:
                 rows = self._with_ended(log, rows)
             self._written[name] = len(table)
             if len(rows):
-                arrow = tables.to_arrow(name, table, rows, self._delta)
+                arrow = tables.to_arrow(name, table, rows)
                 self._write_table(f"parts/{name}-{round_number}.parquet", arrow)
         fresh = log.rounds[self._written.get("rounds", 0) :]
         self._written["rounds"] = len(log.rounds)
@@ -109,7 +104,8 @@ class RunFolder:
         under_way = log.messages["outcome"][rows] == records.OUTCOME["in_flight"]
         fresh = np.arange(len(rows)) >= len(self._in_flight)
         self._in_flight = rows[under_way]
-        return rows[fresh | ~under_way]
+        changed: NDArray[np.int64] = rows[fresh | ~under_way]
+        return changed
 
     def finish(
         self,
@@ -124,7 +120,7 @@ class RunFolder:
         """
         from scenarios import tables
 
-        for name, arrow in tables.log_to_arrow(log, self._delta).items():
+        for name, arrow in tables.log_to_arrow(log).items():
             self._write_table(f"{name}.parquet", arrow)
         if model is not None:
             self._write_model(model)

@@ -54,11 +54,8 @@ _ROUND_TYPES = {
 }
 
 
-def to_arrow(name: str, table: Table, rows: NDArray[np.int64] | None = None, delta: float | None = None) -> pa.Table:
-    """The table called `name` (some `rows` of it, or all) as it stands in its file.
-
-    Rigorous epsilons of the table `privacy` are stated at `delta`, and null without one.
-    """
+def to_arrow(name: str, table: Table, rows: NDArray[np.int64] | None = None) -> pa.Table:
+    """The table called `name` (some `rows` of it, or all) as it stands in its file."""
     import pyarrow as pa
 
     picked = np.arange(len(table)) if rows is None else rows
@@ -67,8 +64,6 @@ def to_arrow(name: str, table: Table, rows: NDArray[np.int64] | None = None, del
         columns[column] = _column(name, column, table[column][picked])
     if name == "messages":
         columns["wasted_bytes"] = pa.array(wasted_per_message(table, picked))
-    if name == "privacy":
-        columns["rigorous"] = _rigorous(table["mu2"][picked], delta)
     return pa.table(columns)
 
 
@@ -85,18 +80,6 @@ def _column(name: str, column: str, values: NDArray[Any]) -> pa.Array:
     if values.dtype.kind == "f":
         return pa.array(values, mask=np.isnan(values))
     return pa.array(values)
-
-
-def _rigorous(mu2: NDArray[np.float64], delta: float | None) -> pa.Array:
-    """Epsilon against a receiver of all releases so far, by exact composition of Gaussians."""
-    import pyarrow as pa
-
-    from privacy.gaussian import epsilons_of
-
-    if delta is None:
-        return pa.nulls(len(mu2), pa.float64())
-    distinct, place = np.unique(mu2, return_inverse=True)
-    return pa.array(epsilons_of(np.sqrt(distinct), delta)[place])
 
 
 def from_arrow(name: str, arrow: pa.Table) -> Table:
@@ -158,9 +141,9 @@ def rounds_from_arrow(arrow: pa.Table) -> list[dict[str, Any]]:
     return records_
 
 
-def log_to_arrow(log: Log, delta: float | None = None) -> dict[str, pa.Table]:
+def log_to_arrow(log: Log) -> dict[str, pa.Table]:
     """Every table of a run folder."""
-    tables = {name: to_arrow(name, getattr(log, name), delta=delta) for name in LOGGED}
+    tables = {name: to_arrow(name, getattr(log, name)) for name in LOGGED}
     tables["rounds"] = rounds_to_arrow(log.rounds, log.messages)
     return tables
 

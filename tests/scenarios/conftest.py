@@ -82,7 +82,8 @@ def _random_log(seed: int, clients: int = 6, rounds: int = 3, messages: int = 60
             log.span(node, number, "train", start_s, end_s)
             log.span(node, number, "wait", end_s, start_s + 10)
             log.graphs.append(round=number, sender=node, receiver=(node + 1) % clients)
-            log.privacy.append(round=number, node=node, release=number, noise_std=0.1, published=1.0, mu2=float(number))
+            epsilons = {"mu2": 1.0, "published": np.nan, "rigorous": np.inf}
+            log.privacy.append(round=number, node=node, release=number, noise_std=0.1, **epsilons)
             log.aggregations.append(round=number, aggregator=node, contributor=(node - 1) % clients, at_s=end_s)
         log.dropout("absence", number, 0, "offline", start_s)
         log.dropout("missing", number, 1, "late", start_s + 9, aggregator=2)

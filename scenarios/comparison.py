@@ -1,0 +1,125 @@
+"""Several runs side by side: mean and 95% interval over seeds, paired differences on equal seeds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from scenarios import amounts
+from scenarios.verdict import epsilon_of
+
+Summary = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One line of a comparison: where a summary holds it and how it is told."""
+
+    label: str
+    path: tuple[str, ...]
+    text: Callable[[float | None], str]
+
+    def of(self, summary: Summary) -> float | None:
+        """Its value in one run, None where it has none."""
+        value: Any = summary
+        for key in self.path:
+            value = value.get(key) if isinstance(value, Mapping) else None
+        return epsilon_of(value)
+
+
+FIGURES = {
+    "accuracy": Figure("accuracy, collected model", ("headline", "accuracy", "collected"), amounts.accuracy_text),
+    "accuracy_mean": Figure("accuracy, mean of clients", ("accuracy", "mean"), amounts.accuracy_text),
+    "accuracy_min": Figure("accuracy, worst client", ("accuracy", "min"), amounts.accuracy_text),
+    "rounds": Figure("rounds completed", ("rounds_completed",), amounts.count_text),
+    "simulated_s": Figure("simulated time", ("simulated_s",), amounts.seconds_text),
+    "bytes": Figure("bytes sent", ("bytes", "sent"), amounts.bytes_text),
+    "target_s": Figure("time to target", ("headline", "to_target", "simulated_s"), amounts.seconds_text),
+    "target_bytes": Figure("bytes to target", ("headline", "to_target", "bytes"), amounts.bytes_text),
+    "client_median": Figure("bytes per client, median", ("headline", "bytes_per_client", "median"), amounts.bytes_text),
+    "client_p95": Figure("bytes per client, 95%", ("headline", "bytes_per_client", "p95"), amounts.bytes_text),
+    "client_max": Figure("bytes per client, most", ("headline", "bytes_per_client", "max"), amounts.bytes_text),
+    "proxy_bytes": Figure("bytes of the proxy", ("headline", "proxy_bytes"), amounts.bytes_text),
+    "relay_bytes": Figure("bytes of relays", ("headline", "relay_bytes"), amounts.bytes_text),
+    "rounds_lost": Figure("rounds lost", ("headline", "rounds_lost"), amounts.count_text),
+    "updates_used": Figure("updates used", ("headline", "updates_used"), amounts.count_text),
+    "wasted_bytes": Figure("bytes wasted", ("headline", "wasted_bytes"), amounts.bytes_text),
+    "stalled_s": Figure("time stalled", ("headline", "stalled_s"), amounts.seconds_text),
+    "published": Figure("epsilon published", ("headline", "epsilon", "published"), amounts.epsilon_text),
+    "worst_peer": Figure(
+        "epsilon rigorous, peer", ("headline", "epsilon", "rigorous_worst_peer"), amounts.epsilon_text
+    ),
+    "model": Figure("epsilon rigorous, model", ("headline", "epsilon", "rigorous_model"), amounts.epsilon_text),
+    "link_address": Figure("linked by address", ("linkability", "address"), amounts.share_text),
+    "link_content": Figure("linked by content", ("linkability", "content"), amounts.share_text),
+    "link_chance": Figure("linked by chance", ("linkability", "chance"), amounts.share_text),
+}
+
+
+def compare(summaries: Sequence[Summary]) -> dict[str, Any]:
+    """What several runs have in common and where they differ, as plain data.
+
+    Runs of one scenario with different seeds are one column. A figure that some seed does not have (a target not
+    reached) has no mean: leaving that seed out would flatter the scenario.
+    """
+    groups = group(summaries)
+    columns = {label: _column(list(runs.values())) for label, runs in groups.items()}
+    first, *others = groups
+    differences = [_difference(label, groups[label], first, groups[first]) for label in others]
+    return {"scenarios": columns, "differences": [found for found in differences if found["seeds"]]}
+
+
+def group(summaries: Sequence[Summary]) -> dict[str, dict[int, Summary]]:
+    """The runs by scenario and seed; a second run of the same scenario and seed gets a column of its own."""
+    groups: dict[str, dict[int, Summary]] = {}
+    for summary in summaries:
+        name, seed, number = str(summary["scenario"]), int(summary["seed"]), 1
+        label = name
+        while seed in groups.get(label, {}):
+            number += 1
+            label = f"{name} ({number})"
+        groups.setdefault(label, {})[seed] = summary
+    return groups
+
+
+def _column(runs: list[Summary]) -> dict[str, Any]:
+    figures = {key: interval([figure.of(run) for run in runs]) for key, figure in FIGURES.items()}
+    return {"seeds": [run["seed"] for run in runs], "figures": figures}
+
+
+def _difference(label: str, runs: Mapping[int, Summary], against: str, base: Mapping[int, Summary]) -> dict[str, Any]:
+    seeds = sorted(runs.keys() & base.keys())
+    figures = {}
+    for key, figure in FIGURES.items():
+        pairs = [(figure.of(runs[seed]), figure.of(base[seed])) for seed in seeds]
+        figures[key] = interval([_minus(mine, theirs) for mine, theirs in pairs])
+    return {"scenario": label, "against": against, "seeds": seeds, "figures": figures}
+
+
+def _minus(mine: float | None, theirs: float | None) -> float | None:
+    if mine is None or theirs is None or math.isinf(mine) or math.isinf(theirs):
+        return None
+    return mine - theirs
+
+
+def interval(values: Sequence[float | None]) -> dict[str, Any]:
+    """Mean and 95% interval (Student's t) of as many runs as have the figure; no interval from one run."""
+    known = np.array([value for value in values if value is not None], dtype=np.float64)
+    told: dict[str, Any] = {"mean": None, "low": None, "high": None, "n": len(known), "of": len(values)}
+    if not len(known) or len(known) < len(values):
+        return told
+    mean = float(known.mean())
+    if len(known) < 2 or math.isinf(mean):
+        return told | {"mean": mean}
+    half = _student(len(known) - 1) * float(known.std(ddof=1)) / math.sqrt(len(known))
+    return told | {"mean": mean, "low": mean - half, "high": mean + half}
+
+
+def _student(freedom: int) -> float:
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, 0.975))
