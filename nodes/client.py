@@ -1,7 +1,7 @@
 """A client: one process that registers, answers invitations, and takes part when chosen.
 
-A protocol is any frozen dataclass with the two verbs of `PeerProtocol`: the proxy asks it who talks to whom, and every member
-runs its `take_part`.
+A protocol is any frozen dataclass with the two verbs of `PeerProtocol`: the proxy asks it who talks to whom, and
+every member runs its `take_part`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from nodes.controls import Answer, Assignment, Done, Invite, Register
 from nodes.endpoint import Received, World
 from nodes.participant import Participant, Steps
 from nodes.rounds import RoundRecord
-from nodes.workbench import Vector, Workbench
+from nodes.workbench import Bench, Vector
 from p2p.records import NOBODY
 from privacy.ledger import Ledger
 
@@ -84,7 +84,7 @@ class Client(Participant):
         self,
         node: int,
         world: World,
-        bench: Workbench,
+        bench: Bench,
         records: dict[int, RoundRecord],
         protocol: PeerProtocol,
         means: Means,
@@ -93,7 +93,6 @@ class Client(Participant):
         super().__init__(node, world, bench, records)
         self.protocol, self.means, self.ledger = protocol, means, ledger
         self._invited_s = 0.0
-        self._releases = 0
 
     def run(self) -> Generator[simpy.Event, Any, None]:
         """The client's life, until the simulation ends."""
@@ -139,6 +138,7 @@ class Client(Participant):
                 noise_std=std,
                 mu2=self.ledger.mu2,
                 published=np.nan if published is None else published,
+                rigorous=np.nan,
             )
 
     def catch_up(self, assignment: Assignment, deadline_s: float) -> Steps:
@@ -151,15 +151,18 @@ class Client(Participant):
 
     def _answer(self, invite: Invite) -> None:
         round_number = invite.round_number
-        if self.model_round < 0:
-            answer = Answer(round_number, self.node, declines="declined")
-        elif self.ledger is not None and not self.ledger.may_release(round_number):
-            answer = Answer(round_number, self.node, declines="budget")
-        else:
-            keys = self.endpoint.draw_keys(round_number)
-            answer = Answer(round_number, self.node, "", keys, self.model_round, self.means.train_s)
         self._invited_s = self.now_s
+        # A client without budget still gives a key: it may hold the current model and hand it on.
+        keys = self.endpoint.draw_keys(round_number)
+        why_not = self._why_not(round_number)
+        answer = Answer(round_number, self.node, why_not, keys, self.model_round, self.means.train_s)
         self.tell_proxy(round_number, answer)
+
+    def _why_not(self, round_number: int) -> str:
+        if self.model_round < 0:
+            return "declined"
+        spent = self.ledger is not None and not self.ledger.may_release(round_number)
+        return "budget" if spent else ""
 
     def _take_part(self, assignment: Assignment) -> Steps:
         round_number = assignment.round_number

@@ -1,7 +1,7 @@
 """What the proxy and the others say to each other, and how many bytes each saying takes.
 
-Control messages run over a node's own authenticated connection to the proxy (assumed, like TLS); payloads travel between
-addresses and are sealed for real. Sizes follow the wire format of privacy/controls.py.
+Control messages run over a node's own authenticated connection to the proxy (assumed, like TLS); payloads travel
+between addresses and are sealed for real. Sizes follow the wire format of privacy/controls.py.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Invite:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A client joins with a fresh public key, or declines with a reason; it says how old its model is and how long it trains."""
+    """A client joins with a fresh key, or declines with a reason; it says how old its model is and how long it trains."""
 
     round_number: int
     node: int
@@ -75,9 +75,8 @@ class Answer:
     @property
     def payload_bytes(self) -> int:
         """Bytes on the wire without framing; a join also carries model round (4) and training time (8)."""
-        if self.declines:
-            return control_size("decline")
-        return control_size("join", keyed=bool(self.public_key)) + 12
+        reason_bytes = control_size("decline") if self.declines else 0
+        return control_size("join", keyed=bool(self.public_key)) + 12 + reason_bytes
 
 
 @dataclass(frozen=True, slots=True)

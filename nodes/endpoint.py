@@ -64,11 +64,14 @@ class Endpoint:
         self._world = world
         self._keys: dict[int, KeyPair] = {}
         self._passes: dict[int, _Pass] = {}
+        self._early: list[Parcel] = []
         self._latest_round = -1
         world.network.attach(node, self.receive)
 
     def draw_keys(self, round_number: int) -> bytes:
-        """Draws this round's one-time pair and returns the public half."""
+        """Draws this round's one-time pair and returns the public half; keys of a round that went on without it go."""
+        self._keys = {number: keys for number, keys in self._keys.items() if number in self._passes}
+        self._judge_early()
         self._keys[round_number] = self._world.sealer.draw_keys(self._world.seed, self.node, round_number)
         return self._keys[round_number].public
 
@@ -85,6 +88,7 @@ class Endpoint:
             known.assignment = assignment
             known.senders |= senders
         self._latest_round = max(self._latest_round, round_number)
+        self._judge_early()
 
     def leave(self, round_number: int) -> None:
         """Drops the round's address and keys."""
@@ -121,12 +125,18 @@ class Endpoint:
         contents = [control] * len(nodes)
         self._world.network.send(self.node, nodes, "control", round_number, size_bytes, overhead, contents, give_up_s)
 
-    def receive(self, parcel: Parcel) -> str:
-        """Files an arrived message, or returns why it is refused."""
+    def receive(self, parcel: Parcel) -> str | None:
+        """Files an arrived message, or returns why it is refused.
+
+        A message of a round this node has joined may overtake its assignment: it is kept until that comes.
+        """
         if parcel.kind == "control":
             return self._receive_control(parcel)
         envelope: Envelope = parcel.content
         held = self._passes.get(envelope.round)
+        if held is None and envelope.round in self._keys:
+            self._early.append(parcel)
+            return None
         if held is None:
             return "stale_round" if envelope.round < self._latest_round else "unknown_address"
         reason, value = self._open(envelope, held)
@@ -139,6 +149,11 @@ class Endpoint:
     def mark_used(self, received: Sequence[Received]) -> None:
         """Notes in the books that these messages served their purpose."""
         self._world.log.messages["used"][[item.row for item in received]] = True
+
+    def _judge_early(self) -> None:
+        early, self._early = self._early, []
+        for parcel in early:
+            self._world.network.settle(parcel, self.receive(parcel))
 
     def _receive_control(self, parcel: Parcel) -> str:
         if self._world.proxy not in (parcel.sender, self.node):

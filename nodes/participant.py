@@ -1,7 +1,7 @@
 """What a process of the protocol can do in a round: send, collect, average, hand a model on.
 
-These verbs are what a protocol is written in (see nodes/protocols/). They do the bookkeeping, so that a protocol reads like
-its paper: every wait has a deadline, every aggregation is written down, every message used is marked.
+These verbs are what a protocol is written in (see nodes/protocols/). They do the bookkeeping, so that a protocol
+reads like its paper: every wait has a deadline, every aggregation is written down, every message used is marked.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import simpy
 from nodes.controls import Assignment, Control
 from nodes.endpoint import Endpoint, Received, World
 from nodes.rounds import RoundRecord
-from nodes.workbench import Vector, Workbench
+from nodes.workbench import Bench, Vector
 
 Steps = Generator[simpy.Event, Any, None]
 Collecting = Generator[simpy.Event, Any, list[Received]]
@@ -24,7 +24,7 @@ Collecting = Generator[simpy.Event, Any, list[Received]]
 class Participant:
     """A node that takes part in rounds, with its endpoint, its model and the run's books."""
 
-    def __init__(self, node: int, world: World, bench: Workbench, records: dict[int, RoundRecord]) -> None:
+    def __init__(self, node: int, world: World, bench: Bench, records: dict[int, RoundRecord]) -> None:
         self.node = node
         self.world = world
         self.bench = bench

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from p2p.log import Log
-from p2p.records import KIND, MISSING, NOBODY, OUTCOME, REASON
+from p2p.records import KIND, MISSING, OUTCOME, REASON
 
 Nodes = NDArray[np.int64]
 Edges = NDArray[np.int64]
@@ -27,6 +27,7 @@ class RoundRecord:
     cohort: Nodes
     leader: int
     edges: Mapping[str, Edges]
+    addresses: Mapping[int, bytes] = field(default_factory=dict)
     aggregated_s: dict[int, float] = field(default_factory=dict)
     first_row: int = 0
     end_s: float = np.nan
@@ -87,7 +88,9 @@ def _record_sending(log: Log, round_number: int, rows: NDArray[np.int64], end_s:
         left_s = np.where(np.isnan(columns["left_s"][of_kind]), end_s, columns["left_s"][of_kind])
         for sender in np.unique(senders).tolist():
             mine = senders == sender
-            log.span(sender, round_number, name, float(columns["sent_s"][of_kind][mine].min()), float(left_s[mine].max()))
+            log.span(
+                sender, round_number, name, float(columns["sent_s"][of_kind][mine].min()), float(left_s[mine].max())
+            )
 
 
 def _why_missing(log: Log, updates: NDArray[np.int64], sender: int, receiver: int) -> str:
@@ -104,6 +107,3 @@ def _why_missing(log: Log, updates: NDArray[np.int64], sender: int, receiver: in
     if len(rows) and (outcomes == OUTCOME["lost"]).all():
         return "lost"
     return "late"
-
-
-NO_LEADER = NOBODY

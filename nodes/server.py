@@ -8,18 +8,20 @@ from typing import Any
 import numpy as np
 import simpy
 
-from nodes.controls import Done, Register
+from nodes.controls import Answer, Assignment, Done, Invite, Register
 from nodes.endpoint import Received, World
-from nodes.participant import Participant
+from nodes.participant import Participant, Steps
 from nodes.protocols.central import Central
 from nodes.rounds import RoundRecord
-from nodes.workbench import Workbench
+from nodes.workbench import Bench
 
 
 class Server(Participant):
     """A process that waits for the proxy's orders like any other node."""
 
-    def __init__(self, node: int, world: World, bench: Workbench, records: dict[int, RoundRecord], protocol: object) -> None:
+    def __init__(
+        self, node: int, world: World, bench: Bench, records: dict[int, RoundRecord], protocol: object
+    ) -> None:
         super().__init__(node, world, bench, records)
         self._protocol = protocol
         self.collected: list[Received] = []
@@ -29,12 +31,19 @@ class Server(Participant):
         self.tell_proxy(0, Register(self.node, self.endpoint.draw_keys(0)))
         while True:
             for order in (yield self.endpoint.mailbox.expect("orders", 1)):
-                self.endpoint.enter(order)
-                if order.role == "set_up":
-                    self.send(order, "bootstrap", self.bench.first_model())
-                elif order.role == "collect":
-                    self.collected = yield from self.collect(order, "collect", np.inf)
-                    self.endpoint.mark_used(self.collected)
-                elif isinstance(self._protocol, Central):
-                    yield from self._protocol.serve(self, order)
-                self.tell_proxy(order.round_number, Done(order.round_number, self.node))
+                if isinstance(order, Invite):
+                    keys = self.endpoint.draw_keys(order.round_number)
+                    self.tell_proxy(order.round_number, Answer(order.round_number, self.node, "", keys))
+                else:
+                    yield from self._take_part(order)
+
+    def _take_part(self, order: Assignment) -> Steps:
+        self.endpoint.enter(order)
+        if order.role == "set_up":
+            self.send(order, "bootstrap", self.bench.first_model())
+        elif order.role == "collect":
+            self.collected = yield from self.collect(order, "collect", np.inf)
+            self.endpoint.mark_used(self.collected)
+        elif isinstance(self._protocol, Central):
+            yield from self._protocol.serve(self, order)
+        self.tell_proxy(order.round_number, Done(order.round_number, self.node))

@@ -45,6 +45,30 @@ class Vector:
         return Vector(self.size, lambda: decode_vector(data))
 
 
+class Bench(Protocol):
+    """What a process may ask of learning while the clock runs."""
+
+    dimension: int
+
+    def first_model(self) -> Vector:
+        """What the bootstrap server hands out."""
+
+    def begin(self, node: int, round_number: int) -> None:
+        """A node starts to train from its model as it is now."""
+
+    def release(self, node: int, round_number: int) -> Vector:
+        """The clipped and noised update of a node that began to train."""
+
+    def model(self, node: int) -> Vector:
+        """A node's model as it is now; later steps do not change it."""
+
+    def adopt(self, node: int, model: Vector) -> None:
+        """A node takes over a model it received."""
+
+    def step(self, node: int, updates: Sequence[Vector]) -> None:
+        """A node moves its model by minus the mean of some updates."""
+
+
 class Teacher(Protocol):
     """What the workbench needs of a learner."""
 
@@ -68,13 +92,14 @@ class Pipeline(Protocol):
 
 
 class Workbench:
-    """All clients' models and this run's pending arithmetic."""
+    """All clients' models and this run's pending arithmetic. The row after the clients' is the server's."""
 
     def __init__(self, teacher: Teacher, clients: int, pipeline: Pipeline, seed: int) -> None:
         self.dimension = teacher.dimension
         self._teacher, self._pipeline, self._seed = teacher, pipeline, seed
         self._first = teacher.initial()
-        self._models: Matrix = np.tile(self._first, (clients, 1))
+        self._clients = clients
+        self._models: Matrix = np.tile(self._first, (clients + 1, 1))
         self._waiting: dict[int, dict[int, int]] = {}
         self._releases: dict[int, dict[int, Matrix]] = {}
         self._steps: list[tuple[int, list[Vector]]] = []
@@ -99,13 +124,13 @@ class Workbench:
     def model(self, node: int) -> Vector:
         """A node's model as it is now; later steps do not change it."""
         self._take_steps()
-        snapshot = self._models[node].copy()
+        snapshot = self._models[self._row(node)].copy()
         return Vector(self.dimension, lambda: snapshot)
 
     def adopt(self, node: int, model: Vector) -> None:
         """A node takes over a model it received."""
         self._take_steps()
-        self._models[node] = model.array()
+        self._models[self._row(node)] = model.array()
 
     def step(self, node: int, updates: Sequence[Vector]) -> None:
         """A node moves its model by minus the mean of some updates."""
@@ -124,18 +149,12 @@ class Workbench:
     def scores(self, nodes: Sequence[int]) -> Scores:
         """Accuracy and loss of nodes' models as they are now."""
         self._take_steps()
-        return self._teacher.evaluate(self._models[np.asarray(nodes, dtype=np.int64)])
+        return self._teacher.evaluate(self._models[[self._row(node) for node in nodes]])
 
     def scores_of(self, model: Vector) -> tuple[float, float]:
         """Accuracy and loss of one model."""
         accuracy, loss = self._teacher.evaluate(model.array()[None, :])
         return float(accuracy[0]), float(loss[0])
-
-    def mean_model(self, nodes: Sequence[int]) -> Vector:
-        """The mean of nodes' models."""
-        self._take_steps()
-        mean = self._models[np.asarray(nodes, dtype=np.int64)].mean(axis=0, dtype=np.float64).astype(np.float32)
-        return Vector(self.dimension, lambda: mean)
 
     def forget(self, round_number: int) -> None:
         """Lets go of a round's updates once no message carries them."""
@@ -169,7 +188,9 @@ class Workbench:
             return
         scores = self._teacher.evaluate(trained[rows])
         earlier = self._before.get(round_number)
-        joined = scores if earlier is None else tuple(np.concatenate(pair) for pair in zip(earlier, scores, strict=True))
+        joined = (
+            scores if earlier is None else tuple(np.concatenate(pair) for pair in zip(earlier, scores, strict=True))
+        )
         self._before[round_number] = (joined[0], joined[1])
 
     def _take_steps(self) -> None:
@@ -189,4 +210,7 @@ class Workbench:
                 weights[index, column] += 1.0 / len(updates)
         moves = weights[:, : len(rows)] @ np.stack(rows)
         for (node, _), move in zip(steps, moves, strict=True):
-            self._models[node] -= move
+            self._models[self._row(node)] -= move
+
+    def _row(self, node: int) -> int:
+        return min(node, self._clients)

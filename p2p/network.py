@@ -39,8 +39,9 @@ class Parcel:
     give_up_s: float = np.inf
 
 
-Receive = Callable[[Parcel], str]
-"""Takes an arrived parcel; returns the reason for which it is refused, or nothing."""
+Receive = Callable[[Parcel], str | None]
+"""Takes an arrived parcel; returns the reason for which it is refused, "" if it is welcome, or None if that is not known
+yet: the receiver then calls `settle` later."""
 
 
 class Network:
@@ -170,8 +171,12 @@ class Network:
             return
         columns["arrived_s"][transfer.row] = ended.time_s
         receive = self._receivers.get(parcel.receiver)
-        reason = "unknown_address" if receive is None else receive(parcel)
-        self._settle(parcel, "rejected" if reason else "delivered", reason)
+        self.settle(parcel, "unknown_address" if receive is None else receive(parcel))
+
+    def settle(self, parcel: Parcel, reason: str | None) -> None:
+        """Writes down whether an arrived parcel is refused; None leaves it open."""
+        if reason is not None:
+            self._end(parcel, "rejected" if reason else "delivered", reason)
 
     def _on_lost(self, parcel: Parcel, reason: str) -> None:
         again_s = self._clock.now + self._retransmit.timeout
@@ -179,9 +184,9 @@ class Network:
             self._open[parcel.round_number] += 1
             again = replace(parcel, attempt=parcel.attempt + 1)
             self._clock.call_at(again_s, Rank.START, parcel.sender, lambda: self._hand_over(parcel.sender, [again]))
-        self._settle(parcel, "lost", reason)
+        self._end(parcel, "lost", reason)
 
-    def _settle(self, parcel: Parcel, outcome: str, reason: str) -> None:
+    def _end(self, parcel: Parcel, outcome: str, reason: str) -> None:
         self._log.messages["outcome"][parcel.row] = OUTCOME[outcome]
         self._log.messages["reason"][parcel.row] = REASON[reason]
         self._open[parcel.round_number] -= 1

@@ -61,7 +61,15 @@ MESSAGES = {
 SPAN_COLUMNS = {"node": "i4", "round": "i4", "name": "i1", "start_s": "f8", "end_s": "f8"}
 DROPOUT_COLUMNS = {"round": "i4", "node": "i4", "aggregator": "i4", "what": "i1", "reason": "i1", "at_s": "f8"}
 GRAPH_COLUMNS = {"round": "i4", "sender": "i4", "receiver": "i4"}
-PRIVACY_COLUMNS = {"round": "i4", "node": "i4", "release": "i4", "noise_std": "f8", "published": "f8", "rigorous": "f8"}
+PRIVACY_COLUMNS = {
+    "round": "i4",
+    "node": "i4",
+    "release": "i4",
+    "noise_std": "f8",
+    "mu2": "f8",
+    "published": "f8",
+    "rigorous": "f8",
+}
 AGGREGATION_COLUMNS = {"round": "i4", "aggregator": "i4", "contributor": "i4", "at_s": "f8"}
 
 WORDS = {

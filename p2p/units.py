@@ -39,6 +39,7 @@ SCALES: dict[str, dict[str, float]] = {
     "J/sample": {"J/sample": 1.0, "mJ/sample": 1e-3, "uJ/sample": 1e-6},
     "": {"": 1.0, "%": 0.01},
 }
+_HANDY = {"s": ("h", "min", "s", "ms"), "bytes": ("GB", "MB", "kB"), "bytes/s": ("Gbit/s", "Mbit/s", "kbit/s")}
 _NUMBER = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(\S*)\s*")
 
 
@@ -79,9 +80,14 @@ def _parse_text(text: str, unit: str) -> float:
 
 
 def format_quantity(value: float, unit: str) -> str:
-    """Text that `parse_quantity` turns back into the very same number."""
-    number = str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
-    return f"{number} {unit}".strip()
+    """Text that `parse_quantity` turns back into the very same number; in a handy unit if that is short."""
+    for name in _HANDY.get(unit, ()):
+        number = value / SCALES[unit][name]
+        text = f"{number:.5g} {name}"
+        if 1 <= number < 1000 and parse_quantity(text, unit) == value:
+            return text
+    number_text = str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+    return f"{number_text} {unit}".strip()
 
 
 def example(unit: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from annotated_types import Ge, Gt, Le
 
@@ -23,6 +23,7 @@ class Gossip(RoundRules):
     Attributes:
         exchange_with: how many members each one sends to and hears from; give this or `mer`
         mer: the same as a share of all clients
+        collect: the final model is one random client's, or the mean of all
 
     Guarantees:
         in-degree = out-degree = exchange_with; an update is used at most once by each receiver, and only before the
@@ -31,6 +32,7 @@ class Gossip(RoundRules):
 
     exchange_with: Annotated[int, Ge(1)] | None = None
     mer: Annotated[float, Gt(0), Le(1)] | None = None
+    collect: Literal["random", "mean"] = "random"
 
     @property
     def longest_s(self) -> float:

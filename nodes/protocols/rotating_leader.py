@@ -25,6 +25,7 @@ class RotatingLeader(RoundRules):
     Attributes:
         newcomers: last_leader serves the current model to members whose own is stale, stale leaves them as published
         handover_timeout: how long a stale member waits for that model before it trains with what it has
+        collect: whose model is the final one: the last leader's, a random client's, or the mean of all
         model_deadline: how long after the updates' deadline members wait for the new model
 
     Guarantees:
@@ -35,6 +36,7 @@ class RotatingLeader(RoundRules):
     newcomers: Literal["last_leader", "stale"] = "last_leader"
     handover_timeout: PositiveSeconds = 20.0
     model_deadline: PositiveSeconds = 60.0
+    collect: Literal["last_leader", "random", "mean"] = "last_leader"
 
     @property
     def longest_s(self) -> float:

@@ -1,0 +1,57 @@
+"""Learning left out: for runs that move byte counts only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodes.workbench import Matrix, Scores, Vector
+
+
+class NoLearning:
+    """Stands in for a workbench when `learning: none`: vectors have a size and no numbers worth looking at."""
+
+    def __init__(self, dimension: int) -> None:
+        self.dimension = dimension
+        self._zeros: NDArray[np.float32] | None = None
+
+    def first_model(self) -> Vector:
+        """A vector of the right size."""
+        return self._vector()
+
+    def begin(self, node: int, round_number: int) -> None:
+        """Nothing is trained."""
+
+    def release(self, node: int, round_number: int) -> Vector:
+        """A vector of the right size."""
+        return self._vector()
+
+    def model(self, node: int) -> Vector:
+        """A vector of the right size."""
+        return self._vector()
+
+    def adopt(self, node: int, model: Vector) -> None:
+        """Nothing is kept."""
+
+    def step(self, node: int, updates: Sequence[Vector]) -> None:
+        """Nothing moves."""
+
+    def forget(self, round_number: int) -> None:
+        """Nothing was kept."""
+
+    def watch(self, round_number: int, nodes: Sequence[int]) -> None:
+        """There is nothing to measure."""
+
+    def scores_before(self, round_number: int) -> Scores | None:
+        """There is nothing to measure."""
+        return None
+
+    def _vector(self) -> Vector:
+        return Vector(self.dimension, self._find)
+
+    def _find(self) -> Matrix:
+        if self._zeros is None:
+            self._zeros = np.zeros(self.dimension, dtype=np.float32)
+        return self._zeros

@@ -1,0 +1,229 @@
+"""The composition: from a scenario to the processes of one run. The only place that knows all parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodes.client import Client, Means
+from nodes.endpoint import World
+from nodes.no_learning import NoLearning
+from nodes.participant import Participant
+from nodes.pipeline import AsTheyAre, ClipAndNoise
+from nodes.protocols.central import Central
+from nodes.protocols.gossip import Gossip
+from nodes.proxy import Plan, Proxy
+from nodes.rounds import RoundRecord
+from nodes.server import Server
+from nodes.workbench import Workbench
+from p2p.clock import Clock
+from p2p.distributions import rounded
+from p2p.errors import UserError
+from p2p.links import Links
+from p2p.log import Log
+from p2p.network import Network
+from p2p.streams import draws, stream
+from privacy.calibration import NoisePlan, PlanContext, plan_noise
+from privacy.ledger import Ledger, ledger_rule
+from privacy.pseudonyms import Pseudonyms
+from privacy.sealing import make_sealer
+from scenarios.observer import Observer, Watcher
+from scenarios.schema import Scenario
+
+if TYPE_CHECKING:
+    from nodes.learner import Learner
+
+Topology = Literal["gossip", "pseudo_central", "central"]
+Bench = Workbench | NoLearning
+
+PROXY, STANDBY, TRACKER, SERVER = range(4)
+"""Nodes after the clients, in this order."""
+OTHER_NODES = 4
+
+
+@dataclass(slots=True)
+class Simulation:
+    """One run, ready to go: call `run`, then read the log, the outcome and the models."""
+
+    scenario: Scenario
+    clock: Clock
+    log: Log
+    world: World
+    bench: Bench
+    learner: Learner | None
+    proxy: Proxy
+    server: Server
+    clients: list[Client]
+    noise: NoisePlan | None
+    topology: Topology
+    observer: Observer
+    records: dict[int, RoundRecord] = field(default_factory=dict)
+
+    def run(self) -> None:
+        """Runs the processes until the proxy has finished."""
+        for client in self.clients:
+            self.clock.process(client.run())
+        self.clock.process(self.server.run())
+        self.clock.run(until=self.clock.process(self.proxy.run()))
+
+
+def build(
+    scenario: Scenario,
+    *,
+    data_dir: Path | None = None,
+    threads: int | None = None,
+    at_once: int | None = None,
+    watchers: Sequence[Watcher] = (),
+) -> Simulation:
+    """Connects the parts of a scenario.
+
+    Args:
+        at_once: how many clients are trained in one stack; results agree to float tolerance.
+        watchers: called after every round; they see, and change nothing.
+    """
+    world = _make_world(scenario)
+    records_per_client, learner = _make_learner(scenario, data_dir, threads, at_once)
+    noise = _plan_noise(scenario, records_per_client)
+    bench = _make_bench(scenario, learner, noise)
+    records: dict[int, RoundRecord] = {}
+    clients = _make_clients(scenario, world, bench, records, records_per_client, noise)
+    server = Server(world.server, world, bench, records, scenario.protocol)
+    participants: dict[int, Participant] = {client.node: client for client in clients} | {server.node: server}
+    observer = Observer(scenario, world, bench, participants, noise, watchers)
+    proxy = Proxy(world, _make_plan(scenario, observer), records)
+    return Simulation(
+        scenario=scenario,
+        clock=world.clock,
+        log=world.log,
+        world=world,
+        bench=bench,
+        learner=learner,
+        proxy=proxy,
+        server=server,
+        clients=clients,
+        noise=noise,
+        topology=topology_of(scenario),
+        observer=observer,
+        records=records,
+    )
+
+
+def topology_of(scenario: Scenario) -> Topology:
+    """How updates meet, in the accountants' words."""
+    if isinstance(scenario.protocol, Gossip):
+        return "gossip"
+    return "central" if isinstance(scenario.protocol, Central) else "pseudo_central"
+
+
+def _make_world(scenario: Scenario) -> World:
+    settings, count = scenario.network, scenario.clients
+    clock, log = Clock(), Log()
+    links = Links(settings, scenario.seed, count, count + OTHER_NODES)
+    links.limit(count + PROXY, settings.proxy_uplink, settings.proxy_downlink)
+    links.limit(count + SERVER, settings.server_uplink, settings.server_downlink)
+    engine = settings.sharing.engine(links.up, links.down)
+    network = Network(clock, links, engine, log, scenario.seed, settings.loss, settings.retransmit)
+    anonymity = scenario.anonymity
+    return World(
+        clock=clock,
+        network=network,
+        log=log,
+        seed=scenario.seed,
+        sealed=anonymity.sealed,
+        sealer=make_sealer(anonymity.sealed),
+        router=Pseudonyms(scenario.seed, anonymity.rehash),
+        proxy=count + PROXY,
+        server=count + SERVER,
+    )
+
+
+def _make_learner(
+    scenario: Scenario, data_dir: Path | None, threads: int | None, at_once: int | None
+) -> tuple[NDArray[np.int64], Learner | None]:
+    """How many records each client holds, and the learner that trains on them."""
+    count, data = scenario.clients, scenario.data
+    if scenario.learning == "none":
+        return np.full(count, max(1, (data.records() or count) // count), dtype=np.int64), None
+    from nodes.datasets import resolve_data_dir
+    from nodes.learner import Learner
+
+    dataset = data.load(resolve_data_dir(data_dir), scenario.seed)
+    shards = data.split.split(dataset.train_y, count, stream(scenario.seed, "split"), dataset.client)
+    learner = Learner(
+        scenario.model, dataset, shards, scenario.training, scenario.seed, at_once=at_once, threads=threads
+    )
+    return np.array([len(shard) for shard in shards], dtype=np.int64), learner
+
+
+def _plan_noise(scenario: Scenario, records_per_client: NDArray[np.int64]) -> NoisePlan | None:
+    if scenario.privacy is None:
+        return None
+    protocol = scenario.protocol
+    context = PlanContext(
+        clients=scenario.clients,
+        train_per_round=protocol.cohort_size,
+        exchange_with=protocol.exchange_with if isinstance(protocol, Gossip) else None,
+        rounds=scenario.rounds,
+        records=records_per_client,
+        topology=topology_of(scenario),
+        rehash=scenario.anonymity.rehash == "every_round",
+        selection=protocol.selection,
+    )
+    return plan_noise(scenario.privacy, context)
+
+
+def _make_bench(scenario: Scenario, learner: Learner | None, noise: NoisePlan | None) -> Bench:
+    if learner is None:
+        form = scenario.data.form()
+        if form is None:
+            raise UserError("learning = none: the shape of a `file` data set is not known; use `torch` or another set")
+        return NoLearning(scenario.model.parameters(*form))
+    privacy = scenario.privacy
+    if privacy is None or noise is None:
+        return Workbench(learner, scenario.clients, AsTheyAre(), scenario.seed)
+    pipeline = ClipAndNoise(privacy.clip, privacy.noise, noise.noise_std)
+    return Workbench(learner, scenario.clients, pipeline, scenario.seed)
+
+
+def _make_clients(
+    scenario: Scenario,
+    world: World,
+    bench: Bench,
+    records: dict[int, RoundRecord],
+    records_per_client: NDArray[np.int64],
+    noise: NoisePlan | None,
+) -> list[Client]:
+    everyone = np.arange(scenario.clients)
+    speeds = scenario.compute.quantiles(draws(scenario.seed, "compute", everyone))
+    train_s = rounded(scenario.training.epochs * records_per_client / speeds, "s")
+    rule = None if scenario.privacy is None or noise is None else ledger_rule(scenario.privacy, noise)
+    clients = []
+    for node in range(scenario.clients):
+        std, sensitivity = (0.0, 0.0) if noise is None else (float(noise.noise_std[node]), noise.sensitivity)
+        means = Means(float(train_s[node]), std, sensitivity)
+        ledger = None if rule is None else Ledger(rule, std, sensitivity)
+        clients.append(Client(node, world, bench, records, scenario.protocol, means, ledger))
+        if isinstance(scenario.protocol, Central):
+            clients[-1].model_round = 0  # the server's model comes with every round, so none is handed out before
+    return clients
+
+
+def _make_plan(scenario: Scenario, observer: Observer) -> Plan:
+    protocol = scenario.protocol
+    return Plan(
+        clients=scenario.clients,
+        rounds=scenario.rounds,
+        rules=protocol,
+        protocol=protocol,
+        hand_out=scenario.anonymity.hand_out,
+        central=isinstance(protocol, Central),
+        collect="" if isinstance(protocol, Central) else protocol.collect,
+        on_forming=observer.on_forming,
+        on_closed=observer.on_closed,
+        on_quiet=observer.on_quiet,
+    )

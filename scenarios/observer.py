@@ -1,0 +1,131 @@
+"""Watches a run: measures models after each round and writes the round's row.
+
+It takes no simulated time, and its draws have names of their own, so that watching changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodes.endpoint import World
+from nodes.no_learning import NoLearning
+from nodes.participant import Participant
+from nodes.rounds import RoundRecord
+from nodes.workbench import Scores, Workbench
+from p2p.records import NOBODY
+from p2p.streams import stream
+from privacy.attacks.linkage import Linkage
+from privacy.calibration import NoisePlan
+from scenarios.schema import Scenario
+
+
+class Watcher(Protocol):
+    """Somebody who wants to know when a round has ended."""
+
+    def __call__(self, row: Mapping[str, Any]) -> None:
+        """Called with the round's row once it is in the log."""
+
+
+class Observer:
+    """The experimenter: sees everything, touches nothing."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        world: World,
+        bench: Workbench | NoLearning,
+        participants: Mapping[int, Participant],
+        noise: NoisePlan | None,
+        watchers: Sequence[Watcher],
+    ) -> None:
+        self._scenario, self._world, self._bench, self._noise = scenario, world, bench, noise
+        self._participants, self._watchers = participants, watchers
+        self._chosen = scenario.evaluation.chosen(scenario.clients, scenario.seed)
+        self._before: RoundRecord | None = None
+        self.linkage = Linkage()
+
+    def on_forming(self, round_number: int, members: NDArray[np.int64]) -> None:
+        """Asks for the accuracy of the cohort's local models, if this round is measured."""
+        if self._scenario.evaluation.due(round_number, self._scenario.rounds):
+            self._bench.watch(round_number, np.intersect1d(members, self._chosen).tolist())
+
+    def on_closed(self, record: RoundRecord) -> None:
+        """Completes the round's row and tells the watchers."""
+        row = record.row() | {"noise_std": self._noise_std(record)} | self._accuracies(record)
+        self._fill_rigorous()
+        self._observe_linkage(record)
+        self._world.log.rounds.append(row)
+        for watcher in self._watchers:
+            watcher(row)
+
+    def on_quiet(self, round_number: int, nodes: Sequence[int]) -> None:
+        """The round's last message has ended: addresses, keys and updates are let go."""
+        for node in nodes:
+            self._participants[node].endpoint.leave(round_number)
+        self._world.sealer.close_round(round_number)
+        self._bench.forget(round_number)
+
+    def _noise_std(self, record: RoundRecord) -> float | None:
+        return None if self._noise is None else float(np.mean(self._noise.noise_std[record.cohort]))
+
+    def _accuracies(self, record: RoundRecord) -> dict[str, float | None]:
+        due = self._scenario.evaluation.due(record.round_number, self._scenario.rounds)
+        if not due or isinstance(self._bench, NoLearning):
+            return _figures("before", None) | _figures("after", None) | {"loss": None}
+        before = self._bench.scores_before(record.round_number)
+        nodes = np.intersect1d(record.cohort, self._chosen).tolist()
+        if record.leader == self._world.server:
+            nodes = [self._world.server]
+        after = self._bench.scores(nodes) if nodes else None
+        loss = None if after is None else float(np.mean(after[1]))
+        return _figures("before", before) | _figures("after", after) | {"loss": loss}
+
+    def _fill_rigorous(self) -> None:
+        """Epsilon of the `local` view for the releases charged since the last round, each distinct mu once."""
+        if self._noise is None:
+            return
+        from privacy.gaussian import epsilon_of
+
+        table = self._world.log.privacy
+        new = np.flatnonzero(np.isnan(table["rigorous"]))
+        values, where = np.unique(table["mu2"][new], return_inverse=True)
+        delta = next(client.ledger.rule.delta for client in self._clients() if client.ledger is not None)
+        table["rigorous"][new] = np.array([epsilon_of(float(np.sqrt(value)), delta) for value in values])[where]
+
+    def _clients(self) -> list[Any]:
+        return [self._participants[node] for node in range(self._scenario.clients)]
+
+    def _observe_linkage(self, record: RoundRecord) -> None:
+        """Feeds the attack what one observer got: the leaders together, or one gossip member present in both rounds."""
+        if isinstance(self._bench, NoLearning):
+            return
+        senders = self._seen_by_one(record)
+        vectors = [self._bench.release(node, record.round_number).array() for node in senders]
+        if vectors:
+            self.linkage.observe(senders, [record.addresses[node] for node in senders], np.stack(vectors))
+        self._before = record
+
+    def _seen_by_one(self, record: RoundRecord) -> list[int]:
+        table = self._world.log.aggregations
+        rows = table["round"] == record.round_number
+        aggregators, contributors = table["aggregator"][rows], table["contributor"][rows]
+        if record.leader == NOBODY:
+            aggregator = int(stream(self._scenario.seed, "linkage").integers(self._scenario.clients))
+            chosen = aggregators == aggregator
+            return sorted(set(contributors[chosen].tolist()) - {aggregator})
+        return sorted(set(contributors.tolist()) - {record.leader})
+
+
+def _figures(when: str, scores: Scores | None) -> dict[str, float | None]:
+    if scores is None or not len(scores[0]):
+        return {f"accuracy_{when}_{what}": None for what in ("max", "mean", "min")}
+    accuracy = scores[0]
+    return {
+        f"accuracy_{when}_max": float(np.max(accuracy)),
+        f"accuracy_{when}_mean": float(np.mean(accuracy)),
+        f"accuracy_{when}_min": float(np.min(accuracy)),
+    }
