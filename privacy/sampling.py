@@ -1,7 +1,6 @@
-"""Sampled Gaussian mechanisms: Poisson and fixed-size sampling, by RDP and by privacy loss distributions.
+"""The Poisson-sampled Gaussian mechanism, by RDP and by privacy loss distributions, and its inversions.
 
-dp-accounting does the accounting; here are the calls, the minimum with the unsampled value, and the inversions.
-Sampling helps only a view that does not learn who was sampled (`model`), and only when selection is uniform.
+dp-accounting does the accounting. Sampling helps only a view that does not learn who was sampled (`model`).
 """
 
 from __future__ import annotations
@@ -49,53 +48,6 @@ def poisson_epsilon_pld(rate: float, noise_multiplier: float, steps: int, delta:
     interval = _interval(rate, noise_multiplier, steps, delta)
     accountant = dp_accounting.pld.PLDAccountant(value_discretization_interval=interval)
     return float(accountant.compose(step, steps).get_epsilon(delta))
-
-
-def without_replacement_epsilon(clients: int, cohort: int, z: float, steps: int, delta: float) -> tuple[float, int]:
-    """Epsilon by RDP when each step draws exactly `cohort` of `clients`, and its order (replace one client).
-
-    Args:
-        z: noise standard deviation / replace-one sensitivity.
-
-    Guarantees:
-        the Gaussian-specific bound of Wang, Balle & Kasiviswanathan 2019 as dp-accounting has it. Take the minimum
-        with the unsampled value: at large rates this bound is the worse of the two.
-    """
-    import dp_accounting
-
-    step = dp_accounting.SampledWithoutReplacementDpEvent(clients, cohort, dp_accounting.GaussianDpEvent(z))
-    relation = dp_accounting.NeighboringRelation.REPLACE_ONE
-    accountant = dp_accounting.rdp.RdpAccountant(ORDERS, relation)
-    return best_epsilon(steps * np.asarray(accountant.compose(step).rdp, dtype=np.float64), delta)
-
-
-def general_rdp(rate: float, z: float) -> NDArray[np.float64]:
-    """The general without-replacement bound of the same paper, (2.26) of the thesis with its plus sign restored."""
-    from scipy.special import gammaln, logsumexp
-
-    j = np.arange(3, ORDERS[-1] + 1, dtype=np.float64)
-    pair = 2.0 / (2.0 * z * z)
-    second = 2.0 * math.log(rate) + min(_log_expm1(pair) + math.log(4.0), pair + math.log(2.0))
-    higher = math.log(2.0) + j * math.log(rate) + (j - 1.0) * j / (2.0 * z * z)
-    result = np.empty(len(ORDERS))
-    for index, order in enumerate(ORDERS):
-        chosen = j[: order - 2]
-        binomials = gammaln(order + 1.0) - gammaln(chosen + 1.0) - gammaln(order - chosen + 1.0)
-        terms = [0.0, second + math.log(order * (order - 1) / 2.0), *(higher[: order - 2] + binomials)]
-        result[index] = logsumexp(terms) / (order - 1.0)
-    return result
-
-
-def model_epsilon(clients: int, cohort: int, z: float, steps: int, delta: float) -> float:
-    """Rigorous epsilon of one who sees only the sum of each step's uniform, secret cohort.
-
-    Guarantees:
-        never above the exact unsampled composition; replace-one neighbours, `z` relative to that sensitivity.
-    """
-    unsampled = gaussian.epsilon_of(math.sqrt(steps) / z, delta)
-    if cohort >= clients or not math.isfinite(unsampled):
-        return unsampled
-    return min(unsampled, without_replacement_epsilon(clients, cohort, z, steps, delta)[0])
 
 
 def calibrated_multiplier(
@@ -157,7 +109,3 @@ def _smallest(
 def _interval(rate: float, z: float, steps: int, delta: float) -> float:
     """A grid of 1e-4, coarser when the loss itself is so large that such a grid would not fit in memory."""
     return max(1e-4, 1e-7 * gaussian.epsilon_of(math.sqrt(steps) / z, delta)) if rate > 0.0 else 1e-4
-
-
-def _log_expm1(x: float) -> float:
-    return x + math.log(-math.expm1(-x))

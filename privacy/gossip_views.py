@@ -1,0 +1,110 @@
+"""What a peer learns in gossip: taint sets when noise is fresh in every round, the linear view when it is added once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Edges = Sequence[tuple[int, int]]
+Bits = NDArray[np.uint8]
+
+
+class Taint(NamedTuple):
+    """Which releases stand behind what a node holds: bit matrices, one row per node, one bit per release.
+
+    `model` entered the node's model; `seen` reached the node at all, also too late to be used.
+    """
+
+    model: Bits
+    seen: Bits
+
+
+def no_taint(nodes: int, releases: int) -> Taint:
+    """Nobody holds anything yet."""
+    empty = np.zeros((nodes, (releases + 7) // 8), dtype=np.uint8)
+    return Taint(empty, empty.copy())
+
+
+def spread(before: Taint, fresh: NDArray[np.int64], used: NDArray[np.int64], unused: NDArray[np.int64]) -> Taint:
+    """One round: a message carries the sender's model from before the round and its fresh release.
+
+    Args:
+        fresh: the bit of each node's release in this round, -1 if it made none.
+        used: messages that entered the receiver's model, as rows (sender, receiver).
+        unused: messages that arrived and were not used; they teach the receiver all the same.
+    """
+    carried = before.model.copy()
+    senders = np.flatnonzero(fresh >= 0)
+    carried[senders, fresh[senders] // 8] |= (1 << (7 - fresh[senders] % 8)).astype(np.uint8)
+    model, seen = before.model.copy(), before.seen.copy()
+    for receiver, sources in _by_receiver(used):
+        model[receiver] |= np.bitwise_or.reduce(carried[sources], axis=0)
+        others = sources[sources != receiver]
+        seen[receiver] |= np.bitwise_or.reduce(carried[others], axis=0)
+    for receiver, sources in _by_receiver(unused):
+        seen[receiver] |= np.bitwise_or.reduce(carried[sources], axis=0)
+    return Taint(model, seen)
+
+
+def taint_count(source: int, observer: int, rounds: Iterable[Edges]) -> tuple[int, int]:
+    """How many of the source's releases reached the observer: directly, and by any path.
+
+    Every node that sends in a round makes one fresh release in it. Direct receipts alone are a lower bound of what
+    the observer learns; `mu^2 <= mu_per_release^2 * (by any path)` is proved.
+    """
+    direct, reached = 0, [frozenset[int]() for _ in range(2)]
+    held: dict[int, frozenset[int]] = {source: reached[0], observer: reached[1]}
+    for number, edges in enumerate(rounds):
+        before = dict(held)
+        for sender, receiver in edges:
+            fresh = {number} if sender == source else set()
+            held[receiver] = held.get(receiver, frozenset()) | before.get(sender, frozenset()) | fresh
+            direct += sender == source and receiver == observer
+    return direct, len(held[observer])
+
+
+class LinearView(NamedTuple):
+    """Exact share of a node's privacy loss that an observer sees, and the sum of ratios that is no bound."""
+
+    loss_fraction: float
+    squared_ratio_sum: float
+
+
+def linear_view(weights: NDArray[np.float64], observed_steps: int, source: int, observer: int) -> LinearView:
+    """What the observer learns about the source when noise is added once and then averaged again and again.
+
+    The observer receives its neighbours' values before each of the steps, knows the mixing matrix and its own noise:
+    `mu^2 = (sensitivity / std)^2 * loss_fraction`, the squared length of the source's unit vector projected on
+    the row space of what is seen (own column removed).
+
+    Guarantees:
+        exact for Gaussian noise (Koskela & Kulkarni 2025 use the same view); 1 means the full local loss.
+    """
+    neighbours = np.flatnonzero(weights[observer] > 0.0)
+    neighbours = neighbours[neighbours != observer]
+    power, rows = np.eye(len(weights)), []
+    for _ in range(observed_steps):
+        rows.append(power[neighbours])
+        power = weights @ power
+    seen = np.concatenate(rows) if rows else np.zeros((0, len(weights)))
+    norms = np.square(seen).sum(axis=1)
+    ratios = np.square(seen[norms > 0.0, source]) / norms[norms > 0.0]
+    return LinearView(_projected(np.delete(seen, observer, axis=1), source - (source > observer)), float(ratios.sum()))
+
+
+def _projected(rows: NDArray[np.float64], column: int) -> float:
+    """Squared length of unit vector `column` projected on the row space, by singular values."""
+    if rows.size == 0:
+        return 0.0
+    _, values, right = np.linalg.svd(rows, full_matrices=False)
+    rank = int(np.sum(values > values[0] * max(rows.shape) * np.finfo(np.float64).eps * 8)) if values[0] > 0 else 0
+    return float(np.square(right[:rank, column]).sum())
+
+
+def _by_receiver(edges: NDArray[np.int64]) -> Iterable[tuple[int, NDArray[np.int64]]]:
+    order = np.argsort(edges[:, 1], kind="stable")
+    receivers, starts = np.unique(edges[order, 1], return_index=True)
+    return zip(receivers.tolist(), np.split(edges[order, 0], starts[1:]), strict=False) if len(receivers) else ()
