@@ -58,7 +58,7 @@ class Invite:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A client joins with a fresh key, or declines with a reason; it says how old its model is and how long it trains."""
+    """A client joins with a fresh key, or declines with a reason; it tells its model's age and its training time."""
 
     round_number: int
     node: int

@@ -45,6 +45,14 @@ class Vector:
         return Vector(self.size, lambda: decode_vector(data))
 
 
+def mean_vector(vectors: Sequence[Vector]) -> Vector:
+    """The mean of some vectors; of a single one, that one."""
+    if len(vectors) == 1:
+        return vectors[0]
+    mean = np.mean([vector.array() for vector in vectors], axis=0, dtype=np.float64).astype(np.float32)
+    return Vector(vectors[0].size, lambda: mean)
+
+
 class Bench(Protocol):
     """What a process may ask of learning while the clock runs."""
 

@@ -40,8 +40,8 @@ class Parcel:
 
 
 Receive = Callable[[Parcel], str | None]
-"""Takes an arrived parcel; returns the reason for which it is refused, "" if it is welcome, or None if that is not known
-yet: the receiver then calls `settle` later."""
+"""Takes an arrived parcel; returns the reason for which it is refused, "" if it is welcome, or None if that is not
+known yet: the receiver then calls `settle` later."""
 
 
 class Network:

@@ -1,13 +1,8 @@
 """Max-min fair rates over uplinks and downlinks, by progressive filling. Pure functions on arrays.
 
 An allocation is max-min fair if every flow has a bottleneck: a saturated link on which no flow is faster. Filling
-raises all rates together; a link that is full freezes its flows. Two ways to the same rates:
-
-* `max_min_rates` works on flows and freezes, in each pass, every link whose fair share is no larger than that of
-  any link its flows touch. Passes stay few when the graph is sparse, whatever its size.
-* `link_levels` works on a matrix that counts the flows of each pair, and freezes by turns all uplinks below the
-  lowest downlink and all downlinks below the lowest uplink. For many flows among few nodes, again and again.
-
+raises all rates together, and a link that is full freezes its flows. Here every link is frozen, in one pass, whose fair
+share is no larger than that of any link its flows touch; so passes stay few (some 15 for a million peers).
 Only + - * / in a fixed order, so equal input gives equal bits on any machine.
 """
 
@@ -58,58 +53,6 @@ def max_min_rates(src: Ids, dst: Ids, up: Floats, down: Floats) -> Allocation:
         todo = going if todo is None else todo[going]
         src, dst = src[going], dst[going]
     return Allocation(rates, bottleneck)
-
-
-def link_levels(flows: Floats, flows_t: Floats, up: Floats, down: Floats) -> tuple[Floats, Floats]:
-    """The water level of each uplink and downlink: a flow's rate is the lower level of its two links.
-
-    Args:
-        flows: number of flows from each node (row) to each node (column); `flows_t` is its transpose, contiguous.
-
-    Returns:
-        Infinite for links that hold nobody back.
-    """
-    sides = [_Side(flows, up), _Side(flows_t, down)]
-    while True:
-        low, high = sides if sides[0].lowest <= sides[1].lowest else sides[::-1]
-        if low.lowest == np.inf:
-            return sides[0].level, sides[1].level
-        high.give_up(*low.freeze(high.lowest))
-
-
-class _Side:
-    """All uplinks, or all downlinks, while they fill."""
-
-    __slots__ = ("count", "flows", "level", "lowest", "room", "share")
-
-    def __init__(self, flows: Floats, capacity: Floats) -> None:
-        self.flows = flows
-        self.room = capacity.copy()
-        self.count = np.add.reduce(flows, axis=1)
-        self.level = np.full(len(capacity), np.inf)
-        self._update()
-
-    def freeze(self, threshold: float) -> tuple[Floats, Floats]:
-        """Fixes the level of all links up to the threshold; what their flows take from the links opposite, and how many."""
-        frozen = np.flatnonzero(self.share <= threshold) if threshold < np.inf else np.flatnonzero(self.share < np.inf)
-        level = np.maximum(self.share[frozen], 0.0)
-        self.level[frozen] = level
-        self.share[frozen] = np.inf
-        self.count[frozen] = 0.0
-        self.lowest = float(np.minimum.reduce(self.share))
-        flows = self.flows[frozen]
-        return np.add.reduce(flows * level[:, None], axis=0), np.add.reduce(flows, axis=0)
-
-    def give_up(self, rate: Floats, count: Floats) -> None:
-        """Loses flows that were fixed on the other side. Links frozen before have a count of at most zero."""
-        self.room -= rate
-        self.count -= count
-        self._update()
-
-    def _update(self) -> None:
-        self.share = np.full(len(self.room), np.inf)
-        np.divide(self.room, self.count, out=self.share, where=self.count > 0)
-        self.lowest = float(np.minimum.reduce(self.share))
 
 
 def _share(room: Floats, count: Ids) -> Floats:

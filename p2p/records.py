@@ -56,7 +56,7 @@ MESSAGES = {
     "left_bytes": "i8",
     "used": "?",
 }
-"""`left_s`: last byte off the sender's uplink; `left_bytes`: how much had left when it ended; `used`: served its purpose."""
+"""`left_s`: last byte off the uplink; `left_bytes`: how much had left when it ended; `used`: served its purpose."""
 
 SPAN_COLUMNS = {"node": "i4", "round": "i4", "name": "i1", "start_s": "f8", "end_s": "f8"}
 DROPOUT_COLUMNS = {"round": "i4", "node": "i4", "aggregator": "i4", "what": "i1", "reason": "i1", "at_s": "f8"}

@@ -20,7 +20,7 @@ from nodes.protocols.gossip import Gossip
 from nodes.proxy import Plan, Proxy
 from nodes.rounds import RoundRecord
 from nodes.server import Server
-from nodes.workbench import Workbench
+from nodes.workbench import Vector, Workbench, mean_vector
 from p2p.clock import Clock
 from p2p.distributions import rounded
 from p2p.errors import UserError
@@ -70,6 +70,20 @@ class Simulation:
             self.clock.process(client.run())
         self.clock.process(self.server.run())
         self.clock.run(until=self.clock.process(self.proxy.run()))
+
+    @property
+    def workbench(self) -> Workbench | None:
+        """The models, if anything was learned."""
+        return self.bench if isinstance(self.bench, Workbench) else None
+
+    def collected_model(self) -> Vector | None:
+        """The final model: the server's own, what it collected, or the mean of that."""
+        if self.workbench is None:
+            return None
+        if self.topology == "central":
+            return self.workbench.model(self.world.server)
+        vectors = [item.value for item in self.server.collected]
+        return mean_vector(vectors) if vectors else None
 
 
 def build(

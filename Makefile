@@ -1,0 +1,44 @@
+# Two commands from a fresh clone: `make demo` and `make test`. Each makes .venv if it is missing; nothing is installed twice.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help install demo test lint format bench soak clean
+
+help:  ## what there is to make
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/'
+
+install: $(READY)  ## the environment in .venv, with pinned versions
+
+$(READY): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e . $(DEV)
+	touch $@
+
+DEV := build editables hatchling hypothesis import-linter mypy pytest pytest-xdist ruff types-networkx types-PyYAML
+
+demo: $(READY)  ## a hundred peers by gossip and by rotating leader, side by side (about a minute)
+	$(BIN)/peerveil run adpdfl-gossip adpdfl-leader
+
+test: $(READY)  ## all tests
+	$(BIN)/python -m pytest -q -n 2
+
+lint: $(READY)  ## style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(READY)  ## put the code in form
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(READY)  ## how long things take, beside their goals
+	$(BIN)/python -m benchmarks
+
+soak: $(READY)  ## thousands of random scenarios instead of hundreds
+	PEERVEIL_SOAK=1 $(BIN)/python -m pytest -q -n 2 -m soak
+
+clean:  ## remove the environment and the caches
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build

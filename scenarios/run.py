@@ -1,0 +1,162 @@
+"""`peerveil run`: one scenario to one run folder, or several of them side by side."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from p2p.errors import UserError
+from scenarios.build import Simulation, build
+from scenarios.console import RoundProgress, print_comparison, print_headline, progress
+from scenarios.environment import describe_environment
+from scenarios.facts import RunFacts
+from scenarios.folder import RunFolder, check_out
+from scenarios.jsontext import to_json
+from scenarios.load import dump_scenario, load_scenario
+from scenarios.metrics import summarise
+from scenarios.privacy_report import report_privacy
+from scenarios.schema import Scenario
+
+INTERRUPTED = 130
+
+
+def run_command(args: argparse.Namespace) -> int:
+    """Runs every scenario on every seed; prints the headline table, or a comparison of several."""
+    scenarios = _load_all(args)
+    check_out(args.out)
+    summaries: list[Mapping[str, Any]] = []
+    for scenario in scenarios:
+        out = args.out if args.out is None or len(scenarios) == 1 else args.out / f"{scenario.name}-{scenario.seed}"
+        summary, folder = run_scenario(
+            scenario, out, data_dir=args.data_dir, threads=args.threads, quiet=args.quiet or args.json
+        )
+        summaries.append(summary)
+        if not args.json and not args.quiet:
+            print_headline(summary)
+            print(f"results in {folder.path}")
+        if summary["stopped_because"] == "interrupted":
+            print(f"interrupted; what was done is in {folder.path}", file=sys.stderr)
+            return INTERRUPTED
+    if args.json:
+        print(to_json(summaries[0] if len(summaries) == 1 else {"runs": summaries}))
+    elif len(summaries) > 1 and not args.quiet:
+        print_comparison(summaries)
+    return 0
+
+
+def run_scenario(
+    scenario: Scenario,
+    out: Path | None = None,
+    *,
+    data_dir: Path | None = None,
+    threads: int | None = None,
+    at_once: int | None = None,
+    quiet: bool = True,
+) -> tuple[dict[str, Any], RunFolder]:
+    """Runs one scenario and writes its folder; the summary, and where the files are.
+
+    An interrupt (Ctrl-C) ends it early: what was done is written all the same, and the summary says so.
+    """
+    started_s = time.perf_counter()
+    watch: list[Any] = []
+    simulation = build(
+        scenario, data_dir=data_dir, threads=threads, at_once=at_once, watchers=[lambda row: watch[0](row)]
+    )
+    folder = RunFolder.create(out, scenario.name, scenario.seed)
+    folder.begin(dump_scenario(scenario), describe_environment(threads, scenario.plugins))
+    with progress(scenario.rounds, quiet, scenario.name) as bar:
+        watch.append(_Scribe(simulation, folder, bar))
+        interrupted = _go(simulation)
+    summary = _summarise(simulation, interrupted, time.perf_counter() - started_s)
+    folder.finish(simulation.log, summary, _final_tensors(simulation), partial=interrupted)
+    return summary, folder
+
+
+class _Scribe:
+    """Called after every round: writes the round's part files and moves the progress bar."""
+
+    def __init__(self, simulation: Simulation, folder: RunFolder, bar: RoundProgress) -> None:
+        self._simulation, self._folder, self._bar = simulation, folder, bar
+
+    def __call__(self, row: Mapping[str, Any]) -> None:
+        log = self._simulation.log
+        self._folder.write_part(log, int(row["round"]))
+        dropouts = int(np.count_nonzero(log.dropouts["what"] == 2))
+        published = log.privacy["published"]
+        epsilon = float(published[-1]) if len(published) and np.isfinite(published[-1]) else None
+        self._bar.round(row, int(log.messages["size_bytes"].sum()), dropouts, epsilon)
+
+
+def _go(simulation: Simulation) -> bool:
+    """Runs the simulation; True if it was interrupted."""
+    try:
+        simulation.run()
+    except KeyboardInterrupt:
+        simulation.proxy.outcome.stopped_because = "interrupted"
+        return True
+    return False
+
+
+def _summarise(simulation: Simulation, interrupted: bool, wall_s: float) -> dict[str, Any]:
+    scenario, outcome = simulation.scenario, simulation.proxy.outcome
+    accuracy, collected = (None, None) if interrupted else final_scores(simulation)
+    facts = RunFacts(
+        scenario=scenario,
+        log=simulation.log,
+        rounds_completed=outcome.rounds_completed,
+        stopped_because=outcome.stopped_because,
+        simulated_s=float(simulation.clock.now),
+        wall_s=wall_s,
+        privacy=report_privacy(simulation),
+        linkability=simulation.observer.linkage.rates(),
+        client_accuracy=accuracy,
+        collected_accuracy=None if collected is None else collected[0],
+        collected_loss=None if collected is None else collected[1],
+        protocol=simulation.topology,
+        sealed=scenario.anonymity.sealed,
+        routing=scenario.anonymity.routing,
+    )
+    return summarise(facts)
+
+
+def final_scores(simulation: Simulation) -> tuple[NDArray[np.float64] | None, tuple[float, float] | None]:
+    """Accuracy of every evaluated client's model at the end, and accuracy and loss of the collected model."""
+    bench = simulation.workbench
+    if bench is None:
+        return None, None
+    chosen = simulation.scenario.evaluation.chosen(simulation.scenario.clients, simulation.scenario.seed)
+    vector = simulation.collected_model()
+    return bench.scores(chosen.tolist())[0], None if vector is None else bench.scores_of(vector)
+
+
+def _final_tensors(simulation: Simulation) -> dict[str, NDArray[Any]] | None:
+    vector = simulation.collected_model()
+    if vector is None or simulation.learner is None:
+        return None
+    return {name: tensor.numpy() for name, tensor in simulation.learner.state_dict(vector.array()).items()}
+
+
+def _load_all(args: argparse.Namespace) -> list[Scenario]:
+    """Every scenario on every seed; problems of all files in one error."""
+    problems: list[str] = []
+    loaded: list[Scenario] = []
+    for ref in args.scenarios:
+        try:
+            loaded.append(load_scenario(ref, args.overrides, args.seed, args.allow_plugins))
+        except UserError as error:
+            problems.append(str(error))
+    if problems:
+        raise UserError(problems)
+    return [seeded for scenario in loaded for seeded in _over_seeds(scenario, args.seeds)]
+
+
+def _over_seeds(scenario: Scenario, count: int) -> Sequence[Scenario]:
+    return [replace(scenario, seed=scenario.seed + step) for step in range(count)]
