@@ -14,7 +14,7 @@ SUFFIXES = (".yaml", ".yml")
 def catalog() -> dict[str, Path]:
     """Name to file of every scenario in the catalog, sorted by name."""
     folder = Path(str(files("scenarios"))) / "catalog"
-    return {path.stem: path for path in sorted(folder.glob("*.yaml"))}
+    return {path.stem: path for path in sorted(folder.glob("*.yaml"), key=lambda path: path.stem)}
 
 
 def catalog_path(ref: str | Path) -> Path:

@@ -10,7 +10,7 @@ import yaml
 from p2p.choices import Choice
 from p2p.distributions import DISTRIBUTIONS, Constant, Drawn, InUnitOfField
 from p2p.units import Unit, format_quantity
-from scenarios.keys import bare, is_structured, item_type, keys_of, marker, members
+from scenarios.keys import bare, is_structured, item_type, keys_of, marker, members, says_none
 from scenarios.yamltext import FLOAT
 
 
@@ -27,7 +27,7 @@ def dump_keys(record: Any, unit: Unit | None = None, leave_out: tuple[str, ...] 
 def dump_value(annotation: Any, value: Any, unit: Unit | None = None) -> Any:
     """A value of that type as it stands in a scenario file."""
     if value is None:
-        return "none" if all(option is NoneType or is_structured(option) for option in members(annotation)) else None
+        return "none" if says_none(annotation) else None
     if len(members(annotation)) > 1:
         return dump_value(_member(annotation, value), value, unit)
     if choice := marker(annotation, Choice):
@@ -106,6 +106,13 @@ def _tuple(dumper: yaml.SafeDumper, data: tuple[Any, ...]) -> yaml.Node:
     return dumper.represent_list(data)
 
 
+def _text(dumper: yaml.SafeDumper, data: str) -> yaml.Node:
+    # Plain and single-quoted styles fold exotic line ends to spaces; double quotes escape them.
+    style = None if data.isprintable() else '"'
+    return dumper.represent_scalar("tag:yaml.org,2002:str", data, style=style)
+
+
 _Dumper.add_representer(tuple, _tuple)
+_Dumper.add_representer(str, _text)
 # PyYAML writes YAML 1.1, where the text 1e-5 needs no quotes.
 _Dumper.add_implicit_resolver("tag:yaml.org,2002:float", FLOAT, list("-+.0123456789"))

@@ -72,7 +72,7 @@ def _choice(choice: Choice, unit: Unit | None) -> Schema:
     options = [_record(strategy, unit, {choice.key: {"const": kind}}) for kind, strategy in choice.table.items()]
     words: list[Schema] = [{"enum": bare_names}] if bare_names else []
     own = {"type": "object", "properties": {choice.key: PLUGIN}, "required": [choice.key]}
-    return {"anyOf": [*words, *options, own]}
+    return {"anyOf": [*words, *options, own, PLUGIN]}
 
 
 def _needs_keys(strategy: type) -> bool:

@@ -91,6 +91,14 @@ def literals(annotation: Any) -> tuple[Any, ...]:
     return get_args(plain) if get_origin(plain) is typing.Literal else ()
 
 
+def says_none(annotation: Any) -> bool:
+    """Whether the word `none` stands for nothing there, and is not the name of a choice."""
+    options = members(annotation)
+    tables = [mark.table for option in options if (mark := marker(option, Choice))]
+    words = [*tables, *(literals(option) for option in options)]
+    return types.NoneType in options and not any("none" in names for names in words)
+
+
 def _doc(field: dataclasses.Field[Any], docs: dict[str, str]) -> str:
     text: str = field.metadata.get("doc", docs.get(field.name, ""))
     return text.rstrip(".")

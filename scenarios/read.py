@@ -19,7 +19,7 @@ from p2p.distributions import DISTRIBUTIONS, Drawn, InUnitOfField
 from p2p.errors import UserError
 from p2p.paths import ExistingFile
 from p2p.units import Unit
-from scenarios.keys import REQUIRED, bare, is_structured, item_type, keys_of, literals, marker, members
+from scenarios.keys import REQUIRED, bare, is_structured, item_type, keys_of, marker, members, says_none
 from scenarios.plugins import Plugins
 from scenarios.problems import Path, Problems, enumerated, rule_of, suggestion
 
@@ -143,7 +143,9 @@ class Reader:
     def _alternative(self, annotation: Any, value: Any, path: Path, unit: Unit | None) -> Any:
         """A union: null or `none`, a mapping for the structured member, a plain value for the others."""
         options = members(annotation)
-        if NoneType in options and _means_none(value, options):
+        if value is None and NoneType in options:
+            return None
+        if value == "none" and says_none(annotation):
             return None
         options = tuple(option for option in options if option is not NoneType)
         structured = [option for option in options if is_structured(option)]
@@ -242,14 +244,6 @@ def _at(value: Any, place: Path) -> Any:
         except (KeyError, IndexError, TypeError):
             return value
     return value
-
-
-def _means_none(value: Any, options: tuple[Any, ...]) -> bool:
-    """Null, or the word `none` where it is not the name of a choice."""
-    if value != "none":
-        return value is None
-    tables = [mark.table for option in options if (mark := marker(option, Choice))]
-    return not any("none" in names for names in [*tables, *(literals(option) for option in options)])
 
 
 def _kinds(choice: Choice) -> str:

@@ -7,22 +7,42 @@ from typing import Any
 
 from p2p.choices import Choice
 from p2p.distributions import Drawn
-from scenarios.dump import dump_value, kind_of, to_flow
+from scenarios.dump import dump_value, kind_of, to_flow, to_yaml
 from scenarios.keys import REQUIRED, Key, is_structured, keys_of, literals, marker, members
+from scenarios.load import parse_scenario
 from scenarios.schema import Scenario
 
 COMMENT_AT = 40
+TOP = (
+    "# A scenario of peerveil. Check it with `peerveil check`, run it with `peerveil run`.",
+    "# Required: name, rounds, clients, data, model, protocol. All other lines show the default and may go.",
+    "# Where a kind is named, other kinds have other keys: see `peerveil schema`.",
+    "",
+)
+EXAMPLE = {
+    "question": "What do I want to know?",
+    "rounds": 5,
+    "clients": 20,
+    "data": "digits",
+    "model": "mlp",
+    "protocol": {"kind": "gossip", "train_per_round": 10, "exchange_with": 4},
+}
+PRIVACY = {"clip": "flat", "noise": {"kind": "gaussian", "calibrate": "adpdfl"}}
 
 
-def starter_text(example: Scenario) -> str:
-    """A commented scenario file with the values of `example`, one line per key."""
-    lines = [
-        "# A scenario of peerveil. Check it with `peerveil check`, run it with `peerveil run`.",
-        "# Required: name, rounds, clients, data, model, protocol. All other lines show defaults and may go.",
-        "",
-    ]
+def starter_text(name: str) -> str:
+    """A commented scenario file that passes `check`, one line per key.
+
+    Raises:
+        UserError: no scenario can have that name.
+    """
+    example = parse_scenario(to_yaml({"name": name, **EXAMPLE}), source="name")
+    private = parse_scenario(to_yaml({"name": name, **EXAMPLE, "privacy": PRIVACY}), source="name")
+    lines = list(TOP)
     for key in keys_of(Scenario):
         lines += _lines(key, getattr(example, key.name), "")
+        if key.name == "privacy":
+            lines += [f"# {line}" for line in _lines(key, private.privacy, "")]
     return "\n".join(lines) + "\n"
 
 
@@ -58,4 +78,12 @@ def _half(key: Key) -> str:
     text = f"{key.doc} (required)" if key.default is REQUIRED else key.doc
     words = [str(word) for option in members(key.annotation) for word in literals(option)]
     unnamed = [word for word in words if word.lower() not in text.lower()]
-    return f"{text}; one of {', '.join(words).lower()}" if unnamed else text
+    return _cut(f"{text}; one of {', '.join(words).lower()}" if unnamed else text)
+
+
+def _cut(text: str, longest: int = 110) -> str:
+    """A long text up to its last comma or semicolon that still fits."""
+    if len(text) <= longest:
+        return text
+    head = text[:longest]
+    return head[: max(head.rfind(", "), head.rfind("; "), 1)]

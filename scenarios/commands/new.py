@@ -1,0 +1,42 @@
+"""`peerveil new`: a commented starter file, or with `--protocol` also a protocol of one's own with its test."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from p2p.errors import UserError
+from scenarios.load import parse_scenario
+from scenarios.problems import printable, shown
+from scenarios.starter import starter_text
+from scenarios.templates import protocol_files
+
+
+def new_command(args: argparse.Namespace) -> int:
+    """Writes the files, or nothing if one of them is there already."""
+    target = Path(args.name)
+    target = target if target.suffix in {".yaml", ".yml"} else Path(f"{args.name}.yaml")
+    files = protocol_files(target) if args.protocol else {target: starter_text(target.stem)}
+    write_new(files)
+    for path in files:
+        print(f"wrote {path}")
+    allow = " --allow-plugins" if args.protocol else ""
+    print(f"next: peerveil check {target}{allow}, then peerveil run {target}{allow}")
+    return 0
+
+
+def write_new(files: dict[Path, str]) -> None:
+    """Writes all files.
+
+    Raises:
+        UserError: one exists already, or cannot be written.
+    """
+    there = [path for path in files if path.exists()]
+    if there:
+        raise UserError([f"{shown(str(path))}: exists already; choose another name" for path in there])
+    for path, text in files.items():
+        try:
+            with path.open("x", encoding="utf-8") as file:
+                file.write(text)
+        except OSError as error:
+            raise UserError(printable(f"{path}: cannot be written ({error.strerror}); check the folder")) from error
