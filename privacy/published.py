@@ -17,6 +17,10 @@ class PublishedRule(Protocol):
     @property
     def delta(self) -> float: ...
 
+    @property
+    def formula(self) -> str:
+        """What to call it in a table."""
+
     def epsilon_after(self, global_rounds: int) -> float:
         """The epsilon the paper would print after that many rounds of the whole system."""
 
@@ -30,6 +34,11 @@ class Theorem8Rule:
 
     theorem: Theorem8
     sigma: float
+
+    @property
+    def formula(self) -> str:
+        """What to call it in a table."""
+        return "Theorem 8"
 
     @property
     def delta(self) -> float:
@@ -53,6 +62,11 @@ class SampledRule:
     noise_multiplier: float
     delta: float
     accountant: Literal["rdp", "pld"] = "rdp"
+
+    @property
+    def formula(self) -> str:
+        """What to call it in a table."""
+        return f"sampled Gaussian, {self.accountant.upper()}"
 
     def epsilon_after(self, global_rounds: int) -> float:
         """Epsilon of one who sees every mean, by the accountant that calibrated the noise."""
