@@ -79,11 +79,11 @@ def progress(
 
 def print_headline(summary: Mapping[str, Any], file: TextIO | None = None) -> None:
     """The final table of one run."""
-    console = _console(file)
+    console = make_console(file)
     head = summary["headline"]
     rounds = f"{summary['rounds_completed']} of {summary.get('rounds_planned', '?')} rounds"
     console.print(printable(f"{summary['scenario']}, seed {summary['seed']}: {rounds}, {summary['stopped_because']}"))
-    _print_rows(console, [("", label, text) for label, text in _rows(summary, head)])
+    print_rows(console, [("", label, text) for label, text in _rows(summary, head)])
 
 
 def _rows(summary: Mapping[str, Any], head: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -139,7 +139,7 @@ def _privacy_rows(head: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def print_comparison(summaries: Sequence[Mapping[str, Any]], file: TextIO | None = None) -> None:
     """Several runs side by side; over seeds the mean with its 95% interval, and paired differences."""
-    console, compared = _console(file), compare(summaries)
+    console, compared = make_console(file), compare(summaries)
     labels = list(compared["scenarios"])
     for start in range(0, len(labels), _COLUMNS_AT_ONCE):
         _print_columns(console, compared, labels[start : start + _COLUMNS_AT_ONCE])
@@ -157,7 +157,7 @@ def _print_columns(console: Console, compared: Mapping[str, Any], labels: list[s
         cells = [column["figures"][key] for column in columns]
         if any(cell["n"] for cell in cells):
             rows.append((figure.label, *(_cell(key, cell) for cell in cells)))
-    _print_rows(console, [("", *row) for row in rows])
+    print_rows(console, [("", *row) for row in rows])
     console.print()
 
 
@@ -172,9 +172,9 @@ def _print_difference(console: Console, found: Mapping[str, Any]) -> None:
             "" if cell["low"] is None or cell["low"] <= 0 <= cell["high"] else "*",
         )
         for key, cell in found["figures"].items()
-        if cell["mean"] is not None
+        if cell["mean"] is not None and any(cell[end] for end in ("mean", "low", "high"))
     ]
-    _print_rows(console, rows)
+    print_rows(console, rows or [("", "no difference in any figure")])
     if any(row[-1] for row in rows):
         console.print("* the 95% interval leaves out zero (each line for itself)")
     console.print()
@@ -193,13 +193,14 @@ def _seeds_text(seeds: Sequence[int]) -> str:
     return f"seed {seeds[0]}" if len(seeds) == 1 else f"{len(seeds)} seeds, mean ± 95%"
 
 
-def _console(file: TextIO | None) -> Console:
+def make_console(file: TextIO | None) -> Console:
+    """Where tables go: plain, names taken as they are."""
     from rich.console import Console
 
     return Console(file=file, markup=False, highlight=False, emoji=False)
 
 
-def _print_rows(console: Console, rows: Sequence[tuple[str, ...]]) -> None:
+def print_rows(console: Console, rows: Sequence[tuple[str, ...]]) -> None:
     """Columns that line up; the last may wrap."""
     from rich.table import Table
 
