@@ -66,7 +66,7 @@ class RunFolder:
         """Makes the folder: `out`, or `runs/<name>-<seed>` with a free number added."""
         check_out(out)
         try:
-            path = _make_free(Path("runs"), f"{_as_file_name(name)}-{seed}") if out is None else out
+            path = _make_free(Path("runs"), folder_name(name, seed)) if out is None else out
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UserError(f"--out = {out if out is not None else 'runs'}: {_unwritable(error)}") from error
@@ -144,9 +144,10 @@ class RunFolder:
         atomic.write_with(path, lambda temporary: pq.write_table(arrow, temporary, compression="zstd"))
 
 
-def _as_file_name(name: str) -> str:
+def folder_name(name: str, seed: int) -> str:
+    """`<name>-<seed>` as one file name, whatever stands in the scenario's name."""
     plain = re.sub(r"[^\w.-]+", "-", name).strip("-.")
-    return plain.encode()[:_LONGEST_NAME_BYTES].decode(errors="ignore") or "run"
+    return f"{plain.encode()[:_LONGEST_NAME_BYTES].decode(errors='ignore') or 'run'}-{seed}"
 
 
 def _make_free(parent: Path, name: str) -> Path:
