@@ -6,7 +6,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from p2p.errors import UserError
-from scenarios.problems import printable, shown, suggestion
+from scenarios.problems import printable, shorten, suggestion
 
 SUFFIXES = (".yaml", ".yml")
 
@@ -31,9 +31,9 @@ def catalog_path(ref: str | Path) -> Path:
     if text in known:
         return known[text]
     if path.suffix in SUFFIXES or "/" in text:
-        problem = f"{shown(text)}: no such file; give a path, or a name that `peerveil list` shows"
+        problem = f"{shorten(text, 300)}: no such file; give a path, or a name that `peerveil list` shows"
     else:
-        problem = f"{shown(text)}: neither a file nor in the catalog; {suggestion(text, known)}"
+        problem = f"{shorten(text, 300)}: neither a file nor in the catalog; {suggestion(text, known)}"
     raise UserError(printable(problem))
 
 

@@ -65,9 +65,9 @@ def _needs_quotes(text: str) -> bool:
     return text.strip() != text or not text or text in {"true", "false", "null"} or bool(FLOAT.match(text))
 
 
-def shorten(text: str) -> str:
+def shorten(text: str, longest: int = LONGEST_VALUE) -> str:
     """The text, cut in the middle of nowhere when it is long."""
-    return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 3]}..."
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
 
 def printable(text: str) -> str:

@@ -6,8 +6,7 @@ import argparse
 from pathlib import Path
 
 from p2p.errors import UserError
-from scenarios.load import parse_scenario
-from scenarios.problems import printable, shown
+from scenarios.problems import printable
 from scenarios.starter import starter_text
 from scenarios.templates import protocol_files
 
@@ -33,7 +32,7 @@ def write_new(files: dict[Path, str]) -> None:
     """
     there = [path for path in files if path.exists()]
     if there:
-        raise UserError([f"{shown(str(path))}: exists already; choose another name" for path in there])
+        raise UserError([printable(f"{path}: exists already; choose another name") for path in there])
     for path, text in files.items():
         try:
             with path.open("x", encoding="utf-8") as file:

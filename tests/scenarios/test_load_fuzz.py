@@ -69,9 +69,10 @@ def outcome(text: str, *overrides: str) -> Scenario | None:
     try:
         return parse_scenario(text, overrides=overrides)
     except UserError as error:
-        assert error.problems
-        assert all(line.isprintable() and len(line) < 2000 for line in error.problems)
-        return None
+        problems = error.problems
+    assert problems
+    assert all(line.isprintable() and len(line) < 2000 for line in problems)
+    return None
 
 
 @pytest.mark.slow
