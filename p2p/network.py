@@ -7,7 +7,7 @@ what has no outcome yet, so `sent = delivered + lost + rejected + in_flight` hol
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from p2p.clock import Clock, Rank
+from p2p.conditions import Batch, Conditions, Partition
 from p2p.links import Links, Retransmit
 from p2p.log import Log
-from p2p.records import BOTTLENECK, KIND, NOBODY, OUTCOME, REASON
+from p2p.records import BOTTLENECK, KIND, NOBODY, OUTCOME, REASON, REASONS
 from p2p.sharing import Ended, Engine, Transfer
-from p2p.streams import draws
+from p2p.streams import stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +49,22 @@ class Network:
     """The network of one run. Nodes attach a function that receives; whoever has something to send calls `send`."""
 
     def __init__(
-        self, clock: Clock, links: Links, engine: Engine, log: Log, seed: int, loss: float, retransmit: Retransmit
+        self,
+        clock: Clock,
+        links: Links,
+        engine: Engine,
+        log: Log,
+        seed: int,
+        retransmit: Retransmit,
+        conditions: Conditions,
     ) -> None:
         self._clock, self._links, self._engine, self._log, self._seed = clock, links, engine, log, seed
-        self._loss, self._retransmit = loss, retransmit
+        self._retransmit, self.conditions = retransmit, conditions
         self._receivers: dict[int, Receive] = {}
         self._parcels: dict[int, Parcel] = {}
+        self._transfers: dict[int, Transfer] = {}
         self._fates: dict[int, str] = {}
+        self._down: set[int] = set()
         self._sequences: defaultdict[int, int] = defaultdict(int)
         self._open: defaultdict[int, int] = defaultdict(int)
         self._quiet: dict[int, Callable[[], None]] = {}
@@ -81,6 +91,8 @@ class Network:
             receivers: true identities; NOBODY for an address that belongs to no one, whose message the router refuses.
             give_up_s: when to stop sending lost ones again.
         """
+        if not receivers:
+            return
         self._sequences[sender] += 1
         sequence = self._sequences[sender]
         self._open[round_number] += len(receivers)
@@ -95,31 +107,108 @@ class Network:
         self._quiet[round_number] = then
         self._check_quiet(round_number)
 
-    def _hand_over(self, sender: int, parcels: list[Parcel]) -> None:
+    def settle(self, parcel: Parcel, reason: str | None) -> None:
+        """Writes down whether an arrived parcel is refused; None leaves it open."""
+        if reason is not None:
+            self._end(parcel, "rejected" if reason else "delivered", reason)
+
+    def is_down(self, node: int) -> bool:
+        """Whether a node neither sends nor receives now."""
+        return node in self._down
+
+    def take_down(self, node: int) -> None:
+        """A node stops: its transfers end where they are, and what they held is free at once."""
+        self._down.add(node)
         now_s = self._clock.now
-        receivers = np.array([parcel.receiver for parcel in parcels], dtype=np.int64)
-        rows = self._record(sender, parcels, receivers)
-        cut = self._draw_fates(rows, parcels, receivers)
-        latencies = self._links.latencies(sender, receivers)
-        transfers = []
-        for row, parcel, lost, latency_s in zip(rows.tolist(), parcels, cut.tolist(), latencies.tolist(), strict=True):
-            self._parcels[row] = replace(parcel, row=row)
-            transfers.append(Transfer(row, sender, parcel.receiver, parcel.size_bytes, latency_s, lost, now_s))
-        self._engine.start(now_s, transfers)
+        under_way = list(self._transfers.values())
+        self._abort([t for t in under_way if t.src == node and t.left_s > now_s], "sender_down")
+        self._abort([t for t in under_way if t.dst == node and t.row in self._transfers and not t.cut], "receiver_down")
+
+    def bring_up(self, node: int) -> None:
+        """A node sends and receives again."""
+        self._down.discard(node)
+
+    def cut(self, partition: Partition) -> None:
+        """Starts a partition: messages across it are lost, also those under way."""
+        self.conditions.partitions.append(partition)
+        crossing = [t for t in self._transfers.values() if partition.cuts(t.src, np.array([t.dst]))[0]]
+        self._abort([t for t in crossing if not t.cut], "partition")
+
+    def heal(self, partition: Partition) -> None:
+        """Ends a partition."""
+        self.conditions.partitions.remove(partition)
+
+    def scale_links(self, nodes: Iterable[int], up: float, down: float) -> None:
+        """Multiplies nodes' rates from now on (a slow link, or back to normal)."""
+        for node in nodes:
+            self._links.up[node] *= up
+            self._links.down[node] *= down
+            self._engine.set_capacity(self._clock.now, node, float(self._links.up[node]), float(self._links.down[node]))
         self._schedule()
 
-    def _record(self, sender: int, parcels: list[Parcel], receivers: NDArray[np.int64]) -> NDArray[np.int64]:
+    def lose(self, parcel: Parcel, reason: str) -> None:
+        """A parcel that had arrived is lost after all: its receiver went down before reading it."""
+        self._on_lost(parcel, reason)
+
+    def _hand_over(self, sender: int, parcels: list[Parcel]) -> None:
+        if sender in self._down:
+            self._open[parcels[0].round_number] -= len(parcels)
+            self._check_quiet(parcels[0].round_number)
+            return
+        batch = self._batch(parcels)
+        doubled = self.conditions.doubled(batch)
+        self._start(batch, [self._damage(batch, parcels, index) for index in range(len(parcels))])
+        if len(doubled):
+            copies = [parcels[index] for index in doubled]
+            self._open[batch.round_number] += len(copies)
+            self._start(replace(batch, receivers=batch.receivers[doubled]), copies)
+
+    def _batch(self, parcels: list[Parcel]) -> Batch:
+        first = parcels[0]
+        receivers = np.array([parcel.receiver for parcel in parcels], dtype=np.int64)
+        kind, now_s = KIND[first.kind], self._clock.now
+        return Batch(
+            self._seed, kind, first.round_number, first.sender, first.sequence, first.attempt, receivers, now_s
+        )
+
+    def _damage(self, batch: Batch, parcels: list[Parcel], index: int) -> Parcel:
+        if not self.conditions.corruptions or index not in self.conditions.damaged(batch):
+            return parcels[index]
+        name = (batch.kind, batch.round_number, batch.sender, batch.sequence, batch.attempt, index)
+        rng = stream(self._seed, "damage", *name)
+        return replace(parcels[index], content=self.conditions.alter(parcels[index].content, rng))
+
+    def _start(self, batch: Batch, parcels: list[Parcel]) -> None:
+        rows = self._record(batch, parcels)
+        reasons = self.conditions.reasons(batch)
+        if self._down:
+            reasons[np.isin(batch.receivers, list(self._down))] = REASON["receiver_down"]
+        latencies = self._links.latencies(batch.sender, batch.receivers) + self.conditions.delays(batch)
+        transfers = []
+        columns = zip(rows.tolist(), parcels, reasons.tolist(), latencies.tolist(), strict=True)
+        for row, parcel, reason, latency_s in columns:
+            cut = bool(reason) or parcel.receiver == NOBODY
+            transfer = Transfer(row, batch.sender, parcel.receiver, parcel.size_bytes, latency_s, cut, batch.now_s)
+            self._parcels[row] = replace(parcel, row=row)
+            self._transfers[row] = transfer
+            if reason:
+                self._fates[row] = REASONS[reason]
+            transfers.append(transfer)
+        self._engine.start(batch.now_s, transfers)
+        self._schedule()
+
+    def _record(self, batch: Batch, parcels: list[Parcel]) -> NDArray[np.int64]:
         first = parcels[0]
         return self._log.messages.extend(
             len(parcels),
-            kind=KIND[first.kind],
-            round=first.round_number,
-            sender=sender,
-            receiver=receivers,
+            kind=batch.kind,
+            round=batch.round_number,
+            sender=batch.sender,
+            receiver=batch.receivers,
             size_bytes=first.size_bytes,
             overhead_bytes=first.overhead_bytes,
-            attempt=first.attempt,
-            sent_s=self._clock.now,
+            attempt=batch.attempt,
+            sent_s=batch.now_s,
             left_s=np.nan,
             arrived_s=np.nan,
             outcome=OUTCOME["in_flight"],
@@ -128,21 +217,6 @@ class Network:
             left_bytes=0,
             used=first.kind == "control",
         )
-
-    def _draw_fates(
-        self, rows: NDArray[np.int64], parcels: list[Parcel], receivers: NDArray[np.int64]
-    ) -> NDArray[np.bool_]:
-        """Decides which transmissions will not reach their receivers, and remembers why."""
-        first = parcels[0]
-        cut: NDArray[np.bool_] = receivers == NOBODY
-        if self._loss:
-            name = (KIND[first.kind], first.round_number, first.sender, first.sequence, first.attempt)
-            ids = [np.array(part, dtype=np.int64) for part in name]
-            lost = draws(self._seed, "loss", *ids, receivers) < self._loss
-            for row in rows[lost & ~cut].tolist():
-                self._fates[row] = "random"
-            cut = cut | lost
-        return cut
 
     def _schedule(self) -> None:
         next_s = self._engine.next_s()
@@ -160,33 +234,40 @@ class Network:
 
     def _on_ended(self, ended: Ended) -> None:
         transfer = ended.transfer
-        parcel = self._parcels.pop(transfer.row)
+        parcel = self._parcels[transfer.row]
         columns = self._log.messages
         columns["left_s"][transfer.row] = transfer.left_s
         columns["left_bytes"][transfer.row] = parcel.size_bytes
         columns["bottleneck"][transfer.row] = BOTTLENECK[ended.bottleneck]
-        fate = self._fates.pop(transfer.row, "")
+        fate = self._fates.get(transfer.row, "")
         if fate:
             self._on_lost(parcel, fate)
             return
         columns["arrived_s"][transfer.row] = ended.time_s
+        self._transfers.pop(transfer.row)
         receive = self._receivers.get(parcel.receiver)
         self.settle(parcel, "unknown_address" if receive is None else receive(parcel))
 
-    def settle(self, parcel: Parcel, reason: str | None) -> None:
-        """Writes down whether an arrived parcel is refused; None leaves it open."""
-        if reason is not None:
-            self._end(parcel, "rejected" if reason else "delivered", reason)
+    def _abort(self, transfers: list[Transfer], reason: str) -> None:
+        """Ends transfers now; a message the sender may still want to deliver is sent again later."""
+        for transfer, left_bytes in zip(transfers, self._engine.abort(self._clock.now, transfers), strict=True):
+            self._log.messages["left_bytes"][transfer.row] = round(left_bytes)
+            self._log.messages["left_s"][transfer.row] = min(transfer.left_s, self._clock.now)
+            self._on_lost(self._parcels[transfer.row], reason)
+        self._schedule()
 
     def _on_lost(self, parcel: Parcel, reason: str) -> None:
         again_s = self._clock.now + self._retransmit.timeout
-        if parcel.attempt < self._retransmit.tries and again_s <= parcel.give_up_s:
+        if parcel.attempt < self._retransmit.tries and again_s <= parcel.give_up_s and parcel.sender not in self._down:
             self._open[parcel.round_number] += 1
             again = replace(parcel, attempt=parcel.attempt + 1)
             self._clock.call_at(again_s, Rank.START, parcel.sender, lambda: self._hand_over(parcel.sender, [again]))
         self._end(parcel, "lost", reason)
 
     def _end(self, parcel: Parcel, outcome: str, reason: str) -> None:
+        self._parcels.pop(parcel.row, None)
+        self._transfers.pop(parcel.row, None)
+        self._fates.pop(parcel.row, None)
         self._log.messages["outcome"][parcel.row] = OUTCOME[outcome]
         self._log.messages["reason"][parcel.row] = REASON[reason]
         self._open[parcel.round_number] -= 1

@@ -22,6 +22,7 @@ from nodes.rounds import RoundRecord
 from nodes.server import Server
 from nodes.workbench import Vector, Workbench, mean_vector
 from p2p.clock import Clock
+from p2p.conditions import Conditions
 from p2p.distributions import rounded
 from p2p.errors import UserError
 from p2p.links import Links
@@ -141,7 +142,8 @@ def _make_world(scenario: Scenario) -> World:
     links.limit(count + PROXY, settings.proxy_uplink, settings.proxy_downlink)
     links.limit(count + SERVER, settings.server_uplink, settings.server_downlink)
     engine = settings.sharing.engine(links.up, links.down)
-    network = Network(clock, links, engine, log, scenario.seed, settings.loss, settings.retransmit)
+    conditions = Conditions(loss=settings.loss)
+    network = Network(clock, links, engine, log, scenario.seed, settings.retransmit, conditions)
     anonymity = scenario.anonymity
     return World(
         clock=clock,
