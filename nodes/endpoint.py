@@ -119,6 +119,8 @@ class Endpoint:
 
     def tell(self, nodes: Sequence[int], round_number: int, control: Control, give_up_s: float = np.inf) -> None:
         """Sends one control message to each of some nodes; only the proxy, or a node speaking to it, does that."""
+        if not nodes:
+            return
         sealed = self._world.sealed
         size_bytes = message_size(control.payload_bytes, many=False, sealed=sealed)
         overhead = size_bytes - control.payload_bytes

@@ -6,7 +6,7 @@ message.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -81,6 +81,8 @@ class Proxy:
             self._world.router.register(entry.node)
             self._registered[entry.node] = Answer(0, entry.node, "", entry.public_key)
         members = np.array(sorted(set(self._registered) - {self._world.server}), dtype=np.int64)
+        if self._world.server not in self._registered:
+            return  # nobody gets a first model, so everyone will decline
         edges = np.column_stack([np.full_like(members, self._world.server), members])
         arrangement = Arrangement({"bootstrap": edges} if not self._plan.central else {})
         yield from self._carry_out(0, arrangement, self._registered, "set_up", self._plan.rules.invite_timeout)
@@ -89,8 +91,8 @@ class Proxy:
         """One round; False if there cannot be one, with the reason in the outcome."""
         start_s, first_row = self._now_s, len(self._world.log.messages)
         answers = yield from self._invite_until_enough(round_number)
-        joined = [answer for answer in answers.values() if not answer.declines and answer.node != self._world.server]
-        if len(joined) < self._plan.protocol.cohort_size:
+        joined = _joined(answers, self._world.server)
+        if len(joined) < self._plan.protocol.cohort_size or (self._plan.central and self._world.server not in answers):
             return False
         size, rules = self._plan.protocol.cohort_size, self._plan.rules
         members = choose_cohort(joined, size, rules.selection, self._world.seed, round_number)
@@ -114,32 +116,41 @@ class Proxy:
         )
         while True:
             silent = [node for node in targets if node not in answers]
-            yield from self._invite(round_number, silent, answers)
-            joined = sum(not answer.declines for node, answer in answers.items() if node != self._world.server)
+            wanted = (
+                max(1, needed - len(_joined(answers, self._world.server)))
+                if rules.selection == "first_come"
+                else len(silent)
+            )
+            yield from self._invite(round_number, silent, answers, wanted)
+            joined = len(_joined(answers, self._world.server))
             spent = sum(answer.declines == "budget" for answer in answers.values())
-            if joined >= needed:
+            if joined >= needed and (self._world.server in answers or not self._plan.central):
                 break
-            if len(self._registered) - 1 - spent < needed:
+            if self._plan.clients - spent < needed:
                 self._stop(round_number, f"{self._plan.clients - spent} of {needed} needed clients have budget left")
                 break
             if self._now_s >= give_up_s or len(answers) == len(targets):
                 self._stop(round_number, f"{joined} of {needed} needed clients joined before the invitation timed out")
                 break
-        self._log_absences(round_number, targets, answers)
+        # Who was merely slower than the first to come was not absent.
+        asked = answers if rules.selection == "first_come" and joined >= needed else targets
+        self._log_absences(round_number, asked, answers)
         return answers
 
-    def _invite(self, round_number: int, nodes: Sequence[int], answers: dict[int, Answer]) -> Steps:
+    def _invite(self, round_number: int, nodes: Sequence[int], answers: dict[int, Answer], wanted: int) -> Steps:
+        """One invitation: waits until `wanted` have joined, all have answered, or the window is over."""
         rules = self._plan.rules
         close_s = self._now_s + rules.invite_window
         self._endpoint.tell(nodes, round_number, Invite(round_number, rules.invite_window), close_s)
         missing = len(nodes)
-        wanted = self._plan.protocol.cohort_size if rules.selection == "first_come" else missing
         while missing > 0 and wanted > 0 and self._now_s < close_s:
             key = ("answer", round_number)
             new: list[Answer] = yield self._endpoint.mailbox.expect(key, min(wanted, missing), close_s)
-            answers.update((answer.node, answer) for answer in new)
-            missing -= len(new)
-            wanted -= sum(not answer.declines for answer in new)
+            # Who was invited twice may answer twice.
+            fresh = {answer.node: answer for answer in new if answer.node not in answers}
+            answers.update(fresh)
+            missing -= len(fresh)
+            wanted -= sum(not answer.declines for answer in fresh.values())
 
     def _draft(self, round_number: int, members: np.ndarray[Any, Any], answers: dict[int, Answer]) -> Draft:
         stale = np.array(
@@ -219,12 +230,18 @@ class Proxy:
     def _collect(self, round_number: int) -> Steps:
         """The server fetches the final model: a random client's, the last leader's, or all of them for the mean."""
         clients = sorted(set(self._registered) - {self._world.server})
+        if not clients or self._world.server not in self._registered:
+            return
         if self._plan.collect == "random" or (self._plan.collect == "last_leader" and self._holder == NOBODY):
             sources = [int(stream(self._world.seed, "collect").choice(clients))]
         else:
             sources = [self._holder] if self._plan.collect == "last_leader" else clients
         answers: dict[int, Answer] = {}
-        yield from self._invite(round_number, [*sources, self._world.server], answers)
+        give_up_s = self._now_s + self._plan.rules.invite_timeout
+        while silent := [node for node in (*sources, self._world.server) if node not in answers]:
+            yield from self._invite(round_number, silent, answers, len(silent))
+            if self._now_s >= give_up_s:
+                break
         sources = [node for node in sources if node in answers]
         if not sources or self._world.server not in answers:
             return
@@ -244,7 +261,7 @@ class Proxy:
         edges = arrangement.edges["update"]
         self._world.log.graphs.extend(len(edges), round=round_number, sender=edges[:, 0], receiver=edges[:, 1])
 
-    def _log_absences(self, round_number: int, targets: Sequence[int], answers: dict[int, Answer]) -> None:
+    def _log_absences(self, round_number: int, targets: Iterable[int], answers: dict[int, Answer]) -> None:
         for node in targets:
             answer = answers.get(node)
             if answer is None or answer.declines:
@@ -254,6 +271,11 @@ class Proxy:
     @property
     def _now_s(self) -> float:
         return float(self._world.clock.now)
+
+
+def _joined(answers: dict[int, Answer], server: int) -> list[Answer]:
+    """The clients that want to train, in the order of their answers."""
+    return [answer for answer in answers.values() if not answer.declines and answer.node != server]
 
 
 def _role_of(node: int, leader: int, members: set[int]) -> str:
