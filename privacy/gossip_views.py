@@ -1,4 +1,4 @@
-"""What a peer learns in gossip: taint sets when noise is fresh in every round, the linear view when it is added once."""
+"""What a peer learns in gossip: taint sets if noise is fresh in every round, the linear view if it is added once."""
 
 from __future__ import annotations
 

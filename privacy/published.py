@@ -70,12 +70,12 @@ class SampledRule:
 
     def epsilon_after(self, global_rounds: int) -> float:
         """Epsilon of one who sees every mean, by the accountant that calibrated the noise."""
-        from privacy.sampling import poisson_epsilon, poisson_epsilon_pld
+        from privacy.sampling import SEARCH_GRID, poisson_epsilon, poisson_epsilon_pld
 
         if global_rounds <= 0:
             return 0.0
         if self.accountant == "pld":
-            return poisson_epsilon_pld(self.rate, self.noise_multiplier, global_rounds, self.delta)
+            return poisson_epsilon_pld(self.rate, self.noise_multiplier, global_rounds, self.delta, SEARCH_GRID)
         return poisson_epsilon(self.rate, self.noise_multiplier, global_rounds, self.delta)[0]
 
     def max_rounds(self, epsilon: float) -> int:

@@ -49,3 +49,8 @@ def _conversion(orders: tuple[int, ...], delta: float) -> NDArray[np.float64]:
     alpha = np.array(orders, dtype=np.float64)
     added: NDArray[np.float64] = np.log1p(-1.0 / alpha) - (math.log(delta) + np.log(alpha)) / (alpha - 1.0)
     return added
+
+
+def misprinted_epsilon(order: float, rdp: float, delta: float) -> float:
+    """(C2) of the DP-GenFL supplement, which adds `ln order` instead of taking it away (E-G03): larger, so safe."""
+    return rdp + math.log1p(-1.0 / order) + (math.log(1.0 / delta) + math.log(order)) / (order - 1.0)

@@ -1,0 +1,28 @@
+"""Clipping as a set of factors: one for the whole vector, or one per layer."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+def scale_factors(norms: ArrayLike, bound: float) -> NDArray[np.float64]:
+    """`1 / max(1, norm/bound)` for each norm: what a vector of that norm is multiplied with.
+
+    Guarantees:
+        the scaled vector has L2 norm at most `bound`: sensitivity `bound` for add/remove, twice that for replace.
+    """
+    result: NDArray[np.float64] = 1.0 / np.maximum(1.0, np.asarray(norms, dtype=np.float64) / bound)
+    return result
+
+
+def split_bound(bound: float, layers: int) -> float:
+    """The bound per layer for which all layers together keep `bound`: `bound / sqrt(layers)`."""
+    return bound / math.sqrt(layers)
+
+
+def layered_sensitivity(bound: float, layers: int) -> float:
+    """Sensitivity of the whole vector when every layer is clipped to the same bound: `bound sqrt(layers)`."""
+    return bound * math.sqrt(layers)
