@@ -19,10 +19,12 @@ from nodes.endpoint import Received, World
 from nodes.participant import Participant, Steps
 from nodes.rounds import RoundRecord
 from nodes.workbench import Bench, Vector
+from p2p.clock import Rank
 from p2p.records import NOBODY
 from privacy.ledger import Ledger
 
 Edges = NDArray[np.int64]
+Training = Generator[simpy.Event, Any, bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,16 +106,24 @@ class Client(Participant):
                 else:
                     yield from self._take_part(order)
 
-    def train(self, assignment: Assignment) -> Steps:
-        """Trains for as long as its speed takes, then waits for the common instant if one was named."""
-        start_s = self.now_s
+    def train(self, assignment: Assignment, deadline_s: float = np.inf) -> Training:
+        """Trains for as long as its speed takes, then waits for the common instant if one was named.
+
+        Returns False, at the deadline, if that is too early: there is no update then.
+        """
         self.bench.begin(self.node, assignment.round_number)
-        yield self.world.clock.sleep(self.means.train_s, self.node)
-        self.world.log.span(self.node, assignment.round_number, "train", start_s, self.now_s)
-        if assignment.barrier_s is not None and assignment.barrier_s > self.now_s:
-            start_s = self.now_s
-            yield self.world.clock.sleep(assignment.barrier_s - start_s, self.node)
-            self.world.log.span(self.node, assignment.round_number, "idle", start_s, self.now_s)
+        deadline_s = min(deadline_s, assignment.closes_s)
+        ready_s = self.now_s + self.means.train_s
+        yield from self._until(min(ready_s, deadline_s), assignment, "train")
+        send_s = ready_s if assignment.barrier_s is None else max(ready_s, assignment.barrier_s)
+        yield from self._until(min(send_s, deadline_s), assignment, "idle")
+        return send_s <= deadline_s
+
+    def _until(self, end_s: float, assignment: Assignment, span: str) -> Steps:
+        start_s = self.now_s
+        if end_s > start_s:
+            yield self.world.clock.at(end_s, Rank.START, self.node)
+            self.world.log.span(self.node, assignment.round_number, span, start_s, end_s)
 
     def release(self, assignment: Assignment) -> Vector:
         """This round's clipped and noised update."""
@@ -166,6 +176,8 @@ class Client(Participant):
 
     def _take_part(self, assignment: Assignment) -> Steps:
         round_number = assignment.round_number
+        if self.now_s >= assignment.closes_s:
+            return
         self.endpoint.enter(assignment)
         if assignment.role == "set_up":
             yield from self._fetch_first_model(assignment)

@@ -6,6 +6,7 @@ between addresses and are sealed for real. Sizes follow the wire format of priva
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -106,6 +107,7 @@ class Assignment:
         barrier_s: the common instant to send at; None means as soon as ready
         known: how many peers' addresses and keys it was given, for the size
         edges: edges of the graph it was told beyond its own
+        closes_s: when the proxy closes the round at the latest; nobody goes on with it after that
     """
 
     round_number: int
@@ -117,6 +119,7 @@ class Assignment:
     known: int = 0
     edges: int = 0
     keyed: bool = True
+    closes_s: float = math.inf
 
     @property
     def key(self) -> Hashable:

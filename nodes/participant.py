@@ -37,6 +37,10 @@ class Participant:
         """Simulated time."""
         return float(self.world.clock.now)
 
+    def deadline_s(self, assignment: Assignment, within_s: float) -> float:
+        """The instant `within_s` from now, but never after the round is closed."""
+        return min(self.now_s + within_s, assignment.closes_s)
+
     def tell_proxy(self, round_number: int, control: Control) -> None:
         """Sends a control message to the proxy."""
         self.endpoint.tell([self.world.proxy], round_number, control)

@@ -7,7 +7,7 @@ message.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -177,10 +177,11 @@ class Proxy:
         """Hands out assignments, waits until all are done or time is up, and forgets the round once it is quiet."""
         ends = [edges.ravel() for edges in arrangement.edges.values()]
         nodes = np.unique(np.concatenate([*ends, np.empty(0, np.int64) if members is None else members])).tolist()
+        closes_s = self._now_s + longest_s
         for node, assignment in self._assignments(round_number, arrangement, answers, nodes, role, members, barrier_s):
-            self._endpoint.tell([node], round_number, assignment)
+            self._endpoint.tell([node], round_number, replace(assignment, closes_s=closes_s), closes_s)
         if nodes:
-            yield self._endpoint.mailbox.expect(("done", round_number), len(nodes), self._now_s + longest_s)
+            yield self._endpoint.mailbox.expect(("done", round_number), len(nodes), closes_s)
         self._endpoint.mailbox.forget(("done", round_number))
         if round_number in self._records:
             self._close(self._records[round_number])

@@ -38,17 +38,17 @@ class Central(RoundRules):
 
     def take_part(self, client: Client, assignment: Assignment) -> Steps:
         """Take the server's model, train, send the update."""
-        deadline_s = client.now_s + self.deadline
+        deadline_s = client.deadline_s(assignment, self.deadline)
         models = yield from client.collect(assignment, "model", deadline_s)
         if not models:
             return
         client.adopt(models[0], assignment.round_number - 1)
-        yield from client.train(assignment)
-        client.publish(assignment, client.release(assignment), deadline_s)
+        if (yield from client.train(assignment, deadline_s)):
+            client.publish(assignment, client.release(assignment), deadline_s)
 
     def serve(self, server: Participant, assignment: Assignment) -> Steps:
         """The server's part: send the model, average the updates."""
-        deadline_s = server.now_s + self.deadline
+        deadline_s = server.deadline_s(assignment, self.deadline)
         server.send(assignment, "model", server.bench.model(server.node), deadline_s)
         received = yield from server.collect(assignment, "update", deadline_s)
         server.average(assignment, received, None)

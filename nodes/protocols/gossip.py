@@ -49,9 +49,10 @@ class Gossip(RoundRules):
 
     def take_part(self, client: Client, assignment: Assignment) -> Steps:
         """Train, send, average what has come."""
-        deadline_s = client.now_s + self.deadline
-        yield from client.train(assignment)
-        update = client.release(assignment)
-        client.publish(assignment, update, deadline_s)
+        deadline_s = client.deadline_s(assignment, self.deadline)
+        own = None
+        if (yield from client.train(assignment, deadline_s)):
+            own = client.release(assignment)
+            client.publish(assignment, own, deadline_s)
         received = yield from client.collect(assignment, "update", deadline_s)
-        client.average(assignment, received, update if self.include_own else None)
+        client.average(assignment, received, own if self.include_own else None)

@@ -57,27 +57,30 @@ class RotatingLeader(RoundRules):
 
     def take_part(self, client: Client, assignment: Assignment) -> Steps:
         """Catch up, then lead, follow, or be done (a last leader that is not in this cohort)."""
-        deadline_s = client.now_s + self.deadline
+        deadline_s = client.deadline_s(assignment, self.deadline)
         yield from client.catch_up(assignment, min(client.now_s + self.handover_timeout, deadline_s))
         if assignment.role == "holder":
             return
-        yield from client.train(assignment)
+        trained = yield from client.train(assignment, deadline_s)
+        model_s = min(deadline_s + self.model_deadline, assignment.closes_s)
         if assignment.role == "leader":
-            yield from self._lead(client, assignment, deadline_s)
+            yield from self._lead(client, assignment, trained, deadline_s, model_s)
         else:
-            yield from self._follow(client, assignment, deadline_s)
+            yield from self._follow(client, assignment, trained, deadline_s, model_s)
 
-    def _lead(self, client: Client, assignment: Assignment, deadline_s: float) -> Steps:
+    def _lead(self, client: Client, assignment: Assignment, trained: bool, deadline_s: float, model_s: float) -> Steps:
         received = yield from client.collect(assignment, "update", deadline_s)
-        own = client.release(assignment) if self.include_own else None
+        own = client.release(assignment) if trained and self.include_own else None
         if client.average(assignment, received, own):
             if own is not None:
                 client.charge(assignment.round_number)
-            give_up_s = deadline_s + self.model_deadline
-            client.send(assignment, "model", client.bench.model(client.node), give_up_s)
+            client.send(assignment, "model", client.bench.model(client.node), model_s)
 
-    def _follow(self, client: Client, assignment: Assignment, deadline_s: float) -> Steps:
-        client.publish(assignment, client.release(assignment), deadline_s)
-        received = yield from client.collect(assignment, "model", deadline_s + self.model_deadline)
+    def _follow(
+        self, client: Client, assignment: Assignment, trained: bool, deadline_s: float, model_s: float
+    ) -> Steps:
+        if trained:
+            client.publish(assignment, client.release(assignment), deadline_s)
+        received = yield from client.collect(assignment, "model", model_s)
         if received:
             client.adopt(received[0], assignment.round_number)
