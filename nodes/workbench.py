@@ -49,7 +49,8 @@ def mean_vector(vectors: Sequence[Vector]) -> Vector:
     """The mean of some vectors; of a single one, that one."""
     if len(vectors) == 1:
         return vectors[0]
-    mean = np.mean([vector.array() for vector in vectors], axis=0, dtype=np.float64).astype(np.float32)
+    rows = np.stack([vector.array() for vector in vectors])
+    mean: Matrix = rows.mean(axis=0, dtype=np.float64).astype(np.float32)
     return Vector(vectors[0].size, lambda: mean)
 
 
@@ -138,6 +139,7 @@ class Workbench:
     def adopt(self, node: int, model: Vector) -> None:
         """A node takes over a model it received."""
         self._take_steps()
+        self._train_from_now(node)
         self._models[self._row(node)] = model.array()
 
     def step(self, node: int, updates: Sequence[Vector]) -> None:
@@ -174,9 +176,14 @@ class Workbench:
         self._train(round_number)
         return self._releases[round_number][node]
 
+    def _train_from_now(self, node: int) -> None:
+        """Whoever began to train did so from the model as it was: a change has to wait for that."""
+        for round_number in [number for number, waiting in self._waiting.items() if node in waiting]:
+            self._train(round_number)
+
     def _train(self, round_number: int) -> None:
         """Trains everyone who waits in a round, all at once, and prepares their releases."""
-        waiting = self._waiting.pop(round_number, None)
+        waiting = self._waiting.get(round_number)
         if not waiting:
             return
         nodes = sorted(waiting)
@@ -188,6 +195,7 @@ class Workbench:
         updates = self._pipeline.apply(updates, nodes, generators)
         updates.flags.writeable = False
         self._releases.setdefault(round_number, {}).update(zip(nodes, updates, strict=True))
+        del self._waiting[round_number]
 
     def _score_before(self, round_number: int, nodes: list[int], trained: Matrix) -> None:
         wanted = set(self._watched.get(round_number, ()))
@@ -205,7 +213,7 @@ class Workbench:
         """Applies all pending steps as one product: each row of weights says which updates a node averages."""
         if not self._steps:
             return
-        steps, self._steps = self._steps, []
+        steps = self._steps
         distinct: dict[int, int] = {}
         rows: list[Matrix] = []
         weights = np.zeros((len(steps), sum(len(updates) for _, updates in steps)), dtype=np.float32)
@@ -216,7 +224,10 @@ class Workbench:
                 if column == len(rows):
                     rows.append(array)
                 weights[index, column] += 1.0 / len(updates)
+        for node, _ in steps:
+            self._train_from_now(node)
         moves = weights[:, : len(rows)] @ np.stack(rows)
+        self._steps = []
         for (node, _), move in zip(steps, moves, strict=True):
             self._models[self._row(node)] -= move
 

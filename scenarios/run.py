@@ -76,7 +76,7 @@ def run_scenario(
         watch.append(_Scribe(simulation, folder, bar))
         interrupted = _go(simulation)
     summary = _summarise(simulation, interrupted, time.perf_counter() - started_s)
-    folder.finish(simulation.log, summary, _final_tensors(simulation), partial=interrupted)
+    folder.finish(simulation.log, summary, None if interrupted else _final_tensors(simulation), partial=interrupted)
     return summary, folder
 
 
