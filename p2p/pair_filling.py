@@ -13,6 +13,9 @@ Ids = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 _NEVER = np.iinfo(np.int64).max
+_ROOM, _COUNT, _SHARE = range(3)
+_DROP = 1e-280  # stands for no room, so that a share of no room by no flows is infinite; and below what a rate can be
+_MANY = 1e15  # flows of a frozen link, whose room is infinite: its share stays infinite whatever is taken away
 
 
 class PairFilling:
@@ -28,22 +31,22 @@ class PairFilling:
         links = len(self._capacity)
         self._flows = np.zeros((links, links))
         self._change = np.zeros(links)
-        self._touched = np.zeros(links, dtype=np.bool_)
-        self._level = np.full(links, np.inf)
+        self._touched: list[int] = []
+        self._weights = np.ones((2, links, 1))
         self._frozen_in = np.full(links, _NEVER)
+        # How each link stood before each pass (free capacity, free flows, share of each), and where the pass ended.
+        self._states = np.empty((8, 3, links))
+        self._brims = np.empty(8)
         self._passes = 0
-        # How things stood before each pass: free capacity, free flows, share of each, and the level it filled to.
-        self._room, self._count, self._share = (np.empty((8, links)) for _ in range(3))
-        self._brim = np.empty(8)
 
     def add(self, src: Ids, dst: Ids, number: float = 1.0) -> None:
         """Adds (or, by -1, takes away) one flow for each pair."""
-        down = dst + self._nodes
-        np.add.at(self._flows, (src, down), number)
-        np.add.at(self._flows, (down, src), number)
-        for links in (src, down):
-            np.add.at(self._change, links, number)
-            self._touched[links] = True
+        for up, down in zip(src.tolist(), (dst + self._nodes).tolist(), strict=True):
+            self._flows[up, down] += number
+            self._flows[down, up] += number
+            self._change[up] += number
+            self._change[down] += number
+            self._touched += (up, down)
 
     def set_capacity(self, node: int, up: float, down: float) -> None:
         """From the next filling on."""
@@ -52,52 +55,43 @@ class PairFilling:
 
     def levels(self) -> Floats:
         """Of each link; infinite where it holds nobody back."""
-        first = self._first_pass_to_redo()
-        if self._passes:
-            room, count, share = self._room[first].copy(), self._count[first].copy(), self._share[first].copy()
-        else:
-            room, count, share = self._capacity.copy(), np.add.reduce(self._flows, axis=1), np.empty(len(self._level))
-            _divide(room, count, share)
-        undone = self._frozen_in >= first
-        self._level[undone] = np.inf
-        self._frozen_in[undone] = _NEVER
-        self._fill(first, room, count, share)
-        return self._level
+        with np.errstate(divide="ignore"):  # a link without free flows: its share is infinite
+            first = self._first_pass_to_redo()
+            if not self._passes:
+                self._states[0, _ROOM], self._states[0, _COUNT] = self._capacity, np.add.reduce(self._flows, axis=1)
+                _divide(self._states[0])
+            self._frozen_in[self._frozen_in >= first] = _NEVER
+            self._passes = 1 + self._fill(first)
+        last = np.minimum(self._frozen_in, self._passes - 1)  # in which all shares of unfrozen links are infinite
+        shares: Floats = self._states[last, _SHARE, np.arange(len(last))]
+        return np.where(shares > _DROP, shares, 0.0)
 
-    def _fill(self, number: int, room: Floats, count: Floats, share: Floats) -> None:
-        """All passes from `number` on. The last one remembered freezes nothing."""
+    def _fill(self, number: int) -> int:
+        """Does all passes from `number` on and returns the number of the last one, which freezes nothing."""
+        state = self._states[number].copy()
+        free, share = state[:_SHARE], state[_SHARE]
         up, down = share[: self._nodes], share[self._nodes :]
+        lowest = np.minimum.reduce
         while True:
-            lowest_up, lowest_down = np.minimum.reduce(up), np.minimum.reduce(down)
-            brim = max(lowest_up, lowest_down)
-            self._remember(number, room, count, share, brim)
-            if min(lowest_up, lowest_down) == np.inf:
-                self._passes = number + 1
-                return
-            frozen = np.flatnonzero(share < brim if lowest_up != lowest_down else share <= brim)
+            lowest_up, lowest_down = float(lowest(up)), float(lowest(down))
+            self._room_for(number + 1)
+            self._states[number] = state
+            self._brims[number] = brim = lowest_up if lowest_up > lowest_down else lowest_down
+            if lowest_up == lowest_down == np.inf:
+                return number
+            frozen = (share < brim if lowest_up != lowest_down else share <= brim).nonzero()[0]
             self._frozen_in[frozen] = number
-            self._freeze(frozen, room, count, share)
+            weights = self._weights[:, : len(frozen)]
+            weights[_ROOM, :, 0] = share[frozen]
+            free -= np.add.reduce(self._flows.take(frozen, axis=0) * weights, axis=1)
+            state[_ROOM, frozen], state[_COUNT, frozen] = np.inf, _MANY
+            _divide(state)
             number += 1
 
-    def _freeze(self, frozen: Ids, room: Floats, count: Floats, share: Floats) -> None:
-        """Fixes the level of these links and takes their flows off the links opposite."""
-        level = np.maximum(share[frozen], 0.0)
-        self._level[frozen] = level
-        flows = self._flows[frozen]
-        count -= np.add.reduce(flows, axis=0)
-        flows *= level[:, None]
-        room -= np.add.reduce(flows, axis=0)
-        count[frozen] = 0.0
-        _divide(room, count, share)
-
-    def _remember(self, number: int, room: Floats, count: Floats, share: Floats, brim: float) -> None:
-        if number == len(self._brim):
-            self._room, self._count, self._share = (
-                np.concatenate([rows, np.empty_like(rows)]) for rows in (self._room, self._count, self._share)
-            )
-            self._brim = np.concatenate([self._brim, np.empty_like(self._brim)])
-        self._room[number], self._count[number], self._share[number] = room, count, share
-        self._brim[number] = brim
+    def _room_for(self, passes: int) -> None:
+        if passes > len(self._brims):
+            self._states = np.concatenate([self._states, np.empty_like(self._states)])
+            self._brims = np.concatenate([self._brims, np.empty_like(self._brims)])
 
     def _first_pass_to_redo(self) -> int:
         """Enters the flows that came and went into the remembered passes, as far as these hold.
@@ -105,24 +99,23 @@ class PairFilling:
         A pass holds if no link with such flows was, or would now be, at its brim or below: then the same links freeze
         at the same levels and take the same from the others. The last one's brim is infinite, so it never holds.
         """
-        touched = np.flatnonzero(self._touched)
+        touched = np.array(sorted(set(self._touched)), dtype=np.int64)
+        self._touched.clear()
         change = self._change[touched]
-        self._change[touched], self._touched[touched] = 0.0, False
+        self._change[touched] = 0.0
         if not self._passes:
             return 0
-        past = slice(0, self._passes)
-        before = self._share[past, touched]
-        count = self._count[past, touched] + change
-        share = np.empty(count.shape)
-        _divide(self._room[past, touched], count, share)
-        holds = np.minimum(before, share).min(axis=1, initial=np.inf) > self._brim[past]
-        first = int(np.argmin(holds))
-        self._count[: first + 1, touched], self._share[: first + 1, touched] = count[: first + 1], share[: first + 1]
+        states = self._states[: self._passes, :, touched].transpose(1, 0, 2)
+        before = states[_SHARE].copy()
+        states[_COUNT] += change
+        _divide(states)
+        lowest = np.minimum(before, states[_SHARE]).min(axis=1, initial=np.inf)
+        first = int((lowest > self._brims[: self._passes]).argmin())
+        self._states[: first + 1, :, touched] = states[:, : first + 1].transpose(1, 0, 2)
         return first
 
 
-def _divide(room: Floats, count: Floats, share: Floats) -> None:
+def _divide(state: Floats) -> None:
     """What each free flow of a link would get; infinite where there is none."""
-    free = count > 0
-    np.divide(room, count, out=share, where=free)
-    np.copyto(share, np.inf, where=~free)
+    np.maximum(state[_ROOM], _DROP, out=state[_SHARE])
+    np.divide(state[_SHARE], state[_COUNT], out=state[_SHARE])

@@ -1,0 +1,152 @@
+"""The transfers under way, as columns: each a straight line of bytes left over time until its rate changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from p2p.progressive_filling import DOWNLINK, UPLINK
+
+Ids = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+_FASTEST = 1e200  # an infinite rate would turn the bytes left of a dropped flow into not-a-number
+_FEW = 32
+_COLUMNS = ["ids", "src", "dst", "started_s", "left", "since_s", "rate", "by_up", "by_up_s", "finish_s"]
+
+
+@dataclass(slots=True, eq=False)
+class Motion:
+    """One slot per transfer, in the order of starting. A dropped one has infinitely many bytes left and no id.
+
+    Attributes:
+        left: bytes left at `since_s`, from when on the flow runs at `rate`
+        by_up_s: seconds before `since_s` in which the uplink held it back
+        order: slots by end, once ends are known to change no rate; the first `told` of them have ended
+    """
+
+    ids: Ids
+    src: Ids
+    dst: Ids
+    started_s: Floats
+    left: Floats
+    since_s: Floats
+    rate: Floats
+    by_up: NDArray[np.bool_]
+    by_up_s: Floats
+    finish_s: Floats
+    order: Ids | None = None
+    told: int = 0
+
+    @classmethod
+    def none(cls) -> Motion:
+        """Nothing under way."""
+        empty = np.empty(0, dtype=np.int64)
+        return cls.started(0.0, empty, empty, empty, np.empty(0))
+
+    @classmethod
+    def started(cls, time_s: float, ids: Ids, src: Ids, dst: Ids, sizes: Floats) -> Motion:
+        """Transfers that begin now, still without a rate. The columns are its own: `drop` writes to them."""
+        zeros, now = np.zeros(len(ids)), np.full(len(ids), time_s)
+        slow = np.zeros(len(ids), dtype=np.bool_)
+        return cls(ids.copy(), src, dst, now, sizes.copy(), now, zeros, slow, zeros, np.full(len(ids), np.inf))
+
+    def joined(self, other: Motion) -> Motion:
+        """These, then the others."""
+        if not len(self.ids):
+            return other
+        columns: list[Any] = [np.concatenate(pair) for pair in zip(self._columns(), other._columns(), strict=True)]
+        return Motion(*columns)
+
+    def alive(self) -> Ids:
+        """Slots still under way."""
+        alive = self.left < np.inf
+        if self.order is not None:
+            alive[self.order[: self.told]] = False
+        return np.flatnonzero(alive)
+
+    def slots(self, ids: Ids) -> Ids:
+        """Where these ids are; -1 for those no longer under way."""
+        if not len(self.ids):
+            return np.full(len(ids), -1)
+        order = np.argsort(self.ids, kind="stable")
+        found = order[np.searchsorted(self.ids, ids, sorter=order).clip(max=len(order) - 1)]
+        return np.where(self.ids[found] == ids, found, -1)
+
+    def left_at(self, time_s: float, slots: Ids) -> Floats:
+        """Bytes that have not left yet."""
+        return np.maximum(self.left[slots] - self.rate[slots] * (time_s - self.since_s[slots]), 0.0)
+
+    def held_by(self, slots: Ids) -> NDArray[np.int8]:
+        """The link that held each back for at least half of its time, if it goes on as now to its end."""
+        finish_s, since_s = self.finish_s[slots], self.since_s[slots]
+        by_up_s = self.by_up_s[slots] + np.where(self.by_up[slots], finish_s - since_s, 0.0)
+        by_up = 2 * by_up_s >= finish_s - self.started_s[slots]
+        return np.where(by_up, UPLINK, DOWNLINK).astype(np.int8)
+
+    def turned(self, time_s: float, rate: Floats, by_up: NDArray[np.bool_]) -> Motion:
+        """The same transfers with new rates from now on. Those whose rate stays keep their line, bit for bit."""
+        rate = np.minimum(rate, _FASTEST)
+        turns = (rate != self.rate) | (by_up != self.by_up)
+        ran_s = time_s - self.since_s
+        left = np.where(turns, np.maximum(self.left - self.rate * ran_s, 0.0), self.left)
+        by_up_s = np.where(turns & self.by_up, self.by_up_s + ran_s, self.by_up_s)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            finish_s = np.where(turns, time_s + left / rate, self.finish_s)
+        since_s = np.where(turns, time_s, self.since_s)
+        new = Motion(self.ids, self.src, self.dst, self.started_s, left, since_s, rate, by_up, by_up_s, finish_s)
+        new.order = new._known_order()
+        return new
+
+    def _known_order(self) -> Ids | None:
+        """The order of ends, if all have equally much left from one instant on: then no end changes a rate."""
+        if not len(self.left) or self.left[0] != self.left[-1] or self.left.min() != self.left.max():
+            return None
+        if self.since_s.min() != self.since_s.max():
+            return None
+        return np.argsort(self.finish_s, kind="stable")
+
+    def next_end(self) -> float:
+        """When the next transfer ends at these rates."""
+        if self.order is not None:
+            return self.next_steady()
+        return float(self.finish_s.min()) if len(self.finish_s) else np.inf
+
+    def next_steady(self) -> float:
+        """The next end in the known order."""
+        if self.order is None or self.told == len(self.order):
+            return np.inf
+        return float(self.finish_s[self.order[self.told]])
+
+    def pop_steady(self, time_s: float) -> Ids:
+        """Slots that end up to now, in the known order; they are taken as ended."""
+        if self.order is None:
+            return np.empty(0, dtype=np.int64)
+        upto = int(np.searchsorted(self.finish_s, time_s, side="right", sorter=self.order))
+        slots = self.order[self.told : upto]
+        self.told = upto
+        return slots
+
+    def unsteady(self) -> Ids:
+        """Forgets the known order; returns the slots that have ended and are still to be dropped."""
+        gone = np.empty(0, dtype=np.int64) if self.order is None else self.order[: self.told]
+        self.order, self.told = None, 0
+        return gone
+
+    def drop(self, slots: Ids) -> None:
+        """Takes transfers out."""
+        self.left[slots] = self.finish_s[slots] = np.inf
+        self.ids[slots] = -1
+
+    def compact(self) -> Motion:
+        """The same without dropped slots, if they are many."""
+        alive = np.flatnonzero(self.left < np.inf)
+        if len(alive) and len(self.ids) < max(_FEW, 2 * len(alive)):
+            return self
+        return Motion(*(column[alive] for column in self._columns()))
+
+    def _columns(self) -> list[Any]:
+        return [getattr(self, name) for name in _COLUMNS]
