@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -27,17 +27,20 @@ class Step:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Samples:
-    """Training records [n, ...] and labels [n]."""
+    """Records [n, ...], labels [n], and the labels one-hot as float32 [n, classes]."""
 
     records: Tensor
     labels: Tensor
+    targets: Tensor
 
 
 class Kernel(Protocol):
-    """A way of training and scoring stacked models."""
+    """A way of training and scoring stacked models; a `parallel` one may be used by several threads at once."""
 
-    def train(self, models: Tensor, samples: Samples, steps: list[Step], training: Training, rate: float) -> Tensor:
-        """The models after the steps, as a new stack; a model past its last step stays as it is."""
+    parallel: ClassVar[bool]
+
+    def train(self, models: Tensor, samples: Samples, steps: list[Step], training: Training, rate: float) -> None:
+        """Takes the steps, in place; a model past its last step stays as it is."""
 
     def scores(self, models: Tensor, records: Tensor) -> Tensor:
         """The score of each class, [k, n, classes]."""
@@ -46,12 +49,15 @@ class Kernel(Protocol):
 class OneByOne:
     """The reference: a module and `torch.optim.SGD` for each model in turn. Takes any module."""
 
+    parallel: ClassVar[bool] = False
+
     def __init__(self, module: nn.Module) -> None:
         self._module = module
 
-    def train(self, models: Tensor, samples: Samples, steps: list[Step], training: Training, rate: float) -> Tensor:
+    def train(self, models: Tensor, samples: Samples, steps: list[Step], training: Training, rate: float) -> None:
         """Plain torch, one model after the other."""
-        return torch.stack([self._train(models, i, samples, steps, training, rate) for i in range(len(models))])
+        for i in range(len(models)):
+            models[i] = self._train(models, i, samples, steps, training, rate)
 
     def scores(self, models: Tensor, records: Tensor) -> Tensor:
         """Plain forward passes."""
@@ -79,17 +85,18 @@ class OneByOne:
 class Stacked:
     """All models of a stack at once through `torch.func`; takes any module that vmap can follow."""
 
+    parallel: ClassVar[bool] = False
+
     def __init__(self, module: nn.Module) -> None:
         self._module = module
         self._gradients = vmap(grad(self._loss))
         self._forward = vmap(self._call, in_dims=(0, None))
 
-    def train(self, models: Tensor, samples: Samples, steps: list[Step], training: Training, rate: float) -> Tensor:
+    def train(self, models: Tensor, samples: Samples, steps: list[Step], training: Training, rate: float) -> None:
         """Every step is one batched forward and backward pass over the models that still train."""
-        trained = models.clone()
-        velocity = torch.zeros_like(trained) if training.momentum else None
+        velocity = torch.zeros_like(models) if training.momentum else None
         for step in steps:
-            stack = trained[: len(step.rows)]
+            stack = models[: len(step.rows)]
             parts = self._gradients(
                 unflatten(self._module, stack), samples.records[step.rows], samples.labels[step.rows], step.weights
             )
@@ -99,7 +106,6 @@ class Stacked:
             if velocity is not None:
                 slope = velocity[: len(step.rows)].mul_(training.momentum).add_(slope)
             stack.sub_(slope, alpha=rate)
-        return trained
 
     def scores(self, models: Tensor, records: Tensor) -> Tensor:
         """One batched forward pass."""

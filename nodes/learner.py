@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from nodes.batches import draw_batches
+from nodes.cnn_kernel import recognise_cnn
 from nodes.kernels import Kernel, OneByOne, Samples, Stacked, Step, unflatten
 from nodes.mlp_kernel import recognise
 from nodes.models import Model
@@ -54,8 +55,8 @@ class Learner:
     ) -> None:
         self._module, self._initial = _start(model, dataset, seed)
         self.dimension = len(self._initial)
-        self._train = Samples(_tensor(dataset.train_x), _tensor(dataset.train_y))
-        self._test = Samples(_tensor(dataset.test_x), _tensor(dataset.test_y))
+        self._train = _samples(dataset.train_x, dataset.train_y, dataset.classes)
+        self._test = _samples(dataset.test_x, dataset.test_y, dataset.classes)
         self._shards, self._training, self._seed = shards, training, seed
         self._kernel = choose_kernel(self._module, self._train.records[:2])
         self._at_once = at_once or max(1, CHUNK_BYTES // (4 * self.dimension))
@@ -71,18 +72,17 @@ class Learner:
 
     def train(self, models: Floats, nodes: Sequence[int], round_number: int) -> Floats:
         """The models [k, d] of `nodes` after a round's local training; the input is not changed."""
-        trained = np.empty_like(models, dtype=np.float32)
+        by_length = sorted(range(len(nodes)), key=lambda row: -self._training.steps(self.records(nodes[row])))
+        stacks = models[by_length].astype(np.float32, copy=False)
         rate = self._training.rate(round_number)
 
         def train_chunk(chunk: Sequence[int]) -> None:
-            rows = list(chunk)
-            steps = self._steps([int(nodes[row]) for row in rows], round_number)
-            stack = torch.from_numpy(np.asarray(models[rows], dtype=np.float32))
-            trained[rows] = self._kernel.train(stack, self._train, steps, self._training, rate).numpy()
+            steps = self._steps([int(nodes[by_length[place]]) for place in chunk], round_number)
+            stack = torch.from_numpy(stacks[chunk[0] : chunk[-1] + 1])
+            self._kernel.train(stack, self._train, steps, self._training, rate)
 
-        by_length = sorted(range(len(nodes)), key=lambda row: -self._training.steps(self.records(nodes[row])))
-        self._run(train_chunk, _cut(by_length, self._at_once))
-        return trained
+        self._run(train_chunk, _cut(range(len(nodes)), self._at_once))
+        return stacks if by_length == list(range(len(nodes))) else stacks[np.argsort(by_length)]
 
     def evaluate(self, models: Floats) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Accuracy [k] and mean cross-entropy [k] of each model on the global test set."""
@@ -127,7 +127,7 @@ class Learner:
 
         tasks = list(chunks)
         with _one_torch_thread():
-            if len(tasks) < 2 or self._threads < 2:
+            if len(tasks) < 2 or self._threads < 2 or not self._kernel.parallel:
                 list(map(quietly, tasks))
                 return
             with ThreadPoolExecutor(min(self._threads, len(tasks))) as pool:
@@ -136,18 +136,22 @@ class Learner:
 
 def choose_kernel(module: nn.Module, records: Tensor) -> Kernel:
     """The fastest kernel that can follow `module`, tried on a few records."""
-    mlp = recognise(module, records[0].numel())
-    if mlp is not None:
-        return mlp
+    by_hand = recognise(module, records[0].numel()) or recognise_cnn(module)
+    if by_hand is not None:
+        return by_hand
     stacked = Stacked(module)
-    flat = torch.cat([part.detach().flatten() for part in module.parameters()])
-    step = Step(torch.zeros(2, 1, dtype=torch.int64), torch.ones(2, 1))
     try:
-        samples = Samples(records, torch.zeros(len(records), dtype=torch.int64))
-        stacked.train(torch.stack([flat, flat]), samples, [step], Training(), 0.1)
+        _try(stacked, module, records)
     except (RuntimeError, NotImplementedError):
         return OneByOne(module)
     return stacked
+
+
+def _try(kernel: Kernel, module: nn.Module, records: Tensor) -> None:
+    flat = torch.cat([part.detach().flatten() for part in module.parameters()])
+    step = Step(torch.zeros(2, 1, dtype=torch.int64), torch.ones(2, 1))
+    labels = torch.zeros(len(records), dtype=torch.int64)
+    kernel.train(torch.stack([flat, flat]), Samples(records, labels, labels[:, None]), [step], Training(), 0.1)
 
 
 def _start(model: Model, dataset: Dataset, seed: int) -> tuple[nn.Module, Floats]:
@@ -188,6 +192,11 @@ def _distinct(models: Floats) -> tuple[list[int], Ints]:
 
 def _cut(items: Sequence[int], size: int) -> list[Sequence[int]]:
     return [items[start : start + size] for start in range(0, len(items), size)]
+
+
+def _samples(records: Floats, labels: Ints, classes: int) -> Samples:
+    targets = nn.functional.one_hot(_tensor(labels), classes).to(torch.float32)
+    return Samples(_tensor(records), _tensor(labels), targets)
 
 
 def _tensor(array: NDArray[np.generic]) -> Tensor:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -38,8 +39,8 @@ def recognise(module: nn.Module, features: int) -> MlpKernel | None:
     if chain and isinstance(chain[0], nn.Flatten) and (chain[0].start_dim, chain[0].end_dim) == (1, -1):
         chain = chain[1:]
     dense, between = chain[::2], chain[1::2]
-    bends = [_bend(layer) for layer in between]
-    if len(chain) % 2 == 0 or None in bends or not all(_is_dense(layer) for layer in dense):
+    bends = [bend_of(layer) for layer in between]
+    if len(chain) % 2 == 0 or None in bends or not all(is_dense(layer) for layer in dense):
         return None
     widths = [features, *(layer.out_features for layer in dense if isinstance(layer, nn.Linear))]
     return MlpKernel(widths, [bend for bend in bends if bend is not None])
@@ -48,29 +49,31 @@ def recognise(module: nn.Module, features: int) -> MlpKernel | None:
 class MlpKernel:
     """Stacked training of dense layers of the given widths (records first, classes last)."""
 
+    parallel: ClassVar[bool] = True
+
     def __init__(self, widths: list[int], bends: list[Bend]) -> None:
         self._widths = widths
         self._bends = bends
 
-    def train(self, models: Tensor, samples: Samples, steps: list[Step], training: Training, rate: float) -> Tensor:
+    def train(self, models: Tensor, samples: Samples, steps: list[Step], training: Training, rate: float) -> None:
         """Batched products over the models that still train; see the module's docstring."""
         weights, biases = self._unstack(models)
         records = samples.records.flatten(1)
-        targets = nn.functional.one_hot(samples.labels, self._widths[-1]).to(torch.float32)
         update = _Update(weights, biases, training, rate)
         for step in steps:
-            count, batch = step.rows.shape
+            size = (*step.rows.shape, -1)
             rows = step.rows.flatten()
-            shares = step.weights.unsqueeze(2)
-            values = self._forward(weights, biases, records[rows].view(count, batch, -1))
-            delta = values.pop().softmax(2).sub_(targets[rows].view(count, batch, -1)).mul_(shares)
+            count = len(step.rows)
+            values = self._forward(weights, biases, records.index_select(0, rows).view(size))
+            delta = values.pop().softmax(2).sub_(samples.targets.index_select(0, rows).view(size))
+            delta.mul_(step.weights.unsqueeze(2))
             for layer in reversed(range(len(weights))):
                 before = values.pop()
                 further = torch.bmm(delta, weights[layer][:count]) if layer else delta
                 update(layer, delta, before)
                 if layer:
                     delta = self._bends[layer - 1].backward(further, before)
-        return self._restack(weights, biases)
+        self._restack(weights, biases, models)
 
     def scores(self, models: Tensor, records: Tensor) -> Tensor:
         """The first layer is one product for all models, as they share the records."""
@@ -100,9 +103,11 @@ class MlpKernel:
             start = end + outputs
         return weights, biases
 
-    def _restack(self, weights: list[Tensor], biases: list[Tensor]) -> Tensor:
-        pairs = zip(weights, biases, strict=True)
-        return torch.cat([part.flatten(1) for pair in pairs for part in pair], dim=1)
+    def _restack(self, weights: list[Tensor], biases: list[Tensor], models: Tensor) -> None:
+        start = 0
+        for part in (part.flatten(1) for pair in zip(weights, biases, strict=True) for part in pair):
+            models[:, start : start + part.shape[1]] = part
+            start += part.shape[1]
 
 
 class _Update:
@@ -133,11 +138,13 @@ class _Update:
         bias.sub_(bias_speed, alpha=self._rate)
 
 
-def _is_dense(layer: nn.Module) -> bool:
+def is_dense(layer: nn.Module) -> bool:
+    """Whether it is a dense layer with biases."""
     return isinstance(layer, nn.Linear) and layer.bias is not None
 
 
-def _bend(layer: nn.Module) -> Bend | None:
+def bend_of(layer: nn.Module) -> Bend | None:
+    """The activation that a layer is, or None."""
     aten = torch.ops.aten
     if isinstance(layer, nn.ReLU):
         return Bend(Tensor.relu_, lambda slope, out: aten.threshold_backward(slope, out, 0))
