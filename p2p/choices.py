@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Choice:
-    """Marks a field that takes one entry of `table`, chosen by `key` (see scenarios/load.py for the reading)."""
+    """Marks a field that takes one entry of `table`, chosen by `key` (scenarios/read.py reads it)."""
 
     table: Mapping[str, type]
     key: str = "kind"

@@ -159,6 +159,21 @@ class Pareto:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Exponential:
+    """Times without memory: how long one has waited says nothing about how long it will still take.
+
+    Attributes:
+        mean_value: the mean
+    """
+
+    MEAN_FIELD
+
+    def __post_init__(self) -> None:
+        if self.mean_ <= 0:
+            raise UserError(f"mean = {self.mean_:g}: must be > 0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Empirical:
     """Draws from the rows of a CSV file, each row alike.
 

@@ -56,7 +56,7 @@ def parse_scenario(
     plugins = Plugins(allow_plugins)
     reader = Reader(folder or Path.cwd(), problems, plugins, touched)
     parts, _ = reader.fields(Scenario, data, ())
-    check_parts(_with_defaults(parts, data), problems)
+    check_parts(_checkable(parts, reader, data), problems)
     problems.refuse(source)
     return Scenario(**parts, plugins=plugins.found)
 
@@ -76,10 +76,15 @@ def _mapping(text: str, source: str) -> dict[str, Any]:
     return data
 
 
-def _with_defaults(parts: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
-    """What the checks may look at: sections that were read, and defaults of those not given."""
+def _checkable(parts: dict[str, Any], reader: Reader, data: dict[str, Any]) -> dict[str, Any]:
+    """What the checks may look at: what was read, defaults of what was not given, and parts of a bad section.
+
+    Only sections whose keys are checked one by one may be partial; in others a default would be complained about.
+    """
     absent = {key.name: key.default for key in keys_of(Scenario) if key.name not in data}
-    return parts | {name: value for name, value in absent.items() if value is not REQUIRED}
+    defaults = {name: value for name, value in absent.items() if value is not REQUIRED}
+    partial = {name: reader.partial[(name,)] for name in ("protocol", "evaluation") if (name,) in reader.partial}
+    return partial | parts | defaults
 
 
 def _read_text(path: Path) -> str:

@@ -42,6 +42,10 @@ class Problems:
             about_key = line.split(" = ")[0].split(":")[0].split(".")[0] in keys
             self.lines.append(printable(f"{dotted(path)}{'.' if about_key else ': '}{line}"))
 
+    def about(self, path: Path) -> bool:
+        """Whether there is a problem with the value at that very path already."""
+        return any(line.startswith((f"{dotted(path)} = ", f"{dotted(path)}: ")) for line in self.lines)
+
     def refuse(self, source: str) -> None:
         """Raises all problems as one error, if there are any."""
         if self.lines:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path as FilesystemPath
 from types import NoneType
@@ -27,7 +28,11 @@ INVALID: Final = object()
 
 
 class Reader:
-    """Reads values, collecting problems. `switched` maps a path whose kind was overridden to the old kind."""
+    """Reads values, collecting problems.
+
+    `switched` maps a path whose kind was overridden to the old kind. `partial` keeps, by path, parts with values
+    that could not be read, made with their defaults instead: good for finding more problems, and for nothing else.
+    """
 
     def __init__(
         self,
@@ -40,6 +45,7 @@ class Reader:
         self.problems = problems
         self.plugins = plugins
         self.switched = switched or {}
+        self.partial: dict[Path, Any] = {}
 
     def read(self, annotation: Any, value: Any, path: Path, unit: Unit | None = None) -> Any:
         """The value of that type, or INVALID. `unit` is that of the field a distribution stands in."""
@@ -167,27 +173,30 @@ class Reader:
         if not isinstance(value, dict):
             return self._wrong(path, value, f"must be a mapping; known keys are {_names(strategy)}")
         read, complete = self.fields(strategy, value, path, unit)
-        return self._guarded(lambda: strategy(**read), path, strategy) if complete else INVALID
+        if complete:
+            return self._guarded(lambda: strategy(**read), path, strategy)
+        with suppress(Exception):
+            self.partial[path] = strategy(**read)
+        return INVALID
 
     def fields(
         self, strategy: type, value: dict[str, Any], path: Path, unit: Unit | None = None
     ) -> tuple[dict[str, Any], bool]:
-        """The values that could be read, by key, and whether nothing was wrong or missing."""
+        """The values that could be read, by key, and whether they make a whole; a key too many does not matter."""
         keys = {key.name: key for key in keys_of(strategy)}
-        before = len(self.problems.lines)
         for name in value:
             if name not in keys:
                 self.problems.unknown_key((*path, name), keys)
-        for key in keys.values():
-            if key.default is REQUIRED and key.name not in value:
-                self.problems.missing((*path, key.name), f"add it ({key.doc or 'it has no default'})")
+        missing = [key for key in keys.values() if key.default is REQUIRED and key.name not in value]
+        for key in missing:
+            self.problems.missing((*path, key.name), f"add it ({key.doc or 'it has no default'})")
         read = {
             name: self.read(key.annotation, value[name], (*path, name), unit)
             for name, key in keys.items()
             if name in value
         }
         valid = {name: part for name, part in read.items() if part is not INVALID}
-        return valid, len(self.problems.lines) == before
+        return valid, not missing and len(valid) == len(read)
 
     def _guarded(self, make: Callable[[], Any], path: Path, strategy: type | None = None) -> Any:
         """What `make` returns; a rule that the part itself enforces becomes a problem.

@@ -144,6 +144,16 @@ BAD: list[tuple[list[str], list[str]]] = [
         ["network.latency={kind: empirical, path: no.csv, column: a}"],
         ["network.latency.path = no.csv: no such file; it is looked for in"],
     ),
+    (
+        ["protocol.exchange_with=9", "protocol.deadlin=5 s", "protocol.grace=soon"],
+        [
+            "protocol.deadlin: unknown key; did you mean `deadline`?",
+            "protocol.grace = soon: is not a quantity",
+            "protocol.exchange_with = 9: must be < train_per_round, which is 4",
+        ],
+    ),
+    (["protocol.exchange_with=x"], ["protocol.exchange_with = x: must be a whole number"]),
+    (["protocol.train_per_round=x"], ["protocol.train_per_round = x: must be a whole number"]),
     (["rounds"], ["--set rounds: must be path=value; write for example `--set rounds=5`"]),
     (["=5"], ["--set =5: must be path=value"]),
     (["a..b=5"], ["--set a..b=5: must be path=value"]),

@@ -95,6 +95,7 @@ def test_any_text_gives_a_value_or_a_reason(text: str) -> None:
     assert reason
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(min_size=1, max_size=8), PLAIN, max_size=5))
 def test_written_values_come_back(data: dict[str, Any]) -> None:
     """What is dumped is read back equal, block by block and on one line."""
