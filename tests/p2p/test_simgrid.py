@@ -1,0 +1,89 @@
+"""Fair sharing against SimGrid, flow by flow, where it is installed (`pip install simgrid` needs Boost and a compiler).
+
+SimGrid weighs flows by their latency, so links have none here: then its model is plain max-min sharing. It allows one
+engine per process, so each instance runs in its own.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from p2p.fair import FairShare
+
+pytestmark = [
+    pytest.mark.skipif(importlib.util.find_spec("simgrid") is None, reason="simgrid is not installed"),
+    pytest.mark.slow,
+]
+
+SIMGRID = """
+import json, sys
+from simgrid import Comm, Engine, LinkInRoute, this_actor
+case = json.load(sys.stdin)
+engine = Engine(["x", "--cfg=network/model:CM02", "--cfg=network/crosstraffic:0", "--cfg=network/weight-S:0",
+                 "--cfg=precision/timing:1e-12", "--cfg=precision/work-amount:1e-9",
+                 "--log=root.threshold:error"])
+zone = engine.netzone_root.add_netzone_full("zone")
+hosts = [zone.add_host(f"h{i}", 1e9) for i in range(len(case["up"]))]
+ups = [zone.add_link(f"u{i}", rate).set_latency(0) for i, rate in enumerate(case["up"])]
+downs = [zone.add_link(f"d{i}", rate).set_latency(0) for i, rate in enumerate(case["down"])]
+for i, a in enumerate(hosts):
+    for j, b in enumerate(hosts):
+        if i != j:
+            zone.add_route(a, b, [LinkInRoute(ups[i]), LinkInRoute(downs[j])], False)
+zone.seal()
+ends = [None] * len(case["flows"])
+def send():
+    comms = []
+    for n, (src, dst, size, start) in sorted(enumerate(case["flows"]), key=lambda item: item[1][3]):
+        this_actor.sleep_until(start)
+        comms.append((n, Comm.sendto_async(hosts[src], hosts[dst], size)))
+    for n, comm in comms:
+        comm.wait()
+        ends[n] = comm.finish_time
+hosts[0].add_actor("sender", send)
+engine.run()
+print(json.dumps(ends))
+"""
+
+
+def simgrid_ends(up: list[float], down: list[float], flows: list[tuple[int, int, int, float]]) -> list[float]:
+    """When each flow ends in SimGrid."""
+    case = json.dumps({"up": up, "down": down, "flows": flows})
+    done = subprocess.run([sys.executable, "-c", SIMGRID], input=case, capture_output=True, text=True, check=True)
+    ends: list[float] = json.loads(done.stdout.splitlines()[-1])
+    return ends
+
+
+def our_ends(up: list[float], down: list[float], flows: list[tuple[int, int, int, float]]) -> list[float]:
+    """When each flow ends here."""
+    engine = FairShare(np.array(up), np.array(down))
+    for number, (src, dst, size, start) in sorted(enumerate(flows), key=lambda item: item[1][3]):
+        engine.start(start, np.array([number]), np.array([src]), np.array([dst]), np.array([float(size)]))
+    done = engine.advance(1e9)
+    ends = np.empty(len(flows))
+    ends[done.ids] = done.finished_s
+    found: list[float] = ends.tolist()
+    return found
+
+
+@pytest.mark.parametrize("staggered", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+def test_every_flow_ends_as_in_simgrid(seed: int, staggered: bool) -> None:
+    """Random access links, pairs, sizes and starts; each end to nine digits."""
+    rng = np.random.default_rng([seed, staggered])
+    nodes, count = int(rng.integers(4, 20)), int(rng.integers(20, 150))
+    up, down = rng.uniform(2, 50, nodes) * 125e3, rng.uniform(10, 100, nodes) * 125e3
+    src = rng.integers(0, nodes, count)
+    dst = (src + rng.integers(1, nodes, count)) % nodes
+    sizes = rng.integers(100_000, 2_000_000, count) if staggered else np.full(count, 800_000)
+    starts = rng.uniform(0, 5, count) if staggered else np.zeros(count)
+    flows = list(zip(src.tolist(), dst.tolist(), sizes.tolist(), starts.tolist(), strict=True))
+    theirs = simgrid_ends(up.tolist(), down.tolist(), flows)
+    ours = our_ends(up.tolist(), down.tolist(), flows)
+    assert ours == pytest.approx(theirs, rel=1e-9)
