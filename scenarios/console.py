@@ -80,13 +80,14 @@ def progress(
 def print_headline(summary: Mapping[str, Any], file: TextIO | None = None) -> None:
     """The final table of one run."""
     console = make_console(file)
-    head = summary["headline"]
     rounds = f"{summary['rounds_completed']} of {summary.get('rounds_planned', '?')} rounds"
     console.print(printable(f"{summary['scenario']}, seed {summary['seed']}: {rounds}, {summary['stopped_because']}"))
-    print_rows(console, [("", label, text) for label, text in _rows(summary, head)])
+    print_rows(console, [("", label, text) for label, text in headline_rows(summary)])
 
 
-def _rows(summary: Mapping[str, Any], head: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def headline_rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The lines of the final table: what is told, and how much of it."""
+    head = summary["headline"]
     clients = {what: accuracy_text(value) for what, value in head["accuracy"]["clients"].items()}
     yield (
         "accuracy",

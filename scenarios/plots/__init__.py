@@ -1,0 +1,1 @@
+"""Pictures for papers: svg, png, pdf."""

@@ -1,0 +1,1 @@
+"""Run folders as one page to look at."""

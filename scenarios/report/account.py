@@ -1,0 +1,148 @@
+"""All that a run folder can still tell: whole runs, killed ones and damaged ones, with notes on what is missing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from p2p.errors import UserError
+from p2p.log import Log
+from scenarios import tables
+from scenarios.facts import RunFacts
+from scenarios.metrics import summarise
+from scenarios.opening import Run, open_run
+from scenarios.roles import Roles
+
+KILLED = "killed"
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """One run as a page needs it.
+
+    Attributes:
+        summary: that of the folder, or one made from the rounds that a killed run left.
+        notes: what is missing, for people.
+        faults: `(start_s, end_s, kind, who)` as words and numbers.
+    """
+
+    run: Run
+    summary: dict[str, Any]
+    log: Log
+    roles: Roles
+    notes: tuple[str, ...]
+    faults: tuple[tuple[float, float, str, str], ...]
+
+    @property
+    def name(self) -> str:
+        """The scenario's name."""
+        return str(self.summary.get("scenario", "run"))
+
+    @property
+    def target_accuracy(self) -> float | None:
+        """The accuracy whose price is asked for."""
+        target = (self.summary["headline"].get("to_target") or {}).get("accuracy")
+        return None if target is None else float(target)
+
+    def label(self, node: int) -> str:
+        """A node's name for people."""
+        role = self.roles.role(node)
+        return f"{role} {node}" if role in {"client", "relay", "intruder"} else role
+
+
+def read_account(path: Path) -> Account:
+    """Reads a run folder; raises a `UserError` only where there is nothing to show."""
+    run = open_run(path)
+    log, notes = _read_log(run)
+    roles = _roles(run)
+    faults = _faults(run, notes)
+    if run.summary is None:
+        notes.insert(0, f"This run was killed; the figures are those of the {len(log.rounds)} rounds it had finished.")
+        return Account(run, _prefix_summary(run, log), log, roles, tuple(notes), faults)
+    if not isinstance(run.summary.get("headline"), dict):
+        raise UserError(f"RUN = {path}: its summary.json has no headline; give a folder that `peerveil run` wrote")
+    if str(run.summary.get("stopped_because", "")).startswith("interrupted"):
+        notes.insert(0, f"This run was interrupted after {run.summary.get('rounds_completed')} rounds.")
+    return Account(run, run.summary, log, roles, tuple(notes), faults)
+
+
+def _read_log(run: Run) -> tuple[Log, list[str]]:
+    """Every table that can be read; an empty one and a note for each that cannot."""
+    log, notes = Log(), []
+    for name in tables.TABLES:
+        try:
+            arrow = run.table(name)
+            content = tables.rounds_from_arrow(arrow) if name == "rounds" else tables.from_arrow(name, arrow)
+            setattr(log, name, content)
+        except (UserError, KeyError, ValueError, TypeError) as error:
+            why = "missing" if not (run.path / f"{name}.parquet").exists() else "damaged or of another version"
+            notes.append(f"{name}.parquet is {why}; what it would show is left out ({type(error).__name__}).")
+    return log, notes
+
+
+def _roles(run: Run) -> Roles:
+    nodes = (run.summary or {}).get("nodes") or run.scenario
+    if not isinstance(nodes, dict) or not isinstance(nodes.get("clients"), int):
+        raise UserError(f"RUN = {run.path}: says nowhere how many clients it had; run the scenario again")
+    return Roles.from_json(nodes)
+
+
+def _faults(run: Run, notes: list[str]) -> tuple[tuple[float, float, str, str], ...]:
+    if not (run.path / "faults.parquet").exists():
+        return ()
+    try:
+        rows = run.table("faults").to_pylist()
+        return tuple(
+            (float(row["start_s"]), float(row["end_s"]), str(row["kind"]), str(row["who"]))
+            for row in rows
+            if row["start_s"] is not None and row["end_s"] is not None
+        )
+    except (UserError, KeyError, ValueError, TypeError):
+        notes.append("faults.parquet is damaged or of another version; faults are not marked.")
+        return ()
+
+
+def _prefix_summary(run: Run, log: Log) -> dict[str, Any]:
+    """The summary that the finished rounds amount to; privacy as far as the releases were charged."""
+    scenario = run.scenario
+    evaluation = scenario.get("evaluation") if isinstance(scenario.get("evaluation"), dict) else {}
+    target = evaluation.get("target_accuracy") if evaluation else None
+    stand_in = SimpleNamespace(
+        name=str(scenario.get("name", run.path.name)),
+        question=scenario.get("question"),
+        seed=scenario.get("seed", 0),
+        rounds=scenario.get("rounds", len(log.rounds)),
+        clients=scenario.get("clients", 0),
+        evaluation=SimpleNamespace(target_accuracy=target if isinstance(target, int | float) else None),
+    )
+    protocol, anonymity = scenario.get("protocol"), scenario.get("anonymity")
+    return summarise(
+        RunFacts(
+            scenario=stand_in,
+            log=log,
+            rounds_completed=len(log.rounds),
+            stopped_because=KILLED,
+            simulated_s=max((record["end_s"] for record in log.rounds), default=0.0),
+            wall_s=float("nan"),
+            privacy=_privacy_so_far(log, scenario),
+            linkability={"address": None, "content": None, "chance": None},
+            protocol=str(protocol.get("kind", "")) if isinstance(protocol, dict) else "",
+            routing=str(anonymity.get("routing", "assumed")) if isinstance(anonymity, dict) else "assumed",
+        )
+    )
+
+
+def _privacy_so_far(log: Log, scenario: dict[str, Any]) -> dict[str, Any]:
+    section = scenario.get("privacy")
+    delta = section.get("delta") if isinstance(section, dict) else None
+    published = log.privacy["published"][np.isfinite(log.privacy["published"])]
+    local = log.privacy["rigorous"][~np.isnan(log.privacy["rigorous"])]
+    proven = float(local.max()) if len(local) else float("inf")
+    claim = {"epsilon": float(published.max()), "formula": "so far"} if len(published) else None
+    known = {"delta": delta} if isinstance(delta, int | float) else {}
+    rigorous = {"local": proven, "unit": "client", **known}
+    return {"published": claim, "rigorous": rigorous, "notes": ["killed: only the local view is known"]}

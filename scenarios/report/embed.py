@@ -1,0 +1,50 @@
+"""Data inside a page: JSON that cannot end its script, columns as little-endian bytes in base64."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scenarios.jsontext import plain
+
+_UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+
+
+def script_json(content: Mapping[str, Any]) -> str:
+    """JSON for a `<script type="application/json">`: holds no character that HTML could read as its own."""
+    text = json.dumps(plain(content), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for char, escape in _UNSAFE.items():
+        text = text.replace(char, escape)
+    return text.encode("utf-8", "replace").decode()
+
+
+def script_source(source: str) -> str:
+    """JavaScript for a `<script>`: the two texts that would confuse HTML are written otherwise."""
+    return source.replace("\r\n", "\n").replace("</script", "<\\/script").replace("<!--", "<\\!--")
+
+
+def csp_hash(source: str) -> str:
+    """What a content security policy calls this script."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()}'"
+
+
+def packed(values: NDArray[Any]) -> dict[str, str]:
+    """A column as `{type, data}`: whole numbers in as few bytes as they need, others as float32."""
+    column = np.asarray(values)
+    kind = "f4" if column.dtype.kind == "f" else _smallest(column)
+    return {"type": kind, "data": base64.b64encode(column.astype(f"<{kind}").tobytes()).decode()}
+
+
+def _smallest(column: NDArray[Any]) -> str:
+    low, high = int(column.min(initial=0)), int(column.max(initial=0))
+    kinds = ("i1", "i2", "i4") if low < 0 else ("u1", "u2", "u4")
+    for kind in kinds:
+        if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max:
+            return kind
+    return "f8"

@@ -1,0 +1,115 @@
+"""The messages and spans of a run as compact columns, cut to what a page can hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from p2p import records
+from p2p.log import Log
+from scenarios.report.embed import packed
+from scenarios.traffic import late
+
+FATES = ("in_flight", "delivered", "lost", "rejected", "late", "not_sent")
+"""What became of a message: its outcome, or `late` (arrived and served no purpose), or an edge never used."""
+MOST_MESSAGES = 250_000
+_LATE, _NOT_SENT = FATES.index("late"), FATES.index("not_sent")
+Columns = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Flows:
+    """Messages by round, and what was done to make them fit."""
+
+    columns: Columns
+    note: str
+
+
+def collect_flows(log: Log, shown: NDArray[np.int64], most: int = MOST_MESSAGES) -> Flows:
+    """The messages between `shown` nodes: each one, or summed over (round, sender, receiver, outcome), or of some rounds."""
+    columns, note = _between(_joined(log), shown), ""
+    if len(columns["round"]) > most:
+        columns = _summed(columns)
+        note = "Messages of one round between the same two nodes with the same outcome are drawn as one."
+    if len(columns["round"]) > most:
+        columns, kept, of = _some_rounds(columns, most)
+        note += f" Only {kept} of {of} rounds are in the page; a smaller run, or `peerveil topology`, shows the others."
+    order = np.lexsort((columns["sent_s"], columns["round"]))
+    return Flows({name: column[order] for name, column in columns.items()}, note.strip())
+
+
+def _joined(log: Log) -> Columns:
+    """Messages with their fate, then edges of the graph over which nothing was sent."""
+    messages = log.messages
+    fate = np.where(late(messages), _LATE, messages["outcome"]).astype(np.int64)
+    sent = {name: messages[name] for name in ("round", "sender", "receiver", "kind", "size_bytes", "sent_s")}
+    silent = _silent_edges(log)
+    zeros = np.zeros(len(silent["round"]), dtype=np.int64)
+    start_s = {record["round"]: record["start_s"] for record in log.rounds}
+    began_s = np.array([start_s.get(number, 0.0) for number in silent["round"].tolist()], dtype=np.float64)
+    more: Columns = {**silent, "kind": zeros, "size_bytes": zeros, "sent_s": began_s}
+    columns: Columns = {name: np.concatenate([sent[name], more[name]]) for name in sent}
+    columns["fate"] = np.concatenate([fate, np.full(len(zeros), _NOT_SENT)])
+    columns["arrived_s"] = np.concatenate([messages["arrived_s"], np.full(len(zeros), np.nan)])
+    columns["count"] = np.concatenate([np.ones(len(messages), dtype=np.int64), zeros])
+    return columns
+
+
+def _silent_edges(log: Log) -> Columns:
+    data = log.messages["kind"] != records.KIND["control"]
+    used = _keys(*(log.messages[name][data] for name in ("round", "sender", "receiver")))
+    planned = _keys(*(log.graphs[name] for name in ("round", "sender", "receiver")))
+    rows = np.flatnonzero(~np.isin(planned, used))
+    return {name: log.graphs[name][rows] for name in ("round", "sender", "receiver")}
+
+
+def _keys(rounds: NDArray[Any], sender: NDArray[Any], receiver: NDArray[Any]) -> NDArray[np.int64]:
+    width = np.int64(1 << 21)
+    keys: NDArray[np.int64] = (rounds.astype(np.int64) * width + sender) * width + receiver
+    return keys
+
+
+def _between(columns: Columns, shown: NDArray[np.int64]) -> Columns:
+    inside = np.isin(columns["sender"], shown) & np.isin(columns["receiver"], shown)
+    return {name: column[inside] for name, column in columns.items()}
+
+
+def _summed(columns: Columns) -> Columns:
+    """One row for equal (round, sender, receiver, fate): first sent, last arrived, bytes and count added, kind of the first."""
+    keys = _keys(columns["round"], columns["sender"], columns["receiver"]) * len(FATES) + columns["fate"]
+    _, first, group = np.unique(keys, return_index=True, return_inverse=True)
+    merged = {name: columns[name][first] for name in ("round", "sender", "receiver", "kind", "fate")}
+    merged["size_bytes"] = np.bincount(group, weights=columns["size_bytes"]).astype(np.int64)
+    merged["count"] = np.bincount(group, weights=columns["count"]).astype(np.int64)
+    merged["sent_s"] = np.full(len(first), np.inf)
+    np.minimum.at(merged["sent_s"], group, columns["sent_s"])
+    arrived_s = np.full(len(first), -np.inf)
+    np.maximum.at(arrived_s, group, np.where(np.isnan(columns["arrived_s"]), -np.inf, columns["arrived_s"]))
+    merged["arrived_s"] = np.where(np.isinf(arrived_s), np.nan, arrived_s)
+    return merged
+
+
+def _some_rounds(columns: Columns, most: int) -> tuple[Columns, int, int]:
+    """Rounds evenly spaced over the run, as many as fit."""
+    rounds, counts = np.unique(columns["round"], return_counts=True)
+    step = 2
+    while counts[::step].sum() > most and step < len(rounds):
+        step += 1
+    inside = np.isin(columns["round"], rounds[::step])
+    return {name: column[inside] for name, column in columns.items()}, len(rounds[::step]), len(rounds)
+
+
+def pack_by_round(columns: Columns, base_s: dict[int, float]) -> dict[str, Any]:
+    """Columns sorted by round to packed ones; times count from the round's base, `starts` says where rounds begin."""
+    rounds, starts = np.unique(columns["round"], return_index=True)
+    base = np.array([base_s[number] for number in columns["round"].tolist()], dtype=np.float64)
+    told: dict[str, Any] = {"rounds": rounds.tolist(), "starts": [*starts.tolist(), len(columns["round"])]}
+    for name, column in columns.items():
+        if name == "count" and (column == 1).all():
+            continue
+        if name != "round":
+            told[name] = packed(column - base if name.endswith("_s") else column)
+    return told

@@ -1,0 +1,116 @@
+"""What the timeline and the topology of a page are drawn from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from p2p import records
+from p2p.log import Log
+from scenarios.critical_path import Step, critical_paths
+from scenarios.report.account import Account
+from scenarios.report.flows import FATES, collect_flows, pack_by_round
+from scenarios.report.layout import positions
+from scenarios.report.rows import active_nodes, sample_note, shown_nodes
+
+MOST_ROUNDS_OF_PATHS = 500
+
+
+def picture_data(account: Account) -> dict[str, Any]:
+    """Nodes, spans, messages, dropouts, faults and critical paths, each by round; node numbers are true ids."""
+    log = account.log
+    paths = _paths(account)
+    nodes = shown_nodes(log, account.roles, list(paths.values()))
+    flows = collect_flows(log, nodes)
+    base_s = _bases(log)
+    return {
+        "nodes": _nodes(account, nodes),
+        "note": sample_note(len(nodes), len(active_nodes(log))),
+        "message_note": flows.note,
+        "span_names": list(records.SPANS),
+        "kinds": list(records.KINDS),
+        "fates": list(FATES),
+        "base_s": {str(number): start_s for number, start_s in sorted(base_s.items())},
+        "spans": pack_by_round(_spans(log, nodes), base_s),
+        "messages": pack_by_round(flows.columns, base_s),
+        "dropouts": _dropouts(log, nodes),
+        "faults": [list(fault) for fault in account.faults],
+        "paths": {str(number): [_step(step) for step in path] for number, path in paths.items()},
+        "budget": _budget(log, nodes),
+    }
+
+
+def _paths(account: Account) -> dict[int, list[Step]]:
+    log = account.log
+    if not len(log.messages) or len(log.rounds) > MOST_ROUNDS_OF_PATHS:
+        return {}
+    return {record["round"]: path for record, path in critical_paths(log, account.roles.node("proxy"))}
+
+
+def _bases(log: Log) -> dict[int, float]:
+    """The moment each round's times count from: its start, or its first fact if that came earlier."""
+    base_s = {int(record["round"]): float(record["start_s"]) for record in log.rounds}
+    for table, column in ((log.messages, "sent_s"), (log.spans, "start_s")):
+        for number in np.unique(table["round"]).tolist():
+            first_s = float(table[column][table["round"] == number].min())
+            base_s[number] = min(base_s.get(number, first_s), first_s)
+    for number in np.unique(log.graphs["round"]).tolist():
+        base_s.setdefault(number, 0.0)
+    return base_s
+
+
+def _nodes(account: Account, nodes: NDArray[np.int64]) -> dict[str, Any]:
+    x, y = positions(account.log, account.roles, nodes)
+    return {
+        "id": nodes.tolist(),
+        "name": [account.label(node) for node in nodes.tolist()],
+        "role": [account.roles.role(node) for node in nodes.tolist()],
+        "x": [round(float(value), 4) for value in x],
+        "y": [round(float(value), 4) for value in y],
+    }
+
+
+def _spans(log: Log, nodes: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+    rows = np.flatnonzero(np.isin(log.spans["node"], nodes))
+    rows = rows[np.lexsort((log.spans["start_s"][rows], log.spans["node"][rows], log.spans["round"][rows]))]
+    return {name: log.spans[name][rows] for name in ("round", "node", "name", "start_s", "end_s")}
+
+
+def _dropouts(log: Log, nodes: NDArray[np.int64]) -> list[list[Any]]:
+    """`[round, node, what, reason, at_s]` of absences and dropouts; a missing update shows as its message's fate."""
+    table = log.dropouts
+    rows = np.flatnonzero(np.isin(table["node"], nodes) & (table["what"] != records.WHAT["missing"]))
+    return [
+        [
+            int(table["round"][row]),
+            int(table["node"][row]),
+            records.WHATS[table["what"][row]],
+            records.DROPOUT_REASONS[table["reason"][row]],
+            float(table["at_s"][row]),
+        ]
+        for row in rows.tolist()
+    ]
+
+
+def _step(step: Step) -> list[Any]:
+    return [step.what, step.node, step.receiver, step.start_s, step.end_s, step.held_back_by]
+
+
+def _budget(log: Log, nodes: NDArray[np.int64]) -> dict[str, Sequence[Any]]:
+    """Epsilon so far of the shown nodes, one row per release."""
+    table = log.privacy
+    rows = np.flatnonzero(np.isin(table["node"], nodes))
+    rows = rows[np.lexsort((table["node"][rows], table["round"][rows]))]
+    return {
+        "round": table["round"][rows].tolist(),
+        "node": table["node"][rows].tolist(),
+        "published": _digits(table["published"][rows]),
+        "rigorous": _digits(table["rigorous"][rows]),
+    }
+
+
+def _digits(values: NDArray[np.float64]) -> list[Any]:
+    return [float(f"{value:.6g}") if np.isfinite(value) else (None if np.isnan(value) else "inf") for value in values]
