@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Protocol
+from typing import Annotated, Any, Protocol, runtime_checkable
 
 import numpy as np
 from annotated_types import Ge, Gt, Le
@@ -42,7 +42,7 @@ class Distribution(Protocol):
     def support(self) -> tuple[float, float]:
         """The smallest and the largest value (maybe infinite) that can come out."""
 
-    def mean(self) -> float:
+    def expectation(self) -> float:
         """The expected value, maybe infinite."""
 
 
@@ -64,7 +64,7 @@ class Constant:
         """One point."""
         return self.value, self.value
 
-    def mean(self) -> float:
+    def expectation(self) -> float:
         """The value."""
         return self.value
 
@@ -93,7 +93,7 @@ class Uniform:
         """Low and high."""
         return self.low, self.high
 
-    def mean(self) -> float:
+    def expectation(self) -> float:
         """The middle."""
         return (self.low + self.high) / 2
 
@@ -124,7 +124,7 @@ class Lognormal:
         """All positive numbers."""
         return 0.0, math.inf
 
-    def mean(self) -> float:
+    def expectation(self) -> float:
         """Above the median, by the heavy upper tail."""
         return self.median * math.exp(self.sigma**2 / 2)
 
@@ -153,24 +153,65 @@ class Pareto:
         """From the minimum upwards."""
         return self.minimum, math.inf
 
-    def mean(self) -> float:
+    def expectation(self) -> float:
         """Infinite up to shape 1."""
         return self.minimum * self.shape / (self.shape - 1) if self.shape > 1 else math.inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exponential:
-    """Times without memory: how long one has waited says nothing about how long it will still take.
+    """Times without memory: how long it has taken says nothing about how long it will still take.
 
     Attributes:
-        mean_value: the mean
+        mean: the mean
     """
 
-    MEAN_FIELD
+    mean: Quantity
 
     def __post_init__(self) -> None:
-        if self.mean_ <= 0:
-            raise UserError(f"mean = {self.mean_:g}: must be > 0")
+        if self.mean <= 0:
+            raise UserError(f"mean = {self.mean:g}: must be > 0")
+
+    def quantiles(self, u: Floats) -> Floats:
+        """`-mean * log(1 - u)`."""
+        return np.asarray(-self.mean * np.log1p(-u), dtype=np.float64)
+
+    def support(self) -> tuple[float, float]:
+        """All positive numbers."""
+        return 0.0, math.inf
+
+    def expectation(self) -> float:
+        """The mean."""
+        return self.mean
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weibull:
+    """Lifetimes: below shape 1 the old last longer (sessions of peers do), at 1 it is exponential, above they wear out.
+
+    Attributes:
+        scale: 63% of all draws are smaller
+        shape: how the rate of ending changes with age
+    """
+
+    scale: Quantity
+    shape: Annotated[float, Ge(0.1), Le(100)]
+
+    def __post_init__(self) -> None:
+        if self.scale <= 0:
+            raise UserError(f"scale = {self.scale:g}: must be > 0")
+
+    def quantiles(self, u: Floats) -> Floats:
+        """`scale * (-log(1 - u))^(1/shape)`."""
+        return np.asarray(self.scale * (-np.log1p(-u)) ** (1.0 / self.shape), dtype=np.float64)
+
+    def support(self) -> tuple[float, float]:
+        """All positive numbers."""
+        return 0.0, math.inf
+
+    def expectation(self) -> float:
+        """`scale * Gamma(1 + 1/shape)`."""
+        return self.scale * math.gamma(1 + 1 / self.shape)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,9 +236,13 @@ class Empirical:
         """The smallest and largest value of the column."""
         return min(self.values), max(self.values)
 
-    def mean(self) -> float:
+    def expectation(self) -> float:
         """The mean of the column."""
         return math.fsum(self.values) / len(self.values)
+
+    def loaded(self, unit: Unit) -> Empirical:
+        """The same with the column read."""
+        return replace(self, values=tuple(_column(self, unit)))
 
 
 DISTRIBUTIONS: dict[str, type] = {
@@ -205,22 +250,42 @@ DISTRIBUTIONS: dict[str, type] = {
     "uniform": Uniform,
     "lognormal": Lognormal,
     "pareto": Pareto,
+    "exponential": Exponential,
+    "weibull": Weibull,
     "empirical": Empirical,
 }
 
 
+@runtime_checkable
+class FromFile(Protocol):
+    """A law whose numbers stand in a file."""
+
+    def loaded(self, unit: Unit) -> Any:
+        """The same law with its file read; UserError names the line and what is wrong there."""
+
+
 @dataclass(frozen=True, slots=True)
 class Drawn(Unit):
-    """Marks a field that takes a distribution of a quantity with this unit, within these bounds."""
+    """Marks a field that takes a distribution of a quantity with this unit, within these bounds.
 
-    def finish(self, distribution: Distribution) -> Distribution:
-        """The distribution, ready to draw from (a CSV column is read once, here).
+    `more` are kinds beyond the distributions that the field takes as well, as (kind, class).
+    """
+
+    more: tuple[tuple[str, type], ...] = ()
+
+    @property
+    def table(self) -> dict[str, type]:
+        """Every kind that the field takes."""
+        return DISTRIBUTIONS | dict(self.more)
+
+    def finish(self, distribution: Any) -> Any:
+        """The distribution, ready to draw from (a file is read once, here).
 
         Raises:
             UserError: the column cannot be read, or values outside the bounds of the field could come out.
         """
-        if isinstance(distribution, Empirical):
-            return replace(distribution, values=tuple(_column(distribution, self)))
+        if isinstance(distribution, FromFile):
+            return distribution.loaded(self)
         low, high = distribution.support()
         if low < self.low or high > self.high:
             raise UserError(f"draws from {low:g} to {high:g}; the field takes {self.low:g} to {self.high:g}")

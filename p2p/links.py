@@ -10,10 +10,12 @@ from annotated_types import Ge
 from numpy.typing import NDArray
 
 from p2p.choices import Choice
-from p2p.distributions import Constant, DelayPerPair, Distribution, RatePerNode, rounded
+from p2p.devices import Device, device_classes, device_problems, per_client
+from p2p.distributions import Constant, DelayPerPair, RatePerNode
+from p2p.errors import UserError
+from p2p.latencies import LatencyPerPair, pair_latencies
 from p2p.sharing import SHARINGS, Fifo, Sharing
-from p2p.streams import draws
-from p2p.units import PositiveSeconds, Rate, Share
+from p2p.units import PositiveSeconds, Rate, Share, Unit
 
 Nodes = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -35,32 +37,62 @@ class Retransmit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Energy:
+    """What work costs in joules; nothing is counted for waiting.
+
+    Attributes:
+        per_byte_sent: for each byte that leaves a node
+        per_byte_received: for each byte that arrives at one
+        per_sample: for each sample trained on
+    """
+
+    per_byte_sent: Annotated[float, Unit("J/byte", low=0.0)] = 0.0
+    per_byte_received: Annotated[float, Unit("J/byte", low=0.0)] = 0.0
+    per_sample: Annotated[float, Unit("J/sample", low=0.0)] = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkSettings:
     """Access links, latencies and losses. Links are full duplex; only clients' links are drawn.
 
     Attributes:
         sharing: how messages under way share the access links
-        uplink: what a client can send
-        downlink: what a client can receive
-        latency: one way, per pair of nodes, the same in both directions
+        uplink: what a client can send, unless its device class says
+        downlink: what a client can receive, unless its device class says
+        devices: classes of clients in shares that sum to 1; what a class gives goes before uplink and downlink
+        latency: one way, per pair of nodes; a distribution, regions of the world, or a matrix
+        jitter: added to the latency of each message
         loss: share of messages that vanish on the way
         retransmit: how lost messages are sent again
         proxy_uplink: what the proxy can send; unlimited unless given
         proxy_downlink: what the proxy can receive; unlimited unless given
         server_uplink: what the server can send; unlimited unless given
         server_downlink: what the server can receive; unlimited unless given
+        relay_uplink: what a relay can send, where anonymity.routing is relay
+        relay_downlink: what a relay can receive
+        energy: joules per byte and sample, to have energy in the summary
     """
 
     sharing: Annotated[Sharing, Choice(SHARINGS)] = field(default_factory=Fifo)
     uplink: RatePerNode = field(default_factory=lambda: Constant(value=2.5e6))
     downlink: RatePerNode = field(default_factory=lambda: Constant(value=12.5e6))
-    latency: DelayPerPair = field(default_factory=lambda: Constant(value=0.04))
+    devices: tuple[Device, ...] = ()
+    latency: LatencyPerPair = field(default_factory=lambda: Constant(value=0.04))
+    jitter: DelayPerPair | None = None
     loss: Share = 0.0
     retransmit: Retransmit = field(default_factory=Retransmit)
     proxy_uplink: Rate | None = None
     proxy_downlink: Rate | None = None
     server_uplink: Rate | None = None
     server_downlink: Rate | None = None
+    relay_uplink: Rate = 125e6
+    relay_downlink: Rate = 125e6
+    energy: Energy | None = None
+
+    def __post_init__(self) -> None:
+        problems = device_problems(self.devices)
+        if problems:
+            raise UserError(problems)
 
 
 class Links:
@@ -69,31 +101,28 @@ class Links:
     def __init__(self, settings: NetworkSettings, seed: int, clients: int, nodes: int) -> None:
         self._seed = seed
         self._latency = settings.latency
-        self.up = _rates(settings.uplink, seed, "uplink", clients, nodes)
-        self.down = _rates(settings.downlink, seed, "downlink", clients, nodes)
+        self._devices = settings.devices
+        self._classes = device_classes(settings.devices, seed, clients)
+        self.up = np.full(nodes, np.inf)
+        self.down = np.full(nodes, np.inf)
+        self.up[:clients] = per_client(settings.devices, "uplink", settings.uplink, seed, clients)
+        self.down[:clients] = per_client(settings.devices, "downlink", settings.downlink, seed, clients)
         self._dense: Floats | None = None
         if nodes <= _DENSE_UP_TO:
             everyone = np.arange(nodes)
-            self._dense = self._draw(everyone[:, None], everyone[None, :])
+            self._dense = pair_latencies(self._latency, seed, everyone[:, None], everyone[None, :])
 
     def limit(self, node: int, up: float | None, down: float | None) -> None:
         """Gives a node outside the clients links of its own; None stays unlimited."""
         self.up[node] = np.inf if up is None else up
         self.down[node] = np.inf if down is None else down
 
+    def device_of(self, node: int) -> str:
+        """The name of a client's device class; empty for other nodes, and where there are no classes."""
+        return self._devices[self._classes[node]].name if self._devices and node < len(self._classes) else ""
+
     def latencies(self, sender: int, receivers: Nodes) -> Floats:
         """One-way latency from a sender to each of its receivers, in seconds."""
         if self._dense is not None:
             return np.asarray(self._dense[sender, receivers])
-        return self._draw(np.full_like(receivers, sender), receivers)
-
-    def _draw(self, one: Nodes, other: Nodes) -> Floats:
-        # Drawn for the unordered pair: both directions of a path take the same time.
-        u = draws(self._seed, "latency", np.minimum(one, other), np.maximum(one, other))
-        return rounded(self._latency.quantiles(u), "s")
-
-
-def _rates(law: Distribution, seed: int, name: str, clients: int, nodes: int) -> Floats:
-    rates = np.full(nodes, np.inf)
-    rates[:clients] = rounded(law.quantiles(draws(seed, name, np.arange(clients))), "bytes/s")
-    return rates
+        return pair_latencies(self._latency, self._seed, np.full_like(receivers, sender), receivers)

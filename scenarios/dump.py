@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from p2p.choices import Choice
-from p2p.distributions import DISTRIBUTIONS, Constant, Drawn, InUnitOfField
+from p2p.distributions import Constant, Drawn, InUnitOfField
 from p2p.units import Unit, format_quantity
 from scenarios.keys import bare, is_structured, item_type, keys_of, marker, members, says_none
 from scenarios.yamltext import FLOAT
@@ -72,7 +72,7 @@ def _chosen(choice: Choice, value: Any, unit: Unit | None) -> Any:
 def _law(drawn: Drawn, value: Any) -> Any:
     if isinstance(value, Constant):
         return format_quantity(value.value, drawn.base)
-    return _chosen(Choice(DISTRIBUTIONS), value, drawn)
+    return _chosen(Choice(drawn.table), value, drawn)
 
 
 def _scalar(annotation: Any, value: Any, unit: Unit | None) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import ConfigDict, TypeAdapter
 
 from p2p.choices import Choice
-from p2p.distributions import DISTRIBUTIONS, Drawn, InUnitOfField
+from p2p.distributions import Drawn, InUnitOfField
 from p2p.paths import ExistingFile
 from p2p.units import Unit, example
 from scenarios.keys import REQUIRED, Key, bare, is_structured, item_type, keys_of, marker, members, summary_of
@@ -32,7 +32,7 @@ def schema_of(annotation: Any, unit: Unit | None = None) -> Schema:
     if choice := marker(annotation, Choice):
         return _choice(choice, unit)
     if drawn := marker(annotation, Drawn):
-        return {"anyOf": [_quantity(drawn), *_choice(Choice(DISTRIBUTIONS), drawn)["anyOf"]]}
+        return {"anyOf": [_quantity(drawn), *_choice(Choice(drawn.table), drawn)["anyOf"]]}
     if marker(annotation, InUnitOfField):
         return _quantity(unit or Unit(""))
     if own := marker(annotation, Unit):

@@ -16,7 +16,7 @@ from typing import Any, Final, Union
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from p2p.choices import Choice
-from p2p.distributions import DISTRIBUTIONS, Drawn, InUnitOfField
+from p2p.distributions import Constant, Drawn, InUnitOfField
 from p2p.errors import UserError
 from p2p.paths import ExistingFile
 from p2p.units import Unit
@@ -122,12 +122,12 @@ class Reader:
     def _drawn(self, drawn: Drawn, value: Any, path: Path, unit: Unit | None) -> Any:
         """A distribution; a bare quantity is a constant."""
         if isinstance(value, dict):
-            law = self._choice(Choice(DISTRIBUTIONS), value, path, drawn)
-        elif isinstance(value, str) and value in DISTRIBUTIONS:
+            law = self._choice(Choice(drawn.table), value, path, drawn)
+        elif isinstance(value, str) and value in drawn.table:
             return self._wrong(path, value, f"needs its numbers; write for example `{{kind: {value}, ...}}`")
         else:
             number = self._quantity(drawn, value, path, drawn)
-            law = INVALID if number is INVALID else DISTRIBUTIONS["constant"](value=number)
+            law = INVALID if number is INVALID else Constant(value=number)
         if law is INVALID:
             return INVALID
         return self._guarded(lambda: drawn.finish(law), path, type(law))

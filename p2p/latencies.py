@@ -1,0 +1,189 @@
+"""Latencies of pairs that are not drawn one by one: nodes have places, and places have distances.
+
+`network.latency` takes a distribution (each pair draws its own, see p2p/distributions.py) or one of `LATENCIES`.
+"""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Any, Literal, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from p2p.distributions import Distribution, Drawn, rounded
+from p2p.errors import UserError
+from p2p.paths import FilePath
+from p2p.regions import REGIONS, one_way_s
+from p2p.shares import place_of, share_problem
+from p2p.streams import draws
+from p2p.units import SCALES, Seconds, Share, Unit
+
+Nodes = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+_MOST_ROWS = 5000
+_MOST_PROBLEMS = 5
+
+
+@runtime_checkable
+class PairLatency(Protocol):
+    """A model of latency that knows both ends of a path."""
+
+    def between(self, seed: int, senders: Nodes, receivers: Nodes) -> Floats:
+        """One-way latency in seconds from each sender to the receiver beside it (arrays that broadcast)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Regions:
+    """Nodes live in regions of the world; the table of round-trip times between them is in p2p/regions.py.
+
+    Attributes:
+        regions: region to share of the nodes that live there; all regions alike if not given
+        same_region: one way between two nodes of one region
+    """
+
+    regions: dict[str, Share] = field(default_factory=dict)
+    same_region: Seconds = 0.005
+
+    def __post_init__(self) -> None:
+        unknown = [name for name in self.regions if name not in REGIONS]
+        problems = [f"regions.{name}: unknown region; known are {', '.join(REGIONS)}" for name in unknown]
+        problems += share_problem("regions", list(self.regions.values())) if self.regions else []
+        if problems:
+            raise UserError(problems)
+
+    @property
+    def names(self) -> list[str]:
+        """The regions in use, in the order given."""
+        return list(self.regions or REGIONS)
+
+    def region_of(self, seed: int, nodes: Nodes) -> Nodes:
+        """The position in `names` of the region each node lives in."""
+        return place_of(draws(seed, "region", nodes), list(self.regions.values()) or [1 / len(REGIONS)] * len(REGIONS))
+
+    def between(self, seed: int, senders: Nodes, receivers: Nodes) -> Floats:
+        """Half the round trip between the two regions."""
+        table = one_way_s(self.names, self.same_region)
+        return np.asarray(table[self.region_of(seed, senders), self.region_of(seed, receivers)])
+
+    def support(self) -> tuple[float, float]:
+        """The shortest and the longest path."""
+        table = one_way_s(self.names, self.same_region)
+        return float(table.min()), float(table.max())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matrix:
+    """Measured latencies: a square CSV file, row to column, with or without a line of names (and then of row names).
+
+    Two nodes in one row take the time on the diagonal; an empty cell there is 0. A matrix that is not symmetric gives
+    the two directions of a path different times.
+
+    Attributes:
+        path: the CSV file, relative to the scenario file
+        unit: what its numbers are
+        round_trip: true if they are round trips, which are halved; false if they are one way
+        place: random draws a row for every node, in_order gives node i row i and begins again after the last
+    """
+
+    path: FilePath
+    unit: Literal["s", "ms", "us"] = "ms"
+    round_trip: bool = True
+    place: Literal["random", "in_order"] = "random"
+    seconds: Floats = field(
+        default_factory=lambda: np.zeros((1, 1)), repr=False, compare=False, metadata={"key": False}
+    )
+
+    def loaded(self, unit: Unit) -> Matrix:
+        """The same with the file read, in seconds one way."""
+        values = read_square(Path(self.path))
+        return replace(self, seconds=values * SCALES["s"][self.unit] / (2 if self.round_trip else 1))
+
+    def row_of(self, seed: int, nodes: Nodes) -> Nodes:
+        """The row of each node."""
+        count = len(self.seconds)
+        if self.place == "in_order":
+            return np.asarray(np.asarray(nodes) % count)
+        return (draws(seed, "latency row", nodes) * count).astype(np.int64)
+
+    def between(self, seed: int, senders: Nodes, receivers: Nodes) -> Floats:
+        """The cell of the sender's row and the receiver's column."""
+        return np.asarray(self.seconds[self.row_of(seed, senders), self.row_of(seed, receivers)])
+
+
+LATENCIES: dict[str, type] = {"matrix": Matrix, "regions": Regions}
+
+LatencyPerPair = Annotated[Distribution | PairLatency, Drawn("s", low=0.0, more=tuple(LATENCIES.items()))]
+
+
+def pair_latencies(law: Distribution | PairLatency, seed: int, senders: Nodes, receivers: Nodes) -> Floats:
+    """One-way latencies in whole nanoseconds; drawn ones are equal in both directions of a path."""
+    if isinstance(law, PairLatency):
+        return rounded(law.between(seed, senders, receivers), "s")
+    u = draws(seed, "latency", np.minimum(senders, receivers), np.maximum(senders, receivers))
+    return rounded(law.quantiles(u), "s")
+
+
+def read_square(path: Path) -> Floats:
+    """The numbers of a square CSV file.
+
+    Raises:
+        UserError: it cannot be read, is not square, or has cells that are not numbers >= 0, by line and column.
+    """
+    lines = _lines(path)
+    labelled = bool(lines) and any(_number(cell) is None for cell in lines[0][1] if cell)
+    names, rows = (lines[0][1], lines[1:]) if labelled else ([], lines)
+    skip = 1 if len(names) == len(rows) + 1 else 0
+    problems = _shape_problems(path, rows, skip)
+    values = np.zeros((len(rows), len(rows)))
+    for index, (line, cells) in enumerate(rows if not problems else []):
+        for column, cell in enumerate(cells[skip:]):
+            number = 0.0 if not cell and index == column else _number(cell)
+            if number is None or not 0 <= number < np.inf:
+                problems.append(_bad_cell(path, cell, line, column + skip + 1, number))
+            else:
+                values[index, column] = number
+    if problems:
+        more = len(problems) - _MOST_PROBLEMS
+        raise UserError(problems[:_MOST_PROBLEMS] + ([f"path: and {more} more such cells"] if more > 0 else []))
+    return values
+
+
+def _lines(path: Path) -> list[tuple[int, list[str]]]:
+    """The lines that hold anything, each with its number."""
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.reader(file, strict=True)
+            return [(reader.line_num, [cell.strip() for cell in row]) for row in reader if any(row)]
+    except csv.Error as reason:
+        raise UserError(f"path = {path.name}: line {reader.line_num} is not CSV ({reason}); mend it") from reason
+    except (OSError, UnicodeDecodeError) as reason:
+        text = reason.strerror if isinstance(reason, OSError) else str(reason)
+        raise UserError(f"path = {path}: cannot be read as CSV ({text}); give a readable file") from reason
+
+
+def _shape_problems(path: Path, rows: list[tuple[int, list[str]]], skip: int) -> list[str]:
+    if not rows:
+        return [f"path = {path.name}: has no rows of numbers; give a square matrix"]
+    if len(rows) > _MOST_ROWS:
+        return [f"path = {path.name}: has {len(rows)} rows; at most {_MOST_ROWS} are taken"]
+    wrong: list[Any] = [(line, len(cells) - skip) for line, cells in rows if len(cells) - skip != len(rows)]
+    return [
+        f"path = {path.name}: line {line} has {width} numbers, the file {len(rows)} rows; a matrix must be square"
+        for line, width in wrong[:_MOST_PROBLEMS]
+    ]
+
+
+def _bad_cell(path: Path, cell: str, line: int, column: int, number: float | None) -> str:
+    rule = "is not a number" if number is None or number != number else "must be finite and >= 0"
+    return f"path = {path.name}: line {line}, column {column}: {cell[:20]!r} {rule}"
+
+
+def _number(cell: str) -> float | None:
+    try:
+        return float(cell)
+    except ValueError:
+        return None
