@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from p2p import records
 from p2p.log import Log
-from scenarios.build import Simulation, build
-from scenarios.load import parse_scenario
+from p2p.table import Table
+
+if TYPE_CHECKING:
+    from scenarios.build import Simulation
 
 # Sizes without sealing (header 82): register 115, invite 91, answer 95, done 87, an assignment with n peers
 # 140 + 33 n, a vector of ten numbers 122. At 1 kB/s and 0.1 s of latency a message of S bytes takes S/1000 + 0.1 s.
@@ -32,6 +34,9 @@ network: {sharing: ideal, uplink: 1 kB/s, downlink: 1 kB/s, latency: 100 ms}
 
 
 def _prepare(*overrides: str) -> Simulation:
+    from scenarios.build import build
+    from scenarios.load import parse_scenario
+
     return build(parse_scenario(_BY_HAND, overrides=overrides))
 
 
@@ -64,7 +69,8 @@ def _story(log: Log, round_number: int, kinds: Sequence[str] = records.KINDS) ->
 
 def messages(log: Log, **wanted: Any) -> list[dict[str, Any]]:
     """The rows of the books with words for codes, those that have the wanted values."""
-    table, words = log.messages, records.WORDS["messages"]
+    table: Table = log.messages
+    words: Any = records.WORDS["messages"]
     columns = {
         name: [words[name][code] for code in table[name]] if name in words else table[name].tolist()
         for name in table.names
@@ -86,7 +92,9 @@ def _dropouts(log: Log) -> list[tuple[int, str, int, int, str]]:
     table = log.dropouts
     what = [records.WHATS[code] for code in table["what"]]
     reason = [records.DROPOUT_REASONS[code] for code in table["reason"]]
-    columns = zip(table["round"].tolist(), what, table["node"].tolist(), table["aggregator"].tolist(), reason, strict=True)
+    columns = zip(
+        table["round"].tolist(), what, table["node"].tolist(), table["aggregator"].tolist(), reason, strict=True
+    )
     return sorted(columns)
 
 

@@ -37,9 +37,11 @@ def test_absolute_times_are_kept_to_the_bit(first_s: float, second_s: float) -> 
     """`now + (t - now)` may differ from t; `at` never does."""
     clock, seen = Clock(), []
     first_s, second_s = sorted((first_s, second_s))
-    clock.call_at(
-        first_s, Rank.START, 0, lambda: clock.call_at(second_s, Rank.START, 0, lambda: seen.append(clock.now)) and None
-    )
+
+    def go_on() -> None:
+        clock.call_at(second_s, Rank.START, 0, lambda: seen.append(clock.now))
+
+    clock.call_at(first_s, Rank.START, 0, go_on)
     clock.run()
     assert seen == [second_s]
 

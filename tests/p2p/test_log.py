@@ -42,4 +42,13 @@ def test_the_words_of_the_books_are_those_of_the_design() -> None:
     assert {"unknown_address", "stale_round", "replay", "corrupt", "not_neighbour"} <= set(records.REASONS)
     assert {"random", "burst", "partition", "sender_down", "receiver_down"} <= set(records.REASONS)
     assert records.MISSING == ("crashed", "partitioned", "rejected", "lost", "late")
-    assert set(records.KINDS) == set("control bootstrap update model handover share correction collect".split())
+    assert records.KINDS == (
+        "control",
+        "bootstrap",
+        "update",
+        "model",
+        "handover",
+        "share",
+        "correction",
+        "collect",
+    )

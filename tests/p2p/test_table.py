@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from p2p.table import Table
 
 
+@pytest.mark.slow
 @given(st.lists(st.one_of(st.integers(0, 9), st.lists(st.integers(0, 9), max_size=700)), max_size=12))
 def test_rows_come_out_as_they_went_in(pieces: list[int | list[int]]) -> None:
     """Appending and extending in any order, across many growths, equals one list."""
-    table, expected = Table({"a": "i8", "b": "f8"}), []
+    table = Table({"a": "i8", "b": "f8"})
+    expected: list[int] = []
     for piece in pieces:
         first = len(expected)
         if isinstance(piece, int):
