@@ -18,6 +18,7 @@ from nodes.controls import Answer, Assignment, Done, Invite, Register
 from nodes.endpoint import Received, World
 from nodes.participant import Participant, Steps
 from nodes.rounds import RoundRecord
+from nodes.slowness import Slow, finish_s
 from nodes.workbench import Bench, Vector
 from p2p.clock import Rank
 from p2p.records import NOBODY
@@ -94,16 +95,19 @@ class Client(Participant):
     ) -> None:
         super().__init__(node, world, bench, records)
         self.protocol, self.means, self.ledger = protocol, means, ledger
+        self.slow: list[Slow] = []
         self._invited_s = 0.0
+        self._taken: dict[int, int] = {}
 
     def run(self) -> Generator[simpy.Event, Any, None]:
-        """The client's life, until the simulation ends."""
-        self.tell_proxy(0, Register(self.node, self.endpoint.draw_keys(0)))
+        """The client's life, until it crashes or the simulation ends; one that has no model yet registers (again)."""
+        if self.model_round < 0 or not self.world.router.knows(self.node):
+            self.tell_proxy(0, Register(self.node, self.endpoint.draw_keys(0)))
         while True:
             for order in (yield self.endpoint.mailbox.expect("orders", 1)):
                 if isinstance(order, Invite):
                     self._answer(order)
-                else:
+                elif isinstance(order, Assignment):
                     yield from self._take_part(order)
 
     def train(self, assignment: Assignment, deadline_s: float = np.inf) -> Training:
@@ -111,9 +115,10 @@ class Client(Participant):
 
         Returns False, at the deadline, if that is too early: there is no update then.
         """
+        self.world.triggers.reach(self.node, assignment.round_number, "train")
         self.bench.begin(self.node, assignment.round_number)
         deadline_s = min(deadline_s, assignment.closes_s)
-        ready_s = self.now_s + self.means.train_s
+        ready_s = finish_s(self.now_s, self.means.train_s, self.slow)
         yield from self._until(min(ready_s, deadline_s), assignment, "train")
         send_s = ready_s if assignment.barrier_s is None else max(ready_s, assignment.barrier_s)
         yield from self._until(min(send_s, deadline_s), assignment, "idle")
@@ -162,6 +167,7 @@ class Client(Participant):
     def _answer(self, invite: Invite) -> None:
         round_number = invite.round_number
         self._invited_s = self.now_s
+        self.world.triggers.reach(self.node, round_number, "invite")
         # A client without budget still gives a key: it may hold the current model and hand it on.
         keys = self.endpoint.draw_keys(round_number)
         why_not = self._why_not(round_number)
@@ -175,19 +181,26 @@ class Client(Participant):
         return "budget" if spent else ""
 
     def _take_part(self, assignment: Assignment) -> Steps:
-        round_number = assignment.round_number
-        if self.now_s >= assignment.closes_s:
-            return
+        round_number, epoch = assignment.round_number, assignment.epoch
+        if self.now_s >= assignment.closes_s or self._taken.get(round_number, -1) >= epoch:
+            return  # too late, or handed out twice (by a standby that could not know)
+        self._taken[round_number] = epoch
         self.endpoint.enter(assignment)
-        if assignment.role == "set_up":
+        if not self.endpoint.has_pass(round_number):
+            return
+        self.endpoint.active_round, self.skipped = round_number, False
+        if assignment.expect_from.get("bootstrap"):
             yield from self._fetch_first_model(assignment)
-        elif assignment.role == "collect":
-            self.send(assignment, "collect", self.bench.model(self.node))
+        elif assignment.send_to.get("collect"):
+            self.send(assignment, "collect", self.bench.model(self.node), assignment.closes_s)
         else:
             self.world.log.span(self.node, round_number, "invite", self._invited_s, self.now_s)
             yield from self.protocol.take_part(self, assignment)
-        self.tell_proxy(round_number, Done(round_number, self.node))
+        self.endpoint.active_round = -1
+        self.endpoint.mailbox.forget(("reorder", round_number))
+        self.tell_proxy(round_number, Done(round_number, self.node, self.model_round, self.skipped))
 
     def _fetch_first_model(self, assignment: Assignment) -> Steps:
-        received = yield from self.collect(assignment, "bootstrap", np.inf)
-        self.adopt(received[0], 0)
+        received = yield from self.collect(assignment, "bootstrap", assignment.closes_s)
+        if received:
+            self.adopt(received[0], 0)

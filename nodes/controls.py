@@ -82,10 +82,12 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A member has finished its part of a round."""
+    """A member has finished its part of a round; it tells which model it has, or that its aggregation was skipped."""
 
     round_number: int
     node: int
+    model_round: int = -1
+    skipped: bool = False
 
     @property
     def key(self) -> Hashable:
@@ -99,14 +101,86 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True)
+class Complaint:
+    """A member has waited too long for the leader's model."""
+
+    round_number: int
+    node: int
+
+    @property
+    def key(self) -> Hashable:
+        """Where a mailbox files it."""
+        return ("complaint", self.round_number)
+
+    @property
+    def payload_bytes(self) -> int:
+        """Bytes on the wire without framing."""
+        return control_size("fetch")
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """The proxy asks whether a leader still leads its round; `Alive` is the answer."""
+
+    round_number: int
+    serial: int
+
+    @property
+    def key(self) -> Hashable:
+        """Where a mailbox files it."""
+        return ("probe", self.round_number)
+
+    @property
+    def payload_bytes(self) -> int:
+        """Bytes on the wire without framing."""
+        return control_size("close")
+
+
+@dataclass(frozen=True, slots=True)
+class Alive:
+    """A leader says that it still leads."""
+
+    round_number: int
+    serial: int
+
+    @property
+    def key(self) -> Hashable:
+        """Where a mailbox files it."""
+        return ("alive", self.serial, self.round_number)
+
+    @property
+    def payload_bytes(self) -> int:
+        """Bytes on the wire without framing."""
+        return control_size("close")
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """The proxy tells members that nothing more will come in a round."""
+
+    round_number: int
+
+    @property
+    def key(self) -> Hashable:
+        """Where a mailbox files it."""
+        return "orders"
+
+    @property
+    def payload_bytes(self) -> int:
+        """Bytes on the wire without framing."""
+        return control_size("close")
+
+
+@dataclass(frozen=True, slots=True)
 class Assignment:
     """What a member is told for one round: its address, and whom it sends to and hears from, by kind of message.
 
     Attributes:
-        role: `member`, `leader`, `holder` (of the current model), or `server`
+        role: `leader`, `member`, or `holder`: somebody outside the cohort who serves or gets a model
         barrier_s: the common instant to send at; None means as soon as ready
         known: how many peers' addresses and keys it was given, for the size
         edges: edges of the graph it was told beyond its own
+        epoch: how often the round was arranged anew after its leader was lost
         closes_s: when the proxy closes the round at the latest; nobody goes on with it after that
     """
 
@@ -120,6 +194,7 @@ class Assignment:
     edges: int = 0
     keyed: bool = True
     closes_s: float = math.inf
+    epoch: int = 0
 
     @property
     def key(self) -> Hashable:
@@ -132,4 +207,4 @@ class Assignment:
         return assignment_size(self.known, self.edges, self.keyed)
 
 
-Control = Register | Invite | Answer | Done | Assignment
+Control = Register | Invite | Answer | Done | Assignment | Complaint | Probe | Alive | Close

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nodes.controls import Assignment, Control
+from nodes.controls import Alive, Assignment, Close, Complaint, Control, Probe, Register
+from nodes.triggers import Triggers
 from p2p.clock import Clock
 from p2p.log import Log
 from p2p.mailbox import Mailbox
@@ -32,8 +33,17 @@ class World:
     sealed: Sealed
     sealer: Sealer
     router: Pseudonyms
+    triggers: Triggers
     proxy: int
+    standby: int
     server: int
+
+
+@dataclass(frozen=True, slots=True)
+class Damaged:
+    """A control message whose bytes changed on the way; the connection's own check will notice."""
+
+    content: Control
 
 
 class Received(NamedTuple):
@@ -65,15 +75,30 @@ class Endpoint:
         self._keys: dict[int, KeyPair] = {}
         self._passes: dict[int, _Pass] = {}
         self._early: list[Parcel] = []
+        self._controls: set[tuple[int, int]] = set()
         self._latest_round = -1
+        self._life = 0
+        self.active_round = -1
         world.network.attach(node, self.receive)
 
     def draw_keys(self, round_number: int) -> bytes:
         """Draws this round's one-time pair and returns the public half; keys of a round that went on without it go."""
         self._keys = {number: keys for number, keys in self._keys.items() if number in self._passes}
         self._judge_early()
-        self._keys[round_number] = self._world.sealer.draw_keys(self._world.seed, self.node, round_number)
+        if round_number not in self._keys:
+            seed = self._world.seed
+            self._keys[round_number] = self._world.sealer.draw_keys(seed, self.node, round_number, self._life)
         return self._keys[round_number].public
+
+    def lose_state(self) -> None:
+        """A crash: mailbox, keys and addresses are gone; what had come and was not read is lost."""
+        for parcel in self._early:
+            self._world.network.lose(parcel, "receiver_down")
+        self.mailbox = Mailbox(self._world.clock, self.node)
+        self._keys, self._passes, self._early, self._controls = {}, {}, [], set()
+        # Another life draws other keys: the old ones may have sealed something already.
+        self._life += 1
+        self.active_round = -1
 
     def enter(self, assignment: Assignment) -> None:
         """Takes up an address for a round; the peers named in the assignment may send from now on."""
@@ -83,7 +108,10 @@ class Endpoint:
         round_number = assignment.round_number
         known = self._passes.get(round_number)
         if known is None:
-            self._passes[round_number] = _Pass(assignment, self._keys[round_number], senders)
+            keys = self._keys.get(round_number)
+            if keys is None:
+                return  # it crashed between joining and being assigned: the keys are gone
+            self._passes[round_number] = _Pass(assignment, keys, senders)
         else:
             known.assignment = assignment
             known.senders |= senders
@@ -95,11 +123,15 @@ class Endpoint:
         self._passes.pop(round_number, None)
         self._keys.pop(round_number, None)
 
+    def has_pass(self, round_number: int) -> bool:
+        """Whether it has an address in a round."""
+        return round_number in self._passes
+
     def send(self, round_number: int, kind: str, payload: Payload, give_up_s: float = np.inf) -> None:
         """Seals one payload for all peers the assignment names for this kind, and hands the messages over."""
-        held = self._passes[round_number]
-        peers = held.assignment.send_to.get(kind, ())
-        if not peers:
+        held = self._passes.get(round_number)
+        peers = held.assignment.send_to.get(kind, ()) if held else ()
+        if not held or not peers:
             return
         held.sequence += 1
         envelopes = self._world.sealer.seal_many(
@@ -146,11 +178,13 @@ class Endpoint:
             held.seen.add((envelope.sender, envelope.kind, envelope.sequence))
             key = (envelope.kind, envelope.round)
             self.mailbox.put(key, Received(envelope.sender, value, parcel.row))
+            if envelope.kind == "update":
+                self._world.triggers.reach(self.node, envelope.round, "aggregate")
         return reason
 
     def mark_used(self, received: Sequence[Received]) -> None:
         """Notes in the books that these messages served their purpose."""
-        self._world.log.messages["used"][[item.row for item in received]] = True
+        self._world.log.mark_used([item.row for item in received])
 
     def _judge_early(self) -> None:
         early, self._early = self._early, []
@@ -158,10 +192,31 @@ class Endpoint:
             self._world.network.settle(parcel, self.receive(parcel))
 
     def _receive_control(self, parcel: Parcel) -> str:
-        if self._world.proxy not in (parcel.sender, self.node):
+        services = (self._world.proxy, self._world.standby)
+        if parcel.sender not in services and self.node not in services:
             return "not_neighbour"
-        self.mailbox.put(parcel.content.key, parcel.content)
+        if isinstance(parcel.content, Damaged):
+            return "corrupt"
+        joins = isinstance(parcel.content, Register)
+        if self.node in services and not joins and not self._world.router.knows(parcel.sender):
+            return "unknown_address"
+        if (parcel.sender, parcel.sequence) in self._controls:
+            return "replay"
+        self._controls.add((parcel.sender, parcel.sequence))
+        self._file(parcel.content)
         return ""
+
+    def _file(self, control: Control) -> None:
+        """Puts a control message where it is read; what concerns the round under way wakes whoever waits in it."""
+        round_number = control.round_number if not isinstance(control, Register) else 0
+        if isinstance(control, Probe):
+            if round_number in self._passes:
+                self.tell([self._world.proxy], round_number, Alive(round_number, control.serial))
+            return
+        current = isinstance(control, Assignment | Close) and round_number == self.active_round
+        self.mailbox.put(("reorder", round_number) if current else control.key, control)
+        if current or isinstance(control, Complaint):
+            self.mailbox.wake(round_number)
 
     def _open(self, envelope: Envelope, held: _Pass) -> tuple[str, Any]:
         if envelope.receiver != held.assignment.address:

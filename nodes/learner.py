@@ -27,7 +27,7 @@ from p2p.streams import stream
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
-CHUNK_BYTES = 4 << 20
+CHUNK_BYTES = 6 << 20
 TEST_RECORDS_AT_ONCE = 1000
 
 

@@ -60,11 +60,13 @@ class MlpKernel:
         weights, biases = self._unstack(models)
         records = samples.records.flatten(1)
         update = _Update(weights, biases, training, rate)
+        gathered = records.new_empty(steps[0].rows.numel(), records.shape[1])
         for step in steps:
             size = (*step.rows.shape, -1)
             rows = step.rows.flatten()
             count = len(step.rows)
-            values = self._forward(weights, biases, records.index_select(0, rows).view(size))
+            batch = torch.index_select(records, 0, rows, out=gathered[: len(rows)])
+            values = self._forward(weights, biases, batch.view(size))
             delta = values.pop().softmax(2).sub_(samples.targets.index_select(0, rows).view(size))
             delta.mul_(step.weights.unsqueeze(2))
             for layer in reversed(range(len(weights))):
@@ -127,7 +129,7 @@ class _Update:
         if not self._momentum:
             kept = 1 - self._rate * self._decay
             weight.baddbmm_(delta.mT, before, beta=kept, alpha=-self._rate)
-            bias.mul_(kept).sub_(slope, alpha=self._rate)
+            (bias.mul_(kept) if self._decay else bias).sub_(slope, alpha=self._rate)
             return
         speed = self._weight_speeds[layer][:count].baddbmm_(delta.mT, before, beta=self._momentum)
         bias_speed = self._bias_speeds[layer][:count].mul_(self._momentum).add_(slope)

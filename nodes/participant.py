@@ -6,19 +6,22 @@ reads like its paper: every wait has a deadline, every aggregation is written do
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator, Sequence
 from typing import Any
 
 import numpy as np
 import simpy
 
-from nodes.controls import Assignment, Control
+from nodes.controls import Assignment, Close, Control
 from nodes.endpoint import Endpoint, Received, World
 from nodes.rounds import RoundRecord
+from nodes.triggers import Phase
 from nodes.workbench import Bench, Vector
 
 Steps = Generator[simpy.Event, Any, None]
 Collecting = Generator[simpy.Event, Any, list[Received]]
+_PHASE_OF_KIND: dict[str, Phase] = {"update": "send", "model": "broadcast", "share": "share"}
 
 
 class Participant:
@@ -30,7 +33,12 @@ class Participant:
         self.bench = bench
         self.endpoint = Endpoint(node, world)
         self.model_round = -1
+        self.skipped = False
         self._records = records
+
+    def lose_state(self) -> None:
+        """A crash: only the model, the ledger and the count of noise drawn survive."""
+        self.endpoint.lose_state()
 
     @property
     def now_s(self) -> float:
@@ -45,25 +53,50 @@ class Participant:
         """Sends a control message to the proxy."""
         self.endpoint.tell([self.world.proxy], round_number, control)
 
+    def new_order(self, assignment: Assignment) -> Assignment | Close | None:
+        """What the proxy has said about this round since: a new arrangement, which is taken up, or its end."""
+        orders = self.endpoint.mailbox.take(("reorder", assignment.round_number))
+        newer = [order for order in orders if isinstance(order, Close) or order.epoch > assignment.epoch]
+        if not newer:
+            return None
+        last: Assignment | Close = newer[-1]
+        if isinstance(last, Assignment):
+            self.endpoint.enter(last)
+        return last
+
     def send(self, assignment: Assignment, kind: str, vector: Vector, give_up_s: float = np.inf) -> None:
         """Seals a vector for every peer the assignment names for this kind and sends it."""
+        if kind in _PHASE_OF_KIND and assignment.send_to.get(kind):
+            self.world.triggers.reach(self.node, assignment.round_number, _PHASE_OF_KIND[kind])
         self.endpoint.send(assignment.round_number, kind, vector.payload(), give_up_s)
 
-    def collect(self, assignment: Assignment, kind: str, deadline_s: float) -> Collecting:
-        """Waits for one message of a kind from each peer expected; at the deadline takes what has come."""
+    def collect(self, assignment: Assignment, kind: str, deadline_s: float, quorum: float = 1.0) -> Collecting:
+        """Waits for one message of a kind from each peer expected; at the deadline takes what has come.
+
+        Comes back early, with what there is, when the proxy has arranged the round anew or closed it.
+
+        Args:
+            quorum: the share of the expected messages that is enough.
+        """
         start_s = self.now_s
-        expected = len(assignment.expect_from.get(kind, ()))
-        if not expected:
+        expected = math.ceil(quorum * len(assignment.expect_from.get(kind, ())) - 1e-9)
+        if not expected or self.endpoint.mailbox.peek(("reorder", assignment.round_number)):
             return []
         key = (kind, assignment.round_number)
         received: list[Received] = yield self.endpoint.mailbox.expect(key, expected, deadline_s)
         self.world.log.span(self.node, assignment.round_number, "wait", start_s, self.now_s)
         return received
 
-    def average(self, assignment: Assignment, received: Sequence[Received], own: Vector | None) -> bool:
-        """Moves this node's model by minus the mean of the updates received, and of its own if given."""
+    def average(
+        self, assignment: Assignment, received: Sequence[Received], own: Vector | None, min_updates: int = 1
+    ) -> bool:
+        """Moves this node's model by minus the mean of the updates received, and of its own if given.
+
+        Returns False, and moves nothing, if fewer than `min_updates` were received.
+        """
         vectors = [item.value for item in received] + ([own] if own is not None else [])
-        if not vectors:
+        if not vectors or len(received) < min_updates:
+            self.skipped = True
             return False
         self.bench.step(self.node, vectors)
         self.model_round = assignment.round_number
@@ -80,7 +113,7 @@ class Participant:
         log, round_number = self.world.log, assignment.round_number
         self.endpoint.mark_used(received)
         rows = [item.row for item in received]
-        contributors = log.messages["sender"][rows].tolist() + ([self.node] if own else [])
+        contributors = log.messages["origin"][rows].tolist() + ([self.node] if own else [])
         log.aggregations.extend(
             len(contributors), round=round_number, aggregator=self.node, contributor=contributors, at_s=self.now_s
         )

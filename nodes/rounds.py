@@ -27,7 +27,7 @@ class RoundRecord:
     cohort: Nodes
     leader: int
     edges: Mapping[str, Edges]
-    addresses: Mapping[int, bytes] = field(default_factory=dict)
+    addresses: dict[int, bytes] = field(default_factory=dict)
     aggregated_s: dict[int, float] = field(default_factory=dict)
     first_row: int = 0
     end_s: float = np.nan
@@ -46,8 +46,9 @@ class RoundRecord:
         columns = log.messages
         updates = rows[columns["kind"][rows] == KIND["update"]]
         used = updates[columns["used"][updates]]
+        used = used[columns["receiver"][used] == columns["destination"][used]]  # the last hop stands for the message
         self.used = len(used)
-        heard = set(zip(columns["sender"][used].tolist(), columns["receiver"][used].tolist(), strict=True))
+        heard = set(zip(columns["origin"][used].tolist(), columns["receiver"][used].tolist(), strict=True))
         reasons: dict[int, set[str]] = {}
         for sender, receiver in self.edges.get("update", np.empty((0, 2), dtype=np.int64)).tolist():
             if receiver in self.aggregated_s and (sender, receiver) not in heard:
@@ -84,6 +85,7 @@ def _record_sending(log: Log, round_number: int, rows: NDArray[np.int64], end_s:
     columns = log.messages
     for kind, name in _SPAN_OF_KIND.items():
         of_kind = rows[columns["kind"][rows] == KIND[kind]]
+        of_kind = of_kind[columns["sender"][of_kind] == columns["origin"][of_kind]]  # relays only pass on
         senders = columns["sender"][of_kind]
         left_s = np.where(np.isnan(columns["left_s"][of_kind]), end_s, columns["left_s"][of_kind])
         for sender in np.unique(senders).tolist():
@@ -96,14 +98,19 @@ def _record_sending(log: Log, round_number: int, rows: NDArray[np.int64], end_s:
 def _why_missing(log: Log, updates: NDArray[np.int64], sender: int, receiver: int) -> str:
     """The first reason that applies to an update that was expected and not used."""
     columns = log.messages
-    rows = updates[(columns["sender"][updates] == sender) & (columns["receiver"][updates] == receiver)]
+    rows = updates[(columns["origin"][updates] == sender) & (columns["destination"][updates] == receiver)]
     outcomes, reasons = columns["outcome"][rows], columns["reason"][rows]
-    if (reasons == REASON["sender_down"]).any() or (reasons == REASON["receiver_down"]).any():
+    first_hop, last_hop = columns["sender"][rows] == sender, columns["receiver"][rows] == receiver
+    # A relay that is down loses the message; only an end that is down has crashed.
+    if (first_hop & (reasons == REASON["sender_down"])).any() or (
+        last_hop & (reasons == REASON["receiver_down"])
+    ).any():
         return "crashed"
     if (reasons == REASON["partition"]).any():
         return "partitioned"
     if (outcomes == OUTCOME["rejected"]).any():
         return "rejected"
-    if len(rows) and (outcomes == OUTCOME["lost"]).all():
+    arrived = (last_hop & (outcomes == OUTCOME["delivered"])).any()
+    if len(rows) and not arrived and not (outcomes == OUTCOME["in_flight"]).any():
         return "lost"
     return "late"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
-import numpy as np
 import simpy
 
 from nodes.controls import Answer, Assignment, Done, Invite, Register
@@ -27,23 +26,24 @@ class Server(Participant):
         self.collected: list[Received] = []
 
     def run(self) -> Generator[simpy.Event, Any, None]:
-        """The server's life, until the simulation ends."""
-        self.tell_proxy(0, Register(self.node, self.endpoint.draw_keys(0)))
+        """The server's life, until it crashes or the simulation ends."""
+        if not self.world.router.knows(self.node):
+            self.tell_proxy(0, Register(self.node, self.endpoint.draw_keys(0)))
         while True:
             for order in (yield self.endpoint.mailbox.expect("orders", 1)):
                 if isinstance(order, Invite):
                     keys = self.endpoint.draw_keys(order.round_number)
                     self.tell_proxy(order.round_number, Answer(order.round_number, self.node, "", keys))
-                else:
+                elif isinstance(order, Assignment):
                     yield from self._take_part(order)
 
     def _take_part(self, order: Assignment) -> Steps:
         self.endpoint.enter(order)
-        if order.role == "set_up":
-            self.send(order, "bootstrap", self.bench.first_model())
-        elif order.role == "collect":
-            self.collected = yield from self.collect(order, "collect", np.inf)
+        self.skipped = False
+        self.send(order, "bootstrap", self.bench.first_model(), order.closes_s)
+        if order.expect_from.get("collect"):
+            self.collected = yield from self.collect(order, "collect", order.closes_s)
             self.endpoint.mark_used(self.collected)
-        elif isinstance(self._protocol, Central):
+        elif order.role == "leader" and isinstance(self._protocol, Central):
             yield from self._protocol.serve(self, order)
-        self.tell_proxy(order.round_number, Done(order.round_number, self.node))
+        self.tell_proxy(order.round_number, Done(order.round_number, self.node, -1, self.skipped))

@@ -37,7 +37,7 @@ class Clock(simpy.Environment):
         self._push(event, time_s, rank, node)
         return event
 
-    def call_at(self, time_s: float, rank: Rank, node: int, function: Callable[[], None]) -> simpy.Event:
+    def call_at(self, time_s: float, rank: Rank, node: int, function: Callable[[], Any]) -> simpy.Event:
         """Calls `function` at `time_s`; no process is needed for it."""
         event = self.at(time_s, rank, node)
         callbacks = event.callbacks

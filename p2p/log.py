@@ -5,8 +5,11 @@ The log holds true identities: it is the experimenter's, never an adversary's (a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from p2p import records
 from p2p.table import Table
@@ -23,6 +26,15 @@ class Log:
     privacy: Table = field(default_factory=lambda: Table(records.PRIVACY_COLUMNS))
     aggregations: Table = field(default_factory=lambda: Table(records.AGGREGATION_COLUMNS))
     rounds: list[dict[str, Any]] = field(default_factory=list)
+    faults: list[dict[str, Any]] = field(default_factory=list)
+
+    def mark_used(self, rows: Sequence[int]) -> None:
+        """Notes that these messages served their purpose, and with each the hops over which it came."""
+        hops = np.asarray(rows, dtype=np.int64)
+        while len(hops):
+            self.messages["used"][hops] = True
+            hops = self.messages["previous"][hops]
+            hops = hops[hops != records.NOBODY]
 
     def span(self, node: int, round_number: int, name: str, start_s: float, end_s: float) -> None:
         """Records a stretch of a node's time; one of no length is left out."""

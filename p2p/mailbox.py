@@ -43,6 +43,15 @@ class Mailbox:
             self._clock.call_at(deadline_s, Rank.DEADLINE, self._node, lambda: self._pass(key, event))
         return event
 
+    def take(self, key: Hashable) -> list[Any]:
+        """What has come under a key; it is gone from the mailbox then."""
+        return self._items.pop(key, [])
+
+    def wake(self, round_number: int) -> None:
+        """Wakes whoever waits for something of a round, with what has come."""
+        for key in [key for key in self._waits if isinstance(key, tuple) and key[-1] == round_number]:
+            self._wake(key)
+
     def peek(self, key: Hashable) -> list[Any]:
         """What has come under a key, without taking it."""
         return self._items.get(key, [])

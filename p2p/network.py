@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,11 +39,35 @@ class Parcel:
     sequence: int
     attempt: int = 1
     give_up_s: float = np.inf
+    origin: int = NOBODY
+    onward: tuple[int, ...] = ()
+    hop: int = 0
+    previous: int = NOBODY
+
+    @property
+    def destination(self) -> int:
+        """Whom it is for: behind relays, the last node of the way."""
+        return self.onward[-1] if self.onward else self.receiver
+
+
+class Routing(Protocol):
+    """Chooses the way of messages: a parcel that goes over others comes back as its first hop."""
+
+    def first_hops(self, parcels: list[Parcel]) -> list[Parcel]:
+        """The parcels as they leave their origin, all of one size."""
 
 
 Receive = Callable[[Parcel], str | None]
 """Takes an arrived parcel; returns the reason for which it is refused, "" if it is welcome, or None if that is not
 known yet: the receiver then calls `settle` later."""
+
+
+class Direct:
+    """Every message goes straight to its receiver."""
+
+    def first_hops(self, parcels: list[Parcel]) -> list[Parcel]:
+        """The parcels as they are."""
+        return parcels
 
 
 class Network:
@@ -57,17 +82,21 @@ class Network:
         seed: int,
         retransmit: Retransmit,
         conditions: Conditions,
+        routing: Routing | None = None,
     ) -> None:
         self._clock, self._links, self._engine, self._log, self._seed = clock, links, engine, log, seed
         self._retransmit, self.conditions = retransmit, conditions
+        self._routing: Routing = routing or Direct()
         self._receivers: dict[int, Receive] = {}
         self._parcels: dict[int, Parcel] = {}
         self._transfers: dict[int, Transfer] = {}
         self._fates: dict[int, str] = {}
         self._down: set[int] = set()
+        self._stand_ins: dict[int, int] = {}
         self._sequences: defaultdict[int, int] = defaultdict(int)
         self._open: defaultdict[int, int] = defaultdict(int)
         self._quiet: dict[int, Callable[[], None]] = {}
+        self._listeners: list[Callable[[Parcel], None]] = []
         self._wake_s = np.inf
 
     def attach(self, node: int, receive: Receive) -> None:
@@ -97,10 +126,19 @@ class Network:
         sequence = self._sequences[sender]
         self._open[round_number] += len(receivers)
         parcels = [
-            Parcel(0, kind, round_number, sender, receiver, size_bytes, overhead_bytes, content, sequence, 1, give_up_s)
+            Parcel(
+                *(0, kind, round_number, sender, receiver, size_bytes, overhead_bytes, content, sequence, 1, give_up_s),
+                origin=sender,
+            )
             for receiver, content in zip(receivers, contents, strict=True)
         ]
-        self._hand_over(sender, parcels)
+        self._hand_over(sender, self._routing.first_hops(parcels))
+
+    def send_on(self, parcel: Parcel) -> None:
+        """Hands over the next hop of a parcel that has just come to a relay."""
+        self._open[parcel.round_number] += 1
+        start = partial(self._hand_over, parcel.sender, [parcel])
+        self._clock.call_at(self._clock.now, Rank.START, parcel.sender, start)
 
     def when_quiet(self, round_number: int, then: Callable[[], None]) -> None:
         """Calls `then` once no message of the round is under way, maybe at once."""
@@ -127,6 +165,14 @@ class Network:
     def bring_up(self, node: int) -> None:
         """A node sends and receives again."""
         self._down.discard(node)
+
+    def listen(self, overhear: Callable[[Parcel], None]) -> None:
+        """From now on every parcel handed over is shown to `overhear` (an eavesdropper on the wire)."""
+        self._listeners.append(overhear)
+
+    def redirect(self, node: int, stand_in: int) -> None:
+        """From now on what is sent to a node goes to another in its place."""
+        self._stand_ins[node] = stand_in
 
     def cut(self, partition: Partition) -> None:
         """Starts a partition: messages across it are lost, also those under way."""
@@ -155,21 +201,24 @@ class Network:
             self._open[parcels[0].round_number] -= len(parcels)
             self._check_quiet(parcels[0].round_number)
             return
+        if self._stand_ins:
+            parcels = [replace(one, receiver=self._stand_ins.get(one.receiver, one.receiver)) for one in parcels]
         batch = self._batch(parcels)
         doubled = self.conditions.doubled(batch)
         self._start(batch, [self._damage(batch, parcels, index) for index in range(len(parcels))])
         if len(doubled):
             copies = [parcels[index] for index in doubled]
             self._open[batch.round_number] += len(copies)
-            self._start(replace(batch, receivers=batch.receivers[doubled]), copies)
+            ends = batch.destinations[doubled]
+            self._start(replace(batch, receivers=batch.receivers[doubled], destinations=ends), copies)
 
     def _batch(self, parcels: list[Parcel]) -> Batch:
         first = parcels[0]
         receivers = np.array([parcel.receiver for parcel in parcels], dtype=np.int64)
+        ends = np.array([parcel.destination for parcel in parcels], dtype=np.int64)
         kind, now_s = KIND[first.kind], self._clock.now
-        return Batch(
-            self._seed, kind, first.round_number, first.sender, first.sequence, first.attempt, receivers, now_s
-        )
+        name = (self._seed, kind, first.round_number, first.sender, first.sequence, first.attempt)
+        return Batch(*name, receivers, now_s, first.origin, ends, first.hop)
 
     def _damage(self, batch: Batch, parcels: list[Parcel], index: int) -> Parcel:
         if not self.conditions.corruptions or index not in self.conditions.damaged(batch):
@@ -194,6 +243,8 @@ class Network:
             if reason:
                 self._fates[row] = REASONS[reason]
             transfers.append(transfer)
+            for overhear in self._listeners:
+                overhear(self._parcels[row])
         self._engine.start(batch.now_s, transfers)
         self._schedule()
 
@@ -216,6 +267,9 @@ class Network:
             bottleneck=0,
             left_bytes=0,
             used=first.kind == "control",
+            origin=batch.origin,
+            destination=batch.destinations,
+            previous=[parcel.previous for parcel in parcels],
         )
 
     def _schedule(self) -> None:

@@ -43,6 +43,10 @@ class Pseudonyms:
             self._initial[node] = drawn.digest()
         return self._initial[node]
 
+    def knows(self, node: int) -> bool:
+        """Whether a node has registered."""
+        return node in self._initial
+
     def open_round(self, round: int, members: Iterable[int]) -> dict[int, bytes]:
         """This round's address of each member, in their order; a node that never registered gets none.
 

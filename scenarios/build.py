@@ -11,15 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodes.client import Client, Means
+from nodes.damage import alter_content
 from nodes.endpoint import World
+from nodes.faults import Intrude
+from nodes.lives import Lives
 from nodes.no_learning import NoLearning
 from nodes.participant import Participant
 from nodes.pipeline import AsTheyAre, ClipAndNoise
+from nodes.protocols import roles_of
 from nodes.protocols.central import Central
 from nodes.protocols.gossip import Gossip
 from nodes.proxy import Plan, Proxy
 from nodes.rounds import RoundRecord
+from nodes.scene import Scene, install_availability
 from nodes.server import Server
+from nodes.triggers import Triggers
 from nodes.workbench import Vector, Workbench, mean_vector
 from p2p.clock import Clock
 from p2p.conditions import Conditions
@@ -63,14 +69,14 @@ class Simulation:
     noise: NoisePlan | None
     topology: Topology
     observer: Observer
+    lives: Lives
     records: dict[int, RoundRecord] = field(default_factory=dict)
 
     def run(self) -> None:
-        """Runs the processes until the proxy has finished."""
-        for client in self.clients:
-            self.clock.process(client.run())
-        self.clock.process(self.server.run())
-        self.clock.run(until=self.clock.process(self.proxy.run()))
+        """Runs the processes until the proxy has finished, or nothing can happen any more."""
+        self.lives.start_all()
+        self.clock.run(until=self.lives.ended)
+        self.lives.close_books()
 
     @property
     def workbench(self) -> Workbench | None:
@@ -111,6 +117,20 @@ def build(
     participants: dict[int, Participant] = {client.node: client for client in clients} | {server.node: server}
     observer = Observer(scenario, world, bench, participants, noise, watchers)
     proxy = Proxy(world, _make_plan(scenario, observer), records)
+    takeover_s = scenario.proxy.takeover if scenario.proxy.standby else None
+    lives = Lives(world, {client.node: client for client in clients} | {server.node: server}, proxy, takeover_s)
+    _install_faults(
+        scenario,
+        Scene(
+            world=world,
+            lives=lives,
+            clients={client.node: client for client in clients},
+            records=records,
+            roles=roles_of(scenario.protocol),
+            total_nodes=_count_nodes(scenario),
+            first_intruder=_count_nodes(scenario) - _count_intruders(scenario),
+        ),
+    )
     return Simulation(
         scenario=scenario,
         clock=world.clock,
@@ -124,6 +144,7 @@ def build(
         noise=noise,
         topology=topology_of(scenario),
         observer=observer,
+        lives=lives,
         records=records,
     )
 
@@ -135,10 +156,28 @@ def topology_of(scenario: Scenario) -> Topology:
     return "central" if isinstance(scenario.protocol, Central) else "pseudo_central"
 
 
+def _install_faults(scenario: Scenario, scene: Scene) -> None:
+    """Arranges for everything that will go wrong."""
+    scene.conditions.alter = alter_content
+    for client in scene.clients:
+        install_availability(scenario.availability, client, scene)
+    for index, fault in enumerate(scenario.faults):
+        fault.install(scene, f"fault-{index}")
+
+
+def _count_intruders(scenario: Scenario) -> int:
+    return sum(isinstance(fault, Intrude) for fault in scenario.faults)
+
+
+def _count_nodes(scenario: Scenario) -> int:
+    """Clients, the proxy and its like, and intruders."""
+    return scenario.clients + OTHER_NODES + _count_intruders(scenario)
+
+
 def _make_world(scenario: Scenario) -> World:
     settings, count = scenario.network, scenario.clients
     clock, log = Clock(), Log()
-    links = Links(settings, scenario.seed, count, count + OTHER_NODES)
+    links = Links(settings, scenario.seed, count, _count_nodes(scenario))
     links.limit(count + PROXY, settings.proxy_uplink, settings.proxy_downlink)
     links.limit(count + SERVER, settings.server_uplink, settings.server_downlink)
     engine = settings.sharing.engine(links.up, links.down)
@@ -153,7 +192,9 @@ def _make_world(scenario: Scenario) -> World:
         sealed=anonymity.sealed,
         sealer=make_sealer(anonymity.sealed),
         router=Pseudonyms(scenario.seed, anonymity.rehash),
+        triggers=Triggers(),
         proxy=count + PROXY,
+        standby=count + STANDBY,
         server=count + SERVER,
     )
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from nodes.faults import fault_problems
 from nodes.partition import ByClient, Shards
+from nodes.protocols import roles_of
 from p2p.errors import UserError
 from scenarios.problems import Path, Problems
 from scenarios.shares import SHARES
@@ -81,6 +83,15 @@ def _owners_known(data: Any) -> Iterator[Finding]:
         yield ("data", "split"), "by_client", "needs to know whose records are whose; name the column in `client`"
 
 
+def _faults_strike_somebody(faults: Any, protocol: Any, clients: int) -> Iterator[Finding]:
+    roles = roles_of(protocol)
+    for index, fault in enumerate(faults):
+        for problem in fault_problems(fault, clients, roles):
+            key, _, rest = problem.partition(" = ")
+            value, _, rule = rest.partition(": ")
+            yield ("faults", index, key), value, rule
+
+
 CHECKS: tuple[tuple[tuple[str, ...], Check], ...] = (
     (("name",), _name_is_a_folder),
     (("protocol", "clients"), _cohort_fits),
@@ -88,6 +99,7 @@ CHECKS: tuple[tuple[tuple[str, ...], Check], ...] = (
     (("evaluation", "clients"), _evaluation_fits),
     (("data", "clients"), _records_suffice),
     (("data",), _owners_known),
+    (("faults", "protocol", "clients"), _faults_strike_somebody),
 )
 
 

@@ -8,8 +8,11 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge, Le, Len
 
+from nodes.availability import AVAILABILITIES, Always, Churn, UpTrace
 from nodes.datasets import DATASETS, Digits, File, Synthetic
 from nodes.evaluation import Evaluation
+from nodes.failover import ProxySettings
+from nodes.faults import FAULTS, Fault
 from nodes.models import MODELS, Cnn, Linear, Mlp
 from nodes.protocols import PROTOCOLS
 from nodes.protocols.central import Central
@@ -25,6 +28,8 @@ from privacy.settings import Privacy
 
 Data = Annotated[Digits | Synthetic | File | Mnist | FashionMnist | Cifar10 | Adult, Choice(DATASETS, key="name")]
 Model = Annotated[Linear | Mlp | Cnn, Choice(MODELS)]
+Availability = Annotated[Always | Churn | UpTrace, Choice(AVAILABILITIES)]
+Faults = tuple[Annotated[Fault, Choice(FAULTS)], ...]
 Protocol = Annotated[Gossip | RotatingLeader | Central, Choice(PROTOCOLS)]
 
 
@@ -47,6 +52,9 @@ class Scenario:
         privacy: how updates are protected; none leaves them as they are
         network: links, latencies and losses
         compute: how many samples a client trains on per second
+        proxy: what happens when the trusted proxy is lost
+        availability: when clients are up
+        faults: what goes wrong, and when
         learning: torch trains for real, none moves byte counts only
     """
 
@@ -64,5 +72,8 @@ class Scenario:
     privacy: Privacy | None = None
     network: NetworkSettings = field(default_factory=NetworkSettings)
     compute: SpeedPerNode = field(default_factory=lambda: Constant(value=200.0))
+    proxy: ProxySettings = field(default_factory=ProxySettings)
+    availability: Availability = field(default_factory=Always)
+    faults: Faults = ()
     learning: Literal["torch", "none"] = "torch"
     plugins: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False, metadata={"key": False})

@@ -50,5 +50,5 @@ class Central(RoundRules):
         """The server's part: send the model, average the updates."""
         deadline_s = server.deadline_s(assignment, self.deadline)
         server.send(assignment, "model", server.bench.model(server.node), deadline_s)
-        received = yield from server.collect(assignment, "update", deadline_s)
-        server.average(assignment, received, None)
+        received = yield from server.collect(assignment, "update", deadline_s, self.quorum)
+        server.average(assignment, received, None, self.min_updates)

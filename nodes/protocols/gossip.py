@@ -54,5 +54,5 @@ class Gossip(RoundRules):
         if (yield from client.train(assignment, deadline_s)):
             own = client.release(assignment)
             client.publish(assignment, own, deadline_s)
-        received = yield from client.collect(assignment, "update", deadline_s)
-        client.average(assignment, received, own if self.include_own else None)
+        received = yield from client.collect(assignment, "update", deadline_s, self.quorum)
+        client.average(assignment, received, own if self.include_own else None, self.min_updates)

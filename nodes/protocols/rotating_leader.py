@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from nodes.controls import Assignment, Close, Complaint
 from nodes.protocols.rules import RoundRules
 from p2p.records import NOBODY
 from p2p.streams import stream
@@ -14,8 +15,8 @@ from p2p.units import PositiveSeconds
 
 if TYPE_CHECKING:
     from nodes.client import Arrangement, Client, Draft
-    from nodes.controls import Assignment
     from nodes.participant import Steps
+    from nodes.workbench import Vector
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +27,7 @@ class RotatingLeader(RoundRules):
         newcomers: last_leader serves the current model to members whose own is stale, stale leaves them as published
         handover_timeout: how long a stale member waits for that model before it trains with what it has
         collect: whose model is the final one: the last leader's, a random client's, or the mean of all
+        leader_timeout: how long a member waits for the model before it asks the proxy whether the leader lives
         model_deadline: how long after the updates' deadline members wait for the new model
 
     Guarantees:
@@ -35,6 +37,7 @@ class RotatingLeader(RoundRules):
 
     newcomers: Literal["last_leader", "stale"] = "last_leader"
     handover_timeout: PositiveSeconds = 20.0
+    leader_timeout: PositiveSeconds = 30.0
     model_deadline: PositiveSeconds = 60.0
     collect: Literal["last_leader", "random", "mean"] = "last_leader"
 
@@ -60,27 +63,45 @@ class RotatingLeader(RoundRules):
         deadline_s = client.deadline_s(assignment, self.deadline)
         yield from client.catch_up(assignment, min(client.now_s + self.handover_timeout, deadline_s))
         if assignment.role == "holder":
+            client.send(assignment, "model", client.bench.model(client.node), assignment.closes_s)
             return
         trained = yield from client.train(assignment, deadline_s)
-        model_s = min(deadline_s + self.model_deadline, assignment.closes_s)
+        own = client.release(assignment) if trained else None
         if assignment.role == "leader":
-            yield from self._lead(client, assignment, trained, deadline_s, model_s)
+            yield from self._lead(client, assignment, own, deadline_s)
         else:
-            yield from self._follow(client, assignment, trained, deadline_s, model_s)
+            if own is not None:
+                client.publish(assignment, own, deadline_s)
+            yield from self._follow(client, assignment, own, deadline_s)
 
-    def _lead(self, client: Client, assignment: Assignment, trained: bool, deadline_s: float, model_s: float) -> Steps:
-        received = yield from client.collect(assignment, "update", deadline_s)
-        own = client.release(assignment) if trained and self.include_own else None
-        if client.average(assignment, received, own):
+    def _lead(self, client: Client, assignment: Assignment, own: Vector | None, deadline_s: float) -> Steps:
+        received = yield from client.collect(assignment, "update", deadline_s, self.quorum)
+        own = own if self.include_own else None
+        if client.average(assignment, received, own, self.min_updates):
             if own is not None:
                 client.charge(assignment.round_number)
-            client.send(assignment, "model", client.bench.model(client.node), model_s)
+            client.send(assignment, "model", client.bench.model(client.node), assignment.closes_s)
 
-    def _follow(
-        self, client: Client, assignment: Assignment, trained: bool, deadline_s: float, model_s: float
-    ) -> Steps:
-        if trained:
-            client.publish(assignment, client.release(assignment), deadline_s)
-        received = yield from client.collect(assignment, "model", model_s)
-        if received:
-            client.adopt(received[0], assignment.round_number)
+    def _follow(self, client: Client, assignment: Assignment, own: Vector | None, deadline_s: float) -> Steps:
+        """Waits for the model; complains when it is long in coming, and turns to a new leader if one is named."""
+        give_up_s = min(deadline_s + self.model_deadline, assignment.closes_s)
+        while client.now_s < give_up_s:
+            until_s = min(give_up_s, client.now_s + self.leader_timeout)
+            received = yield from client.collect(assignment, "model", until_s)
+            if received:
+                client.adopt(received[0], assignment.round_number)
+                return
+            order = client.new_order(assignment)
+            if isinstance(order, Close):
+                return
+            if order is None:
+                client.tell_proxy(assignment.round_number, Complaint(assignment.round_number, client.node))
+                continue
+            assignment, deadline_s = order, client.deadline_s(order, self.deadline)
+            give_up_s = min(deadline_s + self.model_deadline, order.closes_s)
+            if order.role == "leader":
+                yield from self._lead(client, order, own, deadline_s)
+                return
+            if own is not None:
+                # The identical noisy vector, sealed for another reader: no new release, so nothing is charged.
+                client.send(order, "update", own, deadline_s)

@@ -11,6 +11,17 @@ from p2p.units import PositiveSeconds, Seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Quorum:
+    """An aggregation need not wait for everyone.
+
+    Attributes:
+        quorum: the share of the expected updates that is enough
+    """
+
+    quorum: Annotated[float, Gt(0), Le(1)] = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RoundRules:
     """The rules of a round.
 
@@ -22,6 +33,8 @@ class RoundRules:
         invite_timeout: how long it invites again while willing clients are merely offline
         include_own: whether a node averages its own noisy update with those received
         deadline: from receipt of the assignment until updates must have arrived; exactly then still counts
+        finish: all waits for every update until the deadline, {quorum: 0.9} goes on with that share of them
+        min_updates: an aggregation with fewer received updates is skipped
         send_at: ready sends as soon as trained, barrier at a common instant named by the proxy
         grace: how long after the last deadline the proxy still waits before it closes a round
     """
@@ -33,8 +46,15 @@ class RoundRules:
     invite_timeout: PositiveSeconds = 600.0
     include_own: bool = True
     deadline: PositiveSeconds = 60.0
+    finish: Literal["all"] | Quorum = "all"
+    min_updates: Annotated[int, Ge(0)] = 1
     send_at: Literal["ready", "barrier"] = "ready"
     grace: Seconds = 5.0
+
+    @property
+    def quorum(self) -> float:
+        """The share of the expected updates for which an aggregation waits."""
+        return 1.0 if self.finish == "all" else self.finish.quorum
 
     @property
     def cohort_size(self) -> int:

@@ -1,0 +1,393 @@
+"""What goes wrong in a scenario: a list of faults that combine freely.
+
+Each is a frozen dataclass; its fields are the scenario's keys and `install` arranges for it to happen. Faults come
+first in the order of an instant.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import numpy as np
+from annotated_types import Ge, Gt
+
+from nodes.slowness import Slow
+from nodes.targets import Who, check_window, parse_nodes
+from nodes.triggers import Phase
+from p2p.conditions import Bursts, Chance, Partition, Reordering
+from p2p.errors import UserError
+from p2p.units import PositiveSeconds, Seconds, Share
+
+if TYPE_CHECKING:
+    from nodes.scene import Scene
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crash:
+    """Nodes go down, and come back if an end is given: model and ledger survive, everything else is lost.
+
+    Attributes:
+        who: a node, a list, a range such as 0-49, or a role: leader, proxy, server
+        fraction: instead of `who`, this share of the clients, drawn at random
+        start: when; or give `round` and `phase`
+        round: in which round it happens
+        phase: at the moment the node reaches this phase of the round
+        end: when the nodes come back
+        lasts: how long they are down, instead of `end`
+    """
+
+    who: Who | None = None
+    fraction: Share | None = None
+    start: Seconds | None = None
+    round: Annotated[int, Ge(1)] | None = None
+    phase: Phase | None = None
+    end: Seconds | None = None
+    lasts: PositiveSeconds | None = None
+
+    def __post_init__(self) -> None:
+        problems = check_window(self.start, self.end, self.lasts)
+        if (self.who is None) == (self.fraction is None):
+            problems.append("who: needs exactly one of who and fraction; give one of them")
+        if (self.start is None) == (self.round is None):
+            problems.append("start: needs exactly one of start and round; give one of them")
+        if self.round is not None and self.end is not None:
+            problems.append("end: a crash in a round lasts a given time; use `lasts`")
+        if self.phase is not None and self.round is None:
+            problems.append("phase: needs `round` beside it; add the round")
+        if problems:
+            raise UserError(problems)
+
+    def install(self, scene: Scene, name: str) -> None:
+        """Schedules the crash, or waits for its round and phase."""
+        if self.start is not None:
+            scene.at(self.start, partial(self._strike_all, scene, name))
+        else:
+            scene.world.triggers.watches.append(partial(self._on_phase, scene, name))
+
+    def _strike_all(self, scene: Scene, name: str) -> None:
+        for node in scene.nodes(self.who, self.fraction, name):
+            self._strike(scene, node)
+
+    def _strike(self, scene: Scene, node: int) -> None:
+        lasts_s = self._lasts_s()
+        scene.lives.returning.discard(node)
+        if lasts_s is not None:
+            scene.lives.returning.add(node)
+            scene.at(scene.now_s + lasts_s, partial(scene.lives.recover, node))
+        scene.note("crash", [node], scene.now_s, None if lasts_s is None else scene.now_s + lasts_s)
+        scene.lives.crash(node)
+
+    def _lasts_s(self) -> float | None:
+        if self.end is not None and self.start is not None:
+            return self.end - self.start
+        return self.lasts
+
+    def _on_phase(self, scene: Scene, name: str, node: int, round_number: int, phase: str) -> None:
+        wanted = self.phase or ("train" if self.who != "proxy" else "send")
+        if round_number != self.round or phase != wanted:
+            return
+        struck = scene.nodes(self.who, self.fraction, name, round_number)
+        # The proxy reaches no phase of its own: it is struck when the first member does.
+        due = struck if self.who == "proxy" else [one for one in struck if one == node]
+        for one in due:
+            if scene.first_time((name, one)):
+                scene.at(scene.now_s, partial(self._strike, scene, one))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Straggle:
+    """Nodes train several times as slowly for a while.
+
+    Attributes:
+        who: a node, a list, a range such as 0-49
+        fraction: instead of `who`, this share of the clients, drawn at random
+        factor: how many times as long training takes
+        start: from when
+        end: until when; without it to the end of the run
+    """
+
+    who: Who | None = None
+    fraction: Share | None = None
+    factor: Annotated[float, Gt(0)] = 10.0
+    start: Seconds = 0.0
+    end: Seconds | None = None
+
+    def __post_init__(self) -> None:
+        _need_window_and_who(self)
+
+    def install(self, scene: Scene, name: str) -> None:
+        """Tells the nodes; training that is under way slows down from that instant."""
+        end_s = np.inf if self.end is None else self.end
+        struck = scene.nodes(self.who, self.fraction, name)
+        for node in struck:
+            scene.clients[node].slow.append(Slow(self.start, end_s, self.factor))
+        scene.note("slow", struck, self.start, self.end)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlowLink:
+    """Nodes' links are several times as slow for a while.
+
+    Attributes:
+        who: a node, a list, a range such as 0-49
+        fraction: instead of `who`, this share of the clients, drawn at random
+        factor: how many times as slow
+        direction: up, down or both
+        start: from when
+        end: until when; without it to the end of the run
+    """
+
+    who: Who | None = None
+    fraction: Share | None = None
+    factor: Annotated[float, Gt(0)] = 10.0
+    direction: Literal["up", "down", "both"] = "both"
+    start: Seconds = 0.0
+    end: Seconds | None = None
+
+    def __post_init__(self) -> None:
+        _need_window_and_who(self)
+
+    def install(self, scene: Scene, name: str) -> None:
+        """Schedules the change and its end."""
+        struck = scene.nodes(self.who, self.fraction, name)
+        up = self.factor if self.direction != "down" else 1.0
+        down = self.factor if self.direction != "up" else 1.0
+        network = scene.world.network
+        scene.between(
+            self.start,
+            self.end,
+            lambda: network.scale_links(struck, 1 / up, 1 / down),
+            lambda: network.scale_links(struck, up, down),
+        )
+        scene.note("slow_link", struck, self.start, self.end)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """Messages between two groups of nodes do not pass for a while.
+
+    Attributes:
+        between: two groups, such as [0-49, 50-99]
+        both: whether both directions are cut, or only from the first group to the second
+        start: from when
+        end: until when; without it to the end of the run
+    """
+
+    between: tuple[Who, Who]
+    both: bool = True
+    start: Seconds = 0.0
+    end: Seconds | None = None
+
+    def __post_init__(self) -> None:
+        problems = check_window(self.start, self.end, None)
+        if problems:
+            raise UserError(problems)
+
+    def install(self, scene: Scene, name: str) -> None:
+        """Schedules the cut and its healing."""
+        one, other = (scene.nodes(group, None, name) for group in self.between)
+        partition = Partition(scene.mask(one), scene.mask(other), self.both)
+        network = scene.world.network
+        scene.between(self.start, self.end, lambda: network.cut(partition), lambda: network.heal(partition))
+        scene.note("partition", [*one, *other], self.start, self.end)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BurstLoss:
+    """Loss in bursts (Gilbert-Elliott): senders' links change between a good and a bad state.
+
+    Attributes:
+        who: whose links; everybody's unless given
+        fraction: instead of `who`, this share of the clients, drawn at random
+        mean_good: mean length of the good state
+        mean_bad: mean length of the bad state
+        loss_good: share of messages lost in the good state
+        loss_bad: share of messages lost in the bad state
+        start: from when
+        end: until when; without it to the end of the run
+    """
+
+    who: Who | None = None
+    fraction: Share | None = None
+    mean_good: PositiveSeconds = 60.0
+    mean_bad: PositiveSeconds = 5.0
+    loss_good: Share = 0.0
+    loss_bad: Share = 0.5
+    start: Seconds = 0.0
+    end: Seconds | None = None
+
+    def __post_init__(self) -> None:
+        _need_window_and_who(self, anybody=True)
+
+    def install(self, scene: Scene, name: str) -> None:
+        """Schedules the weather and its end."""
+        struck = scene.nodes_or_all(self.who, self.fraction, name)
+        bursts = Bursts(
+            name,
+            scene.world.seed,
+            self.start,
+            self.mean_good,
+            self.mean_bad,
+            self.loss_good,
+            self.loss_bad,
+            scene.mask(struck),
+        )
+        scene.while_active(scene.conditions.bursts, bursts, self.start, self.end)
+        scene.note("loss", struck, self.start, self.end)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Corrupt:
+    """Bytes of some messages change in flight; receivers notice and refuse them.
+
+    Attributes:
+        who: whose messages; everybody's unless given
+        fraction: instead of `who`, this share of the clients, drawn at random
+        probability: share of messages that are damaged
+        start: from when
+        end: until when; without it to the end of the run
+    """
+
+    who: Who | None = None
+    fraction: Share | None = None
+    probability: Share = 0.05
+    start: Seconds = 0.0
+    end: Seconds | None = None
+
+    def __post_init__(self) -> None:
+        _need_window_and_who(self, anybody=True)
+
+    def install(self, scene: Scene, name: str) -> None:
+        """Schedules the damage and its end."""
+        struck = scene.nodes_or_all(self.who, self.fraction, name)
+        chance = Chance(name, self.probability, scene.mask(struck))
+        scene.while_active(scene.conditions.corruptions, chance, self.start, self.end)
+        scene.note("corrupt", struck, self.start, self.end)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Duplicate:
+    """Some messages are sent twice; receivers take the second for a replay.
+
+    Attributes:
+        who: whose messages; everybody's unless given
+        fraction: instead of `who`, this share of the clients, drawn at random
+        probability: share of messages that are doubled
+        start: from when
+        end: until when; without it to the end of the run
+    """
+
+    who: Who | None = None
+    fraction: Share | None = None
+    probability: Share = 0.05
+    start: Seconds = 0.0
+    end: Seconds | None = None
+
+    def __post_init__(self) -> None:
+        _need_window_and_who(self, anybody=True)
+
+    def install(self, scene: Scene, name: str) -> None:
+        """Schedules the doubling and its end."""
+        struck = scene.nodes_or_all(self.who, self.fraction, name)
+        chance = Chance(name, self.probability, scene.mask(struck))
+        scene.while_active(scene.conditions.duplications, chance, self.start, self.end)
+        scene.note("duplicate", struck, self.start, self.end)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reorder:
+    """Some messages take a detour, so that later ones overtake them.
+
+    Attributes:
+        who: whose messages; everybody's unless given
+        fraction: instead of `who`, this share of the clients, drawn at random
+        probability: share of messages that take a detour
+        delay: the longest detour
+        start: from when
+        end: until when; without it to the end of the run
+    """
+
+    who: Who | None = None
+    fraction: Share | None = None
+    probability: Share = 0.1
+    delay: PositiveSeconds = 1.0
+    start: Seconds = 0.0
+    end: Seconds | None = None
+
+    def __post_init__(self) -> None:
+        _need_window_and_who(self, anybody=True)
+
+    def install(self, scene: Scene, name: str) -> None:
+        """Schedules the detours and their end."""
+        struck = scene.nodes_or_all(self.who, self.fraction, name)
+        reordering = Reordering(Chance(name, self.probability, scene.mask(struck)), self.delay)
+        scene.while_active(scene.conditions.reorderings, reordering, self.start, self.end)
+        scene.note("reorder", struck, self.start, self.end)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intrude:
+    """A node that never registered sends forgeries, replays what it overheard and guesses addresses.
+
+    Attributes:
+        every: mean time between its messages
+        start: from when
+        end: until when; without it to the end of the run
+    """
+
+    every: PositiveSeconds = 1.0
+    start: Seconds = 0.0
+    end: Seconds | None = None
+
+    def __post_init__(self) -> None:
+        problems = check_window(self.start, self.end, None)
+        if problems:
+            raise UserError(problems)
+
+    def install(self, scene: Scene, name: str) -> None:
+        """Lets an intruder loose."""
+        from nodes.intruder import Intruder
+
+        node = scene.next_intruder()
+        intruder = Intruder(node, scene.world, name, self.every, np.inf if self.end is None else self.end)
+        scene.at(self.start, lambda: intruder.begin(scene.world.clock))
+        scene.note("intruder", [node], self.start, self.end)
+
+
+FAULTS: dict[str, type] = {
+    "crash": Crash,
+    "slow": Straggle,
+    "slow_link": SlowLink,
+    "partition": Split,
+    "loss": BurstLoss,
+    "corrupt": Corrupt,
+    "duplicate": Duplicate,
+    "reorder": Reorder,
+    "intruder": Intrude,
+}
+Fault = Crash | Straggle | SlowLink | Split | BurstLoss | Corrupt | Duplicate | Reorder | Intrude
+
+
+def fault_problems(fault: object, clients: int, roles: tuple[str, ...]) -> list[str]:
+    """What is wrong with whom a fault names: unknown nodes, or a role the protocol does not have."""
+    named = [getattr(fault, "who", None), *getattr(fault, "between", ())]
+    problems: list[str] = []
+    for who in named:
+        if who is None:
+            continue
+        may_be_role = isinstance(fault, Crash)
+        problems.extend(parse_nodes(who, clients, roles if may_be_role else ()).problems)
+    return problems
+
+
+def _need_window_and_who(
+    fault: Straggle | SlowLink | BurstLoss | Corrupt | Duplicate | Reorder, anybody: bool = False
+) -> None:
+    problems = check_window(fault.start, fault.end, None)
+    given = (fault.who is not None) + (fault.fraction is not None)
+    if given > 1 or (not given and not anybody):
+        problems.append("who: needs exactly one of who and fraction; give one of them")
+    if problems:
+        raise UserError(problems)

@@ -1,0 +1,76 @@
+"""Turns an arrangement of a round into what each member is told: its address, and the peers it has to do with."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from nodes.client import Arrangement
+from nodes.controls import Answer, Assignment, Peer
+
+Routes = dict[int, dict[str, list[Peer]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What is the same in all assignments of a round.
+
+    Attributes:
+        whole_graph: whether everyone is told all members and edges
+    """
+
+    round_number: int
+    closes_s: float
+    barrier_s: float | None = None
+    epoch: int = 0
+    whole_graph: bool = False
+
+
+def make_assignments(
+    arrangement: Arrangement,
+    terms: Terms,
+    addresses: Mapping[int, bytes],
+    answers: Mapping[int, Answer],
+    members: Collection[int],
+) -> dict[int, Assignment]:
+    """One assignment for each node that has an address in the round."""
+    peers = {node: Peer(address, answers[node].public_key) for node, address in addresses.items()}
+    send_to, expect_from = _routes(arrangement, peers)
+    edges = len(arrangement.edges.get("update", ())) if terms.whole_graph else 0
+    told = {}
+    for node, peer in peers.items():
+        known = len(members) if edges else len(_neighbours(send_to[node], expect_from[node]))
+        told[node] = Assignment(
+            round_number=terms.round_number,
+            role=_role(node, arrangement.leader, members),
+            address=peer.address,
+            send_to=send_to[node],
+            expect_from=expect_from[node],
+            barrier_s=terms.barrier_s,
+            known=known,
+            edges=edges,
+            keyed=bool(peer.public_key),
+            closes_s=terms.closes_s,
+            epoch=terms.epoch,
+        )
+    return told
+
+
+def _routes(arrangement: Arrangement, peers: Mapping[int, Peer]) -> tuple[Routes, Routes]:
+    send_to: Routes = {node: {} for node in peers}
+    expect_from: Routes = {node: {} for node in peers}
+    for kind, edges in arrangement.edges.items():
+        for sender, receiver in edges.tolist():
+            send_to[sender].setdefault(kind, []).append(peers[receiver])
+            expect_from[receiver].setdefault(kind, []).append(peers[sender])
+    return send_to, expect_from
+
+
+def _neighbours(*routes: Mapping[str, list[Peer]]) -> set[bytes]:
+    return {peer.address for route in routes for peers in route.values() for peer in peers}
+
+
+def _role(node: int, leader: int, members: Collection[int]) -> str:
+    if node == leader:
+        return "leader"
+    return "member" if node in members else "holder"

@@ -1,0 +1,148 @@
+"""Processes that can die and come back: crashes, churn and failover all go through here."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import simpy
+
+from nodes.endpoint import World
+from nodes.proxy import Proxy
+from p2p.clock import Rank
+
+
+class Mortal(Protocol):
+    """A node's process."""
+
+    def run(self) -> Generator[simpy.Event, Any, None]:
+        """Its life."""
+
+    def lose_state(self) -> None:
+        """What a crash does to its memory."""
+
+
+@dataclass(slots=True)
+class Lives:
+    """Starts, stops and restarts processes. A node is down while at least one cause keeps it down.
+
+    Attributes:
+        takeover_s: how long after the proxy is lost the standby goes on; None means there is no standby
+        returning: nodes whose present crash is known to end: a proxy then goes on by itself, without a standby
+    """
+
+    world: World
+    mortals: Mapping[int, Mortal]
+    proxy: Proxy
+    takeover_s: float | None = None
+    returning: set[int] = field(default_factory=set)
+    _causes: Counter[int] = field(default_factory=Counter)
+    _down_since: dict[int, float] = field(default_factory=dict)
+    _processes: dict[int, simpy.Process] = field(default_factory=dict)
+    _ended: simpy.Event | None = None
+
+    @property
+    def ended(self) -> simpy.Event:
+        """Fires when the run is over."""
+        if self._ended is None:
+            self._ended = simpy.Event(self.world.clock)
+        return self._ended
+
+    def start_all(self) -> None:
+        """Everyone who is up begins."""
+        for node in self.mortals:
+            if not self._causes[node]:
+                self._start(node)
+        if not self._causes[self.world.proxy]:
+            self._start_proxy()
+
+    def crash(self, node: int) -> None:
+        """A node goes down, for one more cause."""
+        self._causes[node] += 1
+        if self._causes[node] > 1:
+            return
+        self._down_since[node] = self.world.clock.now
+        self.world.network.take_down(node)
+        process = self._processes.pop(node, None)
+        if process is not None and process.is_alive:
+            process.interrupt()
+        if node in self.mortals:
+            self.mortals[node].lose_state()
+        if node == self.proxy.node:
+            self._on_proxy_lost()
+
+    def recover(self, node: int) -> None:
+        """One cause less; with the last one gone the node is up, with its model and ledger and nothing else."""
+        self._causes[node] -= 1
+        if self._causes[node] > 0:
+            return
+        now_s = self.world.clock.now
+        self.world.log.span(node, self._round_now(), "down", self._down_since.pop(node, now_s), now_s)
+        self.world.network.bring_up(node)
+        if node in self.mortals:
+            self._start(node)
+        elif node == self.proxy.node:
+            self._start_proxy()
+
+    def close_books(self) -> None:
+        """At the end of the run: whoever is down has been so until now."""
+        for node, since_s in self._down_since.items():
+            self.world.log.span(node, self._round_now(), "down", since_s, self.world.clock.now)
+        self._down_since.clear()
+
+    def is_down(self, node: int) -> bool:
+        """Whether a node is down now."""
+        return self._causes[node] > 0
+
+    def _start(self, node: int) -> None:
+        self._processes[node] = self.world.clock.process(_until_interrupted(self.mortals[node].run()))
+
+    def _start_proxy(self) -> None:
+        self._processes[self.proxy.node] = self.world.clock.process(self._proxy_life())
+
+    def _proxy_life(self) -> Generator[simpy.Event, Any, None]:
+        try:
+            yield from self.proxy.run()
+        except simpy.Interrupt:
+            return
+        self._end("")
+
+    def _on_proxy_lost(self) -> None:
+        clock = self.world.clock
+        if self.takeover_s is not None and self.proxy.node == self.world.proxy and not self.is_down(self.world.standby):
+            clock.call_at(clock.now + self.takeover_s, Rank.FAULT, self.world.standby, self._take_over)
+        else:
+            clock.call_at(clock.now, Rank.FAULT, self.proxy.node, self._give_up_unless_it_returns)
+
+    def _take_over(self) -> None:
+        """The standby goes on from the replicated state; messages for the proxy now reach it."""
+        if self.proxy.node != self.world.proxy or not self.is_down(self.world.proxy):
+            return
+        if self.is_down(self.world.standby):
+            self._end(f"the proxy and its standby were lost by {self.world.clock.now:.6g} s")
+            return
+        self.world.network.redirect(self.world.proxy, self.world.standby)
+        self.proxy.move_to(self.world.standby)
+        self._start_proxy()
+
+    def _give_up_unless_it_returns(self) -> None:
+        if self.proxy.node not in self.returning:
+            self._end(f"the proxy was lost at {self.world.clock.now:.6g} s and there is no standby")
+
+    def _end(self, why: str) -> None:
+        if why:
+            self.proxy.outcome.stopped_because = why
+        if not self.ended.triggered:
+            self.ended.succeed()
+
+    def _round_now(self) -> int:
+        return self.proxy.outcome.rounds_completed + 1
+
+
+def _until_interrupted(life: Generator[simpy.Event, Any, None]) -> Generator[simpy.Event, Any, None]:
+    try:
+        yield from life
+    except simpy.Interrupt:
+        return

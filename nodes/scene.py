@@ -1,0 +1,132 @@
+"""Where faults happen: the running world as they see it, with the words they are written in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodes.client import Client
+from nodes.endpoint import World
+from nodes.lives import Lives
+from nodes.rounds import RoundRecord
+from nodes.targets import Who, parse_nodes
+from p2p.clock import Rank
+from p2p.conditions import Conditions
+from p2p.records import NOBODY
+from p2p.streams import stream
+
+
+class Availability(Protocol):
+    """When a client is down."""
+
+    def down(self, node: int, seed: int) -> Iterator[tuple[float, float]]:
+        """Stretches (from, until), in order."""
+
+
+@dataclass(slots=True)
+class Scene:
+    """The world, its processes and its records."""
+
+    world: World
+    lives: Lives
+    clients: Mapping[int, Client]
+    records: Mapping[int, RoundRecord]
+    roles: tuple[str, ...]
+    total_nodes: int
+    first_intruder: int
+    _intruders: int = 0
+    _happened: set[Hashable] = field(default_factory=set)
+
+    @property
+    def now_s(self) -> float:
+        """Simulated time."""
+        return float(self.world.clock.now)
+
+    @property
+    def conditions(self) -> Conditions:
+        """What the network does to messages."""
+        return self.world.network.conditions
+
+    def at(self, time_s: float, action: Callable[[], Any]) -> None:
+        """Lets something happen, before everything else of that instant."""
+        self.world.clock.call_at(time_s, Rank.FAULT, 0, action)
+
+    def between(self, start_s: float, end_s: float | None, begin: Callable[[], Any], end: Callable[[], Any]) -> None:
+        """Lets something begin and end."""
+        self.at(start_s, begin)
+        if end_s is not None:
+            self.at(end_s, end)
+
+    def while_active(self, active: list[Any], thing: Any, start_s: float, end_s: float | None) -> None:
+        """Keeps a thing in a list of the network's conditions for an interval."""
+        self.between(start_s, end_s, lambda: active.append(thing), lambda: active.remove(thing))
+
+    def nodes(self, who: Who | None, fraction: float | None, name: str, round_number: int | None = None) -> list[int]:
+        """The nodes a fault names; a role stands for whoever plays it now."""
+        count = len(self.clients)
+        if fraction is not None:
+            chosen = stream(self.world.seed, "fault", name).choice(count, round(fraction * count), replace=False)
+            return sorted(chosen.tolist())
+        named = parse_nodes(() if who is None else who, count, self.roles)
+        return self._play(named.role, round_number) if named.role else list(named.nodes)
+
+    def nodes_or_all(self, who: Who | None, fraction: float | None, name: str) -> list[int]:
+        """The same, where naming nobody means everybody."""
+        if who is None and fraction is None:
+            return list(range(self.total_nodes))
+        return self.nodes(who, fraction, name)
+
+    def mask(self, nodes: Sequence[int]) -> NDArray[np.bool_]:
+        """The nodes as an array of yes and no over all nodes."""
+        mask = np.zeros(self.total_nodes, dtype=np.bool_)
+        mask[list(nodes)] = True
+        return mask
+
+    def note(self, kind: str, nodes: Sequence[int], start_s: float, end_s: float | None) -> None:
+        """Writes a fault down for the timeline."""
+        until_s = np.inf if end_s is None else end_s
+        self.world.log.faults.append({"kind": kind, "who": list(nodes), "start_s": start_s, "end_s": until_s})
+
+    def first_time(self, what: Hashable) -> bool:
+        """Whether this has not been asked before."""
+        if what in self._happened:
+            return False
+        self._happened.add(what)
+        return True
+
+    def next_intruder(self) -> int:
+        """The node number of another intruder."""
+        self._intruders += 1
+        return self.first_intruder + self._intruders - 1
+
+    def _play(self, role: str, round_number: int | None) -> list[int]:
+        if role == "proxy":
+            return [self.lives.proxy.node]
+        if role == "server":
+            return [self.world.server]
+        record = self.records.get(round_number if round_number is not None else max(self.records, default=0))
+        return [] if record is None or record.leader in (NOBODY, self.world.server) else [record.leader]
+
+
+def install_availability(availability: Availability, node: int, scene: Scene) -> None:
+    """Lets a client go and come back as its availability says, one stretch scheduled at a time."""
+    stretches = availability.down(node, scene.world.seed)
+
+    def come_back() -> None:
+        scene.lives.recover(node)
+        next_stretch()
+
+    def next_stretch() -> None:
+        stretch = next(stretches, None)
+        if stretch is None:
+            return
+        start_s, end_s = stretch
+        scene.at(start_s, lambda: scene.lives.crash(node))
+        if end_s < np.inf:
+            scene.at(end_s, come_back)
+
+    next_stretch()

@@ -1,0 +1,29 @@
+"""How long work takes a node that is slower at times."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Slow(NamedTuple):
+    """From `start_s` until `end_s` a node works `factor` times as slowly."""
+
+    start_s: float
+    end_s: float
+    factor: float
+
+
+def finish_s(start_s: float, work_s: float, slow: Sequence[Slow]) -> float:
+    """When work that takes `work_s` at full speed is done if it starts now; overlapping slowness multiplies."""
+    now_s, left_s = start_s, work_s
+    edges = sorted({edge for one in slow for edge in (one.start_s, one.end_s) if edge > start_s})
+    for edge_s in (*edges, np.inf):
+        factor = float(np.prod([one.factor for one in slow if one.start_s <= now_s < one.end_s]))
+        if now_s + left_s * factor <= edge_s:
+            return now_s + left_s * factor
+        left_s -= (edge_s - now_s) / factor
+        now_s = edge_s
+    return now_s

@@ -1,0 +1,50 @@
+"""Whom a fault strikes: nodes as a scenario names them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+Who = int | str | tuple[int | str, ...]
+"""A node, a range such as `0-49`, a list of both, or a role."""
+
+_RANGE = re.compile(r"\s*(\d{1,9})\s*(?:-\s*(\d{1,9})\s*)?")
+
+
+class Named(NamedTuple):
+    """Nodes, or a role, or what is wrong with the name."""
+
+    nodes: tuple[int, ...] = ()
+    role: str = ""
+    problems: tuple[str, ...] = ()
+
+
+def parse_nodes(who: Who, clients: int, roles: Sequence[str]) -> Named:
+    """The clients that `who` names, in order, or a role out of `roles`."""
+    if isinstance(who, str) and who in roles:
+        return Named(role=who)
+    nodes: set[int] = set()
+    problems: list[str] = []
+    for part in who if isinstance(who, tuple) else (who,):
+        match = _RANGE.fullmatch(str(part))
+        if match is None:
+            known = f"a client 0-{clients - 1}, a range such as 0-9" + "".join(f", {role}" for role in roles)
+            problems.append(f"who = {part}: names nobody here; use {known}")
+            continue
+        first, last = int(match[1]), int(match[2] or match[1])
+        if first > last or last >= clients:
+            problems.append(f"who = {part}: there are clients 0 to {clients - 1}; name some of them, the smaller first")
+            continue
+        nodes.update(range(first, last + 1))
+    return Named(tuple(sorted(nodes)), "", tuple(problems))
+
+
+def check_window(start_s: float | None, end_s: float | None, lasts_s: float | None) -> list[str]:
+    """What is wrong with a fault's interval."""
+    problems = []
+    if end_s is not None and lasts_s is not None:
+        problems.append("end: says the same as `lasts`; keep one of them")
+    if start_s is not None and end_s is not None and end_s <= start_s:
+        problems.append(f"end = {end_s:g}: must be after start, which is {start_s:g}; exchange them")
+    return problems
