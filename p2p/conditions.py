@@ -21,7 +21,10 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Messages handed over together: one sender, one kind, one size, many receivers."""
+    """Messages handed over together: one sender, one kind, one size, many receivers.
+
+    Over relays `sender` and `receivers` are the ends of this hop, `origin` and `destinations` those of the journey.
+    """
 
     seed: int
     kind: int
@@ -31,11 +34,15 @@ class Batch:
     attempt: int
     receivers: NDArray[np.int64]
     now_s: float
+    origin: int
+    destinations: NDArray[np.int64]
+    hop: int = 0
 
     def uniform(self, name: str) -> NDArray[np.float64]:
         """A number in (0, 1) for each message, found by the message's name."""
-        parts = (self.kind, self.round_number, self.sender, self.sequence, self.attempt)
-        return draws(self.seed, name, *(np.array(part, dtype=np.int64) for part in parts), self.receivers)
+        parts = (self.kind, self.round_number, self.origin, self.sequence, self.attempt)
+        ids = [*(np.array(part, dtype=np.int64) for part in parts), self.destinations]
+        return draws(self.seed, name, *ids, *([np.array(self.hop, dtype=np.int64)] if self.hop else []))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -55,8 +55,15 @@ MESSAGES = {
     "bottleneck": "i1",
     "left_bytes": "i8",
     "used": "?",
+    "origin": "i4",
+    "destination": "i4",
+    "previous": "i8",
 }
-"""`left_s`: last byte off the uplink; `left_bytes`: how much had left when it ended; `used`: served its purpose."""
+"""`left_s`: last byte off the uplink; `left_bytes`: how much had left when it ended; `used`: served its purpose.
+
+Over relays a message has a row for every hop: `origin` and `destination` are its true ends on each of them, and
+`previous` is the row of the hop before, or NOBODY. Without relays they are the sender, the receiver and NOBODY.
+"""
 
 SPAN_COLUMNS = {"node": "i4", "round": "i4", "name": "i1", "start_s": "f8", "end_s": "f8"}
 DROPOUT_COLUMNS = {"round": "i4", "node": "i4", "aggregator": "i4", "what": "i1", "reason": "i1", "at_s": "f8"}

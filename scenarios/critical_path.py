@@ -151,6 +151,9 @@ class _Trace:
         first_s = self._first_try_s(row)
         if first_s < sent_s:
             self._add(RESEND, sender, first_s, sent_s, receiver=receiver)
+        before = int(messages["previous"][row])
+        if before != records.NOBODY and first_s > self._start_s:
+            return self._over(before, first_s)  # a relay passes on at once what comes to it
         return sender, max(first_s, self._start_s), kind
 
     def _first_try_s(self, row: int) -> float:
@@ -159,6 +162,8 @@ class _Trace:
             same = np.flatnonzero(
                 (messages["sender"][rows] == messages["sender"][row])
                 & (messages["receiver"][rows] == messages["receiver"][row])
+                & (messages["origin"][rows] == messages["origin"][row])
+                & (messages["destination"][rows] == messages["destination"][row])
                 & (messages["kind"][rows] == messages["kind"][row])
                 & (messages["attempt"][rows] == attempt)
                 & (messages["sent_s"][rows] < sent_s)

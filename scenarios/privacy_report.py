@@ -78,11 +78,11 @@ def _arrivals(log: Log) -> Aggregations:
     used = log.aggregations
     columns = log.messages
     came = (columns["kind"] == KIND["update"]) & (columns["outcome"] == OUTCOME["delivered"]) & ~columns["used"]
-    unused = np.flatnonzero(came)
+    unused = np.flatnonzero(came & (columns["receiver"] == columns["destination"]))  # a relay sees no payload
     return Aggregations(
         round=_join(used["round"], columns["round"][unused]),
         aggregator=_join(used["aggregator"], columns["receiver"][unused]),
-        contributor=_join(used["contributor"], columns["sender"][unused]),
+        contributor=_join(used["contributor"], columns["origin"][unused]),
         used=np.concatenate([np.ones(len(used), dtype=np.bool_), np.zeros(len(unused), dtype=np.bool_)]),
     )
 

@@ -124,7 +124,7 @@ def _wasted_updates(log: Log) -> dict[tuple[int, int], int]:
     messages, sums = log.messages, dict[tuple[int, int], int]()
     wasted = np.where(messages["kind"] == records.KIND["update"], wasted_per_message(messages), 0)
     for row in np.flatnonzero(wasted).tolist():
-        key = (int(messages["round"][row]), int(messages["sender"][row]))
+        key = (int(messages["round"][row]), int(messages["origin"][row]))
         sums[key] = sums.get(key, 0) + int(wasted[row])
     return sums
 

@@ -36,8 +36,8 @@ _COLUMNS: dict[str, dict[str, str]] = {
 }
 WORDS = cast("Mapping[str, Mapping[str, tuple[str, ...]]]", records.WORDS)
 """For each table, the columns that hold codes and the words behind them."""
-_LAST = ("left_s", "left_bytes", "used")
-_WHO = ("sender", "receiver", "aggregator")
+_LAST = ("left_s", "left_bytes", "used", "origin", "destination", "previous")
+_WHO = ("sender", "receiver", "aggregator", "origin", "destination", "previous")
 _WHEN = ("left_s", "arrived_s")
 _ROUND_TYPES = {
     "round": "int32",

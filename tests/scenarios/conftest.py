@@ -35,6 +35,7 @@ def _add_message(log: Log, **changes: Any) -> int:
         "used": True,
         **changes,
     }
+    row = {"origin": row["sender"], "destination": row["receiver"], "previous": -1} | row
     for column, words in WORDS["messages"].items():
         row[column] = words.index(row[column])
     return log.messages.append(**row)
@@ -55,12 +56,16 @@ def _random_log(seed: int, clients: int = 6, rounds: int = 3, messages: int = 60
     outcome = random.integers(0, 4, messages)
     arrived = np.isin(outcome, (1, 3))
     size_bytes = random.integers(1, 1000, messages)
+    sender, receiver = random.integers(0, clients + 4, messages), random.integers(-1, clients + 4, messages)
     log.messages.extend(
         messages,
         kind=random.integers(0, len(records.KINDS), messages),
         round=1 + (sent_s // 10).astype(int),
-        sender=random.integers(0, clients + 4, messages),
-        receiver=random.integers(-1, clients + 4, messages),
+        sender=sender,
+        receiver=receiver,
+        origin=sender,
+        destination=receiver,
+        previous=-1,
         size_bytes=size_bytes,
         overhead_bytes=random.integers(0, 20, messages),
         attempt=random.integers(1, 3, messages),

@@ -23,7 +23,9 @@ def test_promised_columns_come_first(random_log: Callable[..., Log]) -> None:
     """The files begin with the columns that are promised, in that order."""
     arrow = tables.log_to_arrow(random_log(1))
     assert arrow["messages"].column_names[: len(MESSAGE_COLUMNS)] == MESSAGE_COLUMNS
-    assert arrow["messages"].column_names[len(MESSAGE_COLUMNS) :] == ["left_s", "left_bytes", "used", "wasted_bytes"]
+    assert arrow["messages"].column_names[len(MESSAGE_COLUMNS) :] == [
+        *("left_s", "left_bytes", "used", "origin", "destination", "previous", "wasted_bytes")
+    ]
     assert arrow["spans"].column_names == ["node", "round", "name", "start_s", "end_s"]
     assert arrow["dropouts"].column_names == ["round", "node", "aggregator", "what", "reason", "at_s"]
     assert arrow["graphs"].column_names == ["round", "sender", "receiver"]
