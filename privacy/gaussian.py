@@ -148,4 +148,5 @@ def _solve_epsilon(mu: NDArray[np.float64], delta: float) -> NDArray[np.float64]
         a = following
         if bool(np.all(settled)):
             break
-    return np.maximum(mu * (mu / 2 - a), 0.0)
+    with np.errstate(over="ignore"):
+        return np.maximum(mu * (mu / 2 - a), 0.0)

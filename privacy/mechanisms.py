@@ -41,12 +41,10 @@ class FlatClip:
     def clip(self, rows: Matrix) -> tuple[Matrix, NDArray[np.float64]]:
         """Clips `rows` in place and returns them with the norms they had before."""
         norms = row_norms(rows)
-        broken = ~np.isfinite(norms)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            factors = np.where(norms > self.norm, self.norm / norms * _ROUND_DOWN, 1.0)
-        for index in np.flatnonzero(factors < 1.0):
-            rows[index] *= np.float32(factors[index])
-        rows[broken] = 0.0
+        rows[~np.isfinite(norms)] = 0.0
+        for index in np.flatnonzero(np.isfinite(norms) & (norms > self.norm)):
+            factor = np.float64(self.norm / norms[index] * _ROUND_DOWN)
+            np.multiply(rows[index], factor, out=rows[index], casting="same_kind")
         return rows, norms
 
 

@@ -13,7 +13,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy import gaussian
 from privacy.rdp import ORDERS, best_epsilon
 
 SEARCH_GRID = 3e-4
@@ -45,12 +44,12 @@ def poisson_epsilon(rate: float, noise_multiplier: float, steps: int, delta: flo
 def poisson_epsilon_pld(rate: float, noise_multiplier: float, steps: int, delta: float, grid: float = 1e-4) -> float:
     """The same by privacy loss distributions: tighter, and pessimistic by what the grid of losses costs (add/remove).
 
-    The grid is coarser when the loss is so large that it would not fit in memory.
+    The grid is at least 1e-5 of what RDP says, so that time and memory stay bounded when there is next to no noise.
     """
     import dp_accounting
 
     step = dp_accounting.PoissonSampledDpEvent(rate, dp_accounting.GaussianDpEvent(noise_multiplier))
-    interval = max(grid, 1e-7 * gaussian.epsilon_of(math.sqrt(steps) / noise_multiplier, delta))
+    interval = max(grid, 1e-5 * _coarse_epsilon(rate, noise_multiplier, steps, delta))
     accountant = dp_accounting.pld.PLDAccountant(value_discretization_interval=interval)
     return float(accountant.compose(step, steps).get_epsilon(delta))
 
@@ -63,11 +62,7 @@ def calibrated_multiplier(
     Guarantees:
         meets the target by the accountant named; at most a relative 1e-6 (rdp) or 1e-3 (pld) too large.
     """
-
-    def coarse(z: float) -> float:
-        return best_epsilon(steps * poisson_rdp(rate, z, _COARSE), delta, _COARSE)[0]
-
-    guess = _smallest(coarse, epsilon, 1e-3, 1.0, 4.0)
+    guess = _smallest(lambda z: _coarse_epsilon(rate, z, steps, delta), epsilon, 1e-3, 1.0, 4.0)
     if accountant == "pld":
         return _smallest(lambda z: poisson_epsilon_pld(rate, z, steps, delta, SEARCH_GRID), epsilon, 1e-3, guess, 1.1)
     return _smallest(lambda z: poisson_epsilon(rate, z, steps, delta)[0], epsilon, 1e-6, guess, 1.01)
@@ -88,6 +83,11 @@ def max_steps(epsilon_after: Callable[[int], float], epsilon: float, guess: int 
         ratio = min(max((epsilon / seen[step]) ** (1.0 / power), 0.1), 10.0)
         step = min(max(math.floor(step * ratio), low + 1), high - 1)
     return low
+
+
+def _coarse_epsilon(rate: float, z: float, steps: int, delta: float) -> float:
+    """Epsilon by RDP at few orders: a quick upper bound."""
+    return best_epsilon(steps * poisson_rdp(rate, z, _COARSE), delta, _COARSE)[0]
 
 
 def _smallest(

@@ -20,6 +20,7 @@ from privacy.mean_views import MeanRound, mean_mu2, pair_mu2
 from privacy.without_replacement import model_epsilon
 
 Ids = NDArray[np.int64]
+Topology = Literal["gossip", "pseudo_central", "central"]
 # Bytes that taint sets may touch: a few seconds. Larger runs get the local view as an upper bound instead.
 _TAINT_WORK = 2e10
 
@@ -69,7 +70,7 @@ class Trace:
     """
 
     clients: int
-    topology: Literal["gossip", "pseudo_central", "central"]
+    topology: Topology
     releases: Releases
     aggregations: Aggregations
     sampling_rate: float | None = None

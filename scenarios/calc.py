@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, get_type_hints
 
+import numpy as np
+
 from p2p.errors import UserError
 from scenarios.jsontext import to_json
 from scenarios.problems import Problems, rule_of, suggestion
@@ -46,7 +48,9 @@ def compute(kind: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
     formula = _formula(kind)
     checked = _checked(kind, formula, inputs)
     try:
-        return formula(**checked)
+        # Extreme inputs overflow to infinity, which is the answer.
+        with np.errstate(all="ignore"):
+            return formula(**checked)
     except UserError as error:
         raise UserError(error.problems, f"calc {kind}") from error
     except (ArithmeticError, ValueError, MemoryError) as error:

@@ -6,7 +6,7 @@ import math
 from typing import Annotated
 
 import numpy as np
-from annotated_types import MinLen
+from annotated_types import Ge, Le, MinLen
 
 from privacy import gaussian, gossip_views, shuffle
 from privacy.calc.inputs import (
@@ -175,9 +175,9 @@ def adpdfl_views(
 
 def gossip_linear_view(
     *,
-    n: Count,
+    n: Annotated[int, Ge(2), Le(1000)],
     edges: list[Pair],
-    observed_steps: Natural,
+    observed_steps: Annotated[int, Ge(0), Le(1000)],
     u: Natural,
     v: Natural,
     weights: str | list[list[float]] = "Metropolis",
@@ -211,13 +211,17 @@ def gossip_taint_count(*, u: Natural, v: Natural, rounds: Annotated[list[dict[st
     return {"direct": direct, "reachable": reachable}
 
 
-def shuffle_amplification(*, eps0: Positive, n: Count, delta: Delta, n_numeric: Count | None = None) -> Result:
+def shuffle_amplification(
+    *, eps0: Positive, n: Count, delta: Delta, n_numeric: Annotated[int, Ge(1), Le(200_000)] | None = None
+) -> Result:
     """Epsilon of shuffled local reports: closed form for n, clone reduction summed for n_numeric."""
+    # Fewer users hide less, so a smaller n is on the safe side where summing would take too long.
+    users = min(n, 50_000) if n_numeric is None else n_numeric
     limit = shuffle.closed_form_limit(n, delta)
     return answer(
         {
             "closed_form": shuffle.closed_form(eps0, n, delta),
-            "clones_numeric": shuffle.clone_epsilon(eps0, n_numeric or n, delta),
+            "clones_numeric": shuffle.clone_epsilon(eps0, users, delta),
         },
         (eps0 <= limit, f"the closed form is proved for eps0 <= ln(n/(16 ln(2/delta))) = {limit:.4g} only"),
     )

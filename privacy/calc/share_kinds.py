@@ -5,18 +5,19 @@ from __future__ import annotations
 import math
 from typing import Annotated
 
-from annotated_types import Ge, Lt
+from annotated_types import Ge, Le, Lt
 
 from privacy import gaussian, noise_shares, share_seeds
 from privacy.calc.inputs import Count, Fraction, Natural, NonNegative, Positive, Result, Vector, answer, refuse
 
-Cohort = Annotated[int, Ge(2)]
+Cohort = Annotated[int, Ge(2), Le(2000)]
+Length = Annotated[int, Ge(1), Le(10**7)]
 Word32 = Annotated[int, Ge(0), Lt(2**32)]
 Word64 = Annotated[int, Ge(0), Lt(2**64)]
 
 
 def niss_basic(
-    *, m: Cohort, sigma_k2: Positive, unit_variance: Positive, tau: NonNegative, rho: Fraction = 0.0
+    *, m: Annotated[int, Ge(2)], sigma_k2: Positive, unit_variance: Positive, tau: NonNegative, rho: Fraction = 0.0
 ) -> Result:
     """Number of shares, and the variances of NISS as the paper states them."""
     wanted = sigma_k2 / unit_variance
@@ -61,7 +62,13 @@ def niss_dropout_variance(
 
 
 def niss_dropout_variance_random(
-    *, m: Cohort, v: Count, unit_variance: Positive, tau: NonNegative, dropped: Natural, graph: str = "random"
+    *,
+    m: Annotated[int, Ge(2)],
+    v: Count,
+    unit_variance: Positive,
+    tau: NonNegative,
+    dropped: Natural,
+    graph: str = "random",
 ) -> Result:
     """The same in expectation over random receivers, for a number of clients that vanish."""
     refuse(_degree(v, m), (dropped <= m, f"dropped = {dropped}: must be at most m = {m}"))
@@ -111,7 +118,7 @@ def niss_collusion_tail(*, other_clients: Count, colluders: Natural, v: Natural,
 
 
 def niss_seed_vector(
-    *, seed_hex: str, round: Word64, sender: Word32, receiver: Word32, share_index: Word32, count: Count
+    *, seed_hex: str, round: Word64, sender: Word32, receiver: Word32, share_index: Word32, count: Length
 ) -> Result:
     """The unit normals that a 32-byte seed stands for."""
     seed = _seed(seed_hex)
