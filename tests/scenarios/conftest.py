@@ -56,10 +56,11 @@ def _random_log(seed: int, clients: int = 6, rounds: int = 3, messages: int = 60
     outcome = random.integers(0, 4, messages)
     arrived = np.isin(outcome, (1, 3))
     size_bytes = random.integers(1, 1000, messages)
+    kind = random.integers(0, len(records.KINDS), messages)
     sender, receiver = random.integers(0, clients + 4, messages), random.integers(-1, clients + 4, messages)
     log.messages.extend(
         messages,
-        kind=random.integers(0, len(records.KINDS), messages),
+        kind=kind,
         round=1 + (sent_s // 10).astype(int),
         sender=sender,
         receiver=receiver,
