@@ -115,6 +115,15 @@ class FairShare:
         waiting_s = self._now_s if self._ended else np.inf
         return min(self._next_s, self._due_s, waiting_s)
 
+    def soonest_s(self) -> float:
+        """Before this nothing under way can end, whatever else starts; costs no filling."""
+        alive = self._flows.alive()
+        capacity = np.minimum(self._up[self._flows.src[alive]], self._down[self._flows.dst[alive]])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            least_s = self._flows.left_at(self._now_s, alive) / capacity
+        waiting_s = self._now_s if self._ended else np.inf
+        return min(waiting_s, self._now_s + float(np.fmin.reduce(least_s, initial=np.inf)))
+
     def advance(self, time_s: float) -> Finished:
         """What has ended up to and including now and was not told yet, by time, then in the order of starting."""
         self._run_to(time_s)
