@@ -29,13 +29,16 @@ from nodes.triggers import Triggers
 from nodes.workbench import Vector, Workbench, mean_vector
 from p2p.clock import Clock
 from p2p.conditions import Conditions
+from p2p.devices import per_client
 from p2p.distributions import rounded
 from p2p.errors import UserError
 from p2p.links import Links
 from p2p.log import Log
 from p2p.network import Network
-from p2p.streams import draws, stream
+from p2p.relays import Relays
+from p2p.streams import stream
 from privacy.calibration import NoisePlan, PlanContext, plan_noise
+from privacy.envelopes import message_size
 from privacy.ledger import Ledger, ledger_rule
 from privacy.pseudonyms import Pseudonyms
 from privacy.sealing import make_sealer
@@ -70,6 +73,7 @@ class Simulation:
     topology: Topology
     observer: Observer
     lives: Lives
+    samples_per_training: NDArray[np.int64]
     records: dict[int, RoundRecord] = field(default_factory=dict)
 
     def run(self) -> None:
@@ -145,6 +149,7 @@ def build(
         topology=topology_of(scenario),
         observer=observer,
         lives=lives,
+        samples_per_training=scenario.training.epochs * records_per_client,
         records=records,
     )
 
@@ -170,8 +175,20 @@ def _count_intruders(scenario: Scenario) -> int:
 
 
 def _count_nodes(scenario: Scenario) -> int:
-    """Clients, the proxy and its like, and intruders."""
-    return scenario.clients + OTHER_NODES + _count_intruders(scenario)
+    """Clients, the proxy and its like, relays, and intruders."""
+    return scenario.clients + OTHER_NODES + scenario.anonymity.relay_count + _count_intruders(scenario)
+
+
+def relay_nodes(scenario: Scenario) -> tuple[int, ...]:
+    """The relays' numbers: they come after the server."""
+    first = scenario.clients + OTHER_NODES
+    return tuple(range(first, first + scenario.anonymity.relay_count))
+
+
+def _make_relays(scenario: Scenario) -> Relays | None:
+    nodes, anonymity = relay_nodes(scenario), scenario.anonymity
+    layer_bytes = message_size(0, many=False, sealed=anonymity.sealed)
+    return Relays(scenario.seed, nodes, anonymity.hops, layer_bytes) if nodes else None
 
 
 def _make_world(scenario: Scenario) -> World:
@@ -180,9 +197,14 @@ def _make_world(scenario: Scenario) -> World:
     links = Links(settings, scenario.seed, count, _count_nodes(scenario))
     links.limit(count + PROXY, settings.proxy_uplink, settings.proxy_downlink)
     links.limit(count + SERVER, settings.server_uplink, settings.server_downlink)
+    for node in relay_nodes(scenario):
+        links.limit(node, settings.relay_uplink, settings.relay_downlink)
     engine = settings.sharing.engine(links.up, links.down)
-    conditions = Conditions(loss=settings.loss)
-    network = Network(clock, links, engine, log, scenario.seed, settings.retransmit, conditions)
+    conditions = Conditions(loss=settings.loss, jitter=settings.jitter)
+    relays = _make_relays(scenario)
+    network = Network(clock, links, engine, log, scenario.seed, settings.retransmit, conditions, relays)
+    if relays is not None:
+        relays.attach(network)
     anonymity = scenario.anonymity
     return World(
         clock=clock,
@@ -255,8 +277,7 @@ def _make_clients(
     records_per_client: NDArray[np.int64],
     noise: NoisePlan | None,
 ) -> list[Client]:
-    everyone = np.arange(scenario.clients)
-    speeds = scenario.compute.quantiles(draws(scenario.seed, "compute", everyone))
+    speeds = per_client(scenario.network.devices, "compute", scenario.compute, scenario.seed, scenario.clients)
     train_s = rounded(scenario.training.epochs * records_per_client / speeds, "s")
     rule = None if scenario.privacy is None or noise is None else ledger_rule(scenario.privacy, noise)
     clients = []

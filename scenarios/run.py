@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from p2p.errors import UserError
-from scenarios.build import Simulation, build
+from scenarios.build import Simulation, build, relay_nodes
 from scenarios.console import RoundProgress, print_comparison, print_headline, progress
+from scenarios.energy import energy_j
 from scenarios.environment import describe_environment
 from scenarios.facts import RunFacts
 from scenarios.folder import RunFolder, check_out
@@ -123,8 +124,16 @@ def _summarise(simulation: Simulation, interrupted: bool, wall_s: float) -> dict
         protocol=simulation.topology,
         sealed=scenario.anonymity.sealed,
         routing=scenario.anonymity.routing,
+        relays=relay_nodes(scenario),
+        extra=_extra(simulation),
     )
     return summarise(facts)
+
+
+def _extra(simulation: Simulation) -> dict[str, Any]:
+    """Figures that a run has only if its scenario asks for them."""
+    energy, log = simulation.scenario.network.energy, simulation.log
+    return {} if energy is None else {"energy_j": energy_j(log, energy, simulation.samples_per_training)}
 
 
 def final_scores(simulation: Simulation) -> tuple[NDArray[np.float64] | None, tuple[float, float] | None]:

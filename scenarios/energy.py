@@ -1,0 +1,46 @@
+"""Joules: what sending, receiving and training cost, by the rates that the scenario gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from p2p import records
+from p2p.links import Energy
+from p2p.log import Log
+from scenarios.traffic import bytes_by_node, node_count
+
+
+def energy_j(log: Log, rates: Energy, samples_per_training: NDArray[np.int64]) -> dict[str, Any]:
+    """The energy of a run: all nodes together by what it was spent on, and the spread over the clients.
+
+    Bytes count when they have left (also those of messages lost later) and when they have arrived; a training counts
+    when it is done.
+
+    Args:
+        samples_per_training: for each client, how many samples one training takes.
+    """
+    clients = len(samples_per_training)
+    nodes = max(node_count(log), clients)
+    left = np.bincount(log.messages["sender"], log.messages["left_bytes"], nodes)
+    _, arrived = bytes_by_node(log.messages, nodes)
+    trained = np.zeros(nodes)
+    trained[:clients] = _trainings(log, clients) * samples_per_training
+    parts = {
+        "sending": rates.per_byte_sent * left,
+        "receiving": rates.per_byte_received * arrived,
+        "training": rates.per_sample * trained,
+    }
+    per_client = np.sum(list(parts.values()), axis=0)[:clients]
+    return {
+        "total": float(sum(part.sum() for part in parts.values())),
+        **{name: float(part.sum()) for name, part in parts.items()},
+        "per_client": {"median": float(np.median(per_client)), "max": float(per_client.max(initial=0.0))},
+    }
+
+
+def _trainings(log: Log, clients: int) -> NDArray[np.int64]:
+    done = log.spans["name"] == records.SPAN["train"]
+    return np.bincount(log.spans["node"][done], minlength=clients)[:clients]
