@@ -40,6 +40,48 @@ def schema(parser: argparse.ArgumentParser) -> None:
     _json(parser, "JSON is what it prints anyway")
 
 
+def report(parser: argparse.ArgumentParser) -> None:
+    """`peerveil report RUN...`"""
+    _runs(parser)
+    parser.add_argument(
+        "-o", "--out", metavar="FILE", type=Path, help="RUN/report.html for one run, comparison.html for several"
+    )
+
+
+def table(parser: argparse.ArgumentParser) -> None:
+    """`peerveil table RUN...`"""
+    _runs(parser)
+    parser.add_argument("--format", choices=("md", "csv", "latex"), default="md", help="Markdown, CSV or LaTeX")
+    parser.add_argument("-o", "--out", metavar="FILE", type=Path, help="where the table goes; printed unless given")
+    _json(parser, "print the figures as JSON")
+
+
+def topology(parser: argparse.ArgumentParser) -> None:
+    """`peerveil topology RUN-or-SCENARIO`"""
+    parser.add_argument("source", metavar="RUN-or-SCENARIO", help="a run's folder, a scenario file or a catalog name")
+    parser.add_argument("--round", metavar="N", type=int, help="which round; the first unless given")
+    parser.add_argument("--allow-plugins", action="store_true", help="import `kind: module:Class` from the scenario")
+    _picture(parser, "topology.svg", "svg, png, pdf or html")
+
+
+def timeline(parser: argparse.ArgumentParser) -> None:
+    """`peerveil timeline RUN`"""
+    parser.add_argument("run", metavar="RUN", type=Path, help="a folder that `peerveil run` wrote")
+    parser.add_argument("--rounds", metavar="A-B,C", help="which rounds; for pictures the first unless given")
+    parser.add_argument("--nodes", metavar="A-B,C", help="which nodes; the slowest 200 unless given")
+    parser.add_argument("--all", action="store_true", help="json: no limit on nodes and events")
+    _picture(parser, "timeline.svg", "svg, png, pdf, html, or json (.json.gz) for Perfetto")
+
+
+def _picture(parser: argparse.ArgumentParser, default: str, kinds: str) -> None:
+    text = f"{kinds}, by its ending; {default} unless given"
+    parser.add_argument("-o", "--out", metavar="FILE", type=Path, default=Path(default), help=text)
+
+
+def _runs(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("runs", metavar="RUN", type=Path, nargs="+", help="folders that `peerveil run` wrote")
+
+
 def _scenarios(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("scenarios", metavar="SCENARIO", nargs="+", help="a file, or a name that `list` shows")
     parser.add_argument(

@@ -1,0 +1,143 @@
+"use strict";
+// The ground the charts stand on: data, colours, themes, number texts, and the tables behind the folds.
+const PV = (() => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  // Okabe and Ito's palette: told apart with any colour vision.
+  const hue = { orange: "#e69f00", sky: "#56b4e9", green: "#009e73", yellow: "#f0e442", blue: "#0072b2", red: "#d55e00", pink: "#cc79a7", grey: "#999999" };
+  const cycle = [hue.blue, hue.red, hue.green, hue.pink, hue.orange, hue.sky, hue.grey, hue.yellow];
+  const dashes = ["solid", "dash", "dot", "dashdot"];
+  const types = { i1: Int8Array, i2: Int16Array, i4: Int32Array, u1: Uint8Array, u2: Uint16Array, u4: Uint32Array, f4: Float32Array, f8: Float64Array };
+
+  function unpack(column) {
+    const text = atob(column.data);
+    const bytes = new Uint8Array(text.length);
+    for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
+    return new types[column.type](bytes.buffer);
+  }
+
+  const number = value => (value === "inf" ? Infinity : value);
+
+  function digits(value) {
+    if (value === 0) return "0";
+    const size = Math.abs(value);
+    if (size >= 1e6 || size < 1e-4) return value.toExponential(2).replace("e+", "e");
+    return size >= 1000 ? String(Math.round(value)) : String(Number(value.toPrecision(3)));
+  }
+
+  function bytesText(value) {
+    const units = ["B", "kB", "MB", "GB", "TB", "PB"];
+    let unit = 0;
+    while (Math.abs(value) >= 999.5 && unit < units.length - 1) { value /= 1000; unit += 1; }
+    return `${Number(value.toPrecision(3))} ${units[unit]}`;
+  }
+
+  function secondsText(value) {
+    if (value !== 0 && Math.abs(value) < 0.9995) return `${Number((value * 1000).toPrecision(3))} ms`;
+    if (Math.abs(value) < 119.5) return `${Number(value.toPrecision(3))} s`;
+    if (Math.abs(value) < 7200) return `${Math.floor(value / 60)} min ${Math.round(value % 60)} s`;
+    return `${Number((value / 3600).toPrecision(3))} h`;
+  }
+
+  const epsilonText = value => (value == null ? "-" : value === Infinity || value === "inf" ? "inf" : digits(value));
+  const style = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+  function layout(extra) {
+    const axis = { gridcolor: style("--grid"), zerolinecolor: style("--grid"), linecolor: style("--line"), automargin: true };
+    const base = {
+      paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+      font: { color: style("--ink"), size: 12, family: "system-ui, sans-serif" },
+      margin: { l: 56, r: 14, t: 12, b: 44 }, height: 320, hovermode: "closest",
+      hoverlabel: { bgcolor: style("--bg"), bordercolor: style("--line"), font: { color: style("--ink") } },
+      legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", bgcolor: "rgba(0,0,0,0)" },
+    };
+    const full = { ...base, ...extra };
+    for (const name of Object.keys(full).filter(key => /^[xy]axis/.test(key))) full[name] = { ...axis, ...full[name] };
+    full.xaxis = full.xaxis || axis;
+    full.yaxis = full.yaxis || axis;
+    return full;
+  }
+
+  const config = { displaylogo: false, responsive: true, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
+  const charts = new Map();
+  const tables = new Map();
+  const waiting = [];
+
+  // Draws a chart now or when its turn comes; `build` gives {traces, layout, table} and is asked again on every change.
+  function chart(name, build) {
+    const place = document.getElementById(name);
+    if (!place) return;
+    charts.set(name, build);
+    const fold = place.parentElement.querySelector("details.data");
+    fold.addEventListener("toggle", () => { if (fold.open) fillTable(name, fold); });
+    waiting.push(name);
+  }
+
+  function draw(name) {
+    const place = document.getElementById(name);
+    const built = charts.get(name)();
+    if (built.empty) { place.textContent = built.empty; place.style.minHeight = "0"; return; }
+    const made = layout(built.layout || {});
+    made.width = undefined;
+    place.style.minHeight = `${made.height}px`;
+    Plotly.react(place, built.traces, made, { ...config, ...(built.config || {}) });
+    place.dataset.drawn = "yes";
+    tables.set(name, built.table);
+    const fold = place.parentElement.querySelector("details.data");
+    if (fold.open) fillTable(name, fold);
+    if (built.after) built.after(place);
+  }
+
+  function drawWaiting() {
+    const name = waiting.shift();
+    if (name === undefined) { document.body.dataset.ready = "yes"; return; }
+    draw(name);
+    setTimeout(drawWaiting, 0);
+  }
+
+  function drawRest() { while (waiting.length) draw(waiting.shift()); }
+  function redrawAll() { for (const name of charts.keys()) if (!waiting.includes(name)) draw(name); }
+
+  function table(head, rows, most = 500) {
+    const made = document.createElement("table");
+    made.className = "figures";
+    const line = (cells, tag, body) => {
+      const row = body.insertRow();
+      cells.forEach(cell => { const one = document.createElement(tag); one.textContent = cell == null ? "-" : String(cell); row.append(one); });
+    };
+    line(head, "th", made.createTHead());
+    const body = made.createTBody();
+    rows.slice(0, most).forEach(cells => line(cells, "td", body));
+    if (rows.length > most) line([`${rows.length - most} more rows are in the run's tables`], "td", body);
+    return made;
+  }
+
+  function fillTable(name, fold) {
+    const told = tables.get(name);
+    fold.querySelector(".scroll").replaceChildren(told ? table(told.head, told.rows) : document.createTextNode("Nothing to list."));
+  }
+
+  function option(select, value, text) {
+    const one = document.createElement("option");
+    one.value = value;
+    one.textContent = text;
+    select.append(one);
+  }
+
+  function isDark() {
+    const chosen = document.documentElement.dataset.theme;
+    return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  }
+
+  function themes() {
+    const button = document.getElementById("theme");
+    const tell = () => { button.textContent = isDark() ? "Light" : "Dark"; button.setAttribute("aria-pressed", String(isDark())); button.setAttribute("aria-label", `Switch to ${isDark() ? "light" : "dark"} colours`); };
+    button.addEventListener("click", () => { document.documentElement.dataset.theme = isDark() ? "light" : "dark"; tell(); redrawAll(); });
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { tell(); redrawAll(); });
+    let before = null;
+    addEventListener("beforeprint", () => { before = document.documentElement.dataset.theme || ""; document.documentElement.dataset.theme = "light"; drawRest(); redrawAll(); });
+    addEventListener("afterprint", () => { if (before) document.documentElement.dataset.theme = before; else delete document.documentElement.dataset.theme; redrawAll(); });
+    tell();
+  }
+
+  return { data, hue, cycle, dashes, unpack, number, digits, bytesText, secondsText, epsilonText, style, chart, draw, drawWaiting, table, option, themes, isDark };
+})();

@@ -1,0 +1,61 @@
+"""`peerveil report RUN...`: one page of a run, or one page comparing several."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from scenarios import atomic
+from scenarios.report.account import Account, read_account
+from scenarios.report.comparing import COMPARISON_LINKS, comparison_body, comparison_data
+from scenarios.report.node_data import dropout_data, traffic_by_node
+from scenarios.report.page import assemble
+from scenarios.report.privacy_data import privacy_data
+from scenarios.report.sections import LINKS, header, run_body, timeline, topology
+from scenarios.report.series import round_series
+from scenarios.report.timeline_data import picture_data
+
+
+def run(args: argparse.Namespace) -> int:
+    """Writes the page and says where it is."""
+    accounts = [read_account(path) for path in args.runs]
+    one = len(accounts) == 1
+    page = report_page(accounts[0]) if one else comparison_page(accounts)
+    out = args.out or (args.runs[0] / "report.html" if one else Path("comparison.html"))
+    atomic.write_text(out, page)
+    print(f"report in {out}")
+    return 0
+
+
+def report_page(account: Account) -> str:
+    """The page of one run; the same run gives the same bytes."""
+    data = run_data(account)
+    return assemble(f"{account.name}, seed {account.summary.get('seed', '?')}", run_body(account, data), data, LINKS)
+
+
+def comparison_page(accounts: list[Account]) -> str:
+    """The page that sets runs side by side."""
+    data = comparison_data(accounts)
+    return assemble("Runs compared", comparison_body(accounts, data), data, COMPARISON_LINKS)
+
+
+def picture_page(account: Account, what: str, round_number: int | None) -> str:
+    """A page of the timeline or the topology alone, opened at a round."""
+    data = run_data(account) | {"open_round": round_number}
+    section = timeline(data) if what == "timeline" else topology(data)
+    return assemble(f"{account.name}: {what}", f"{header(account)}{section}", data)
+
+
+def run_data(account: Account) -> dict[str, Any]:
+    """All that the page's charts are drawn from."""
+    return {
+        "page": "run",
+        "name": account.name,
+        "target": account.target_accuracy,
+        "rounds": round_series(account.log),
+        "traffic": traffic_by_node(account),
+        "dropouts": dropout_data(account.log),
+        "privacy": privacy_data(account),
+        "pictures": picture_data(account),
+    }

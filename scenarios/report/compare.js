@@ -1,0 +1,64 @@
+// Several runs on the same axes; and the start of everything.
+PV.comparison = () => {
+  const { data, chart } = PV;
+  const runs = data.runs;
+  const line = (run, i, x) => ({ x, y: run.rounds.accuracy_after_mean, name: run.label.replace(/</g, "&lt;"), mode: "lines+markers", line: { color: PV.cycle[i % PV.cycle.length], dash: PV.dashes[Math.floor(i / PV.cycle.length) % 4], width: 2.2 }, marker: { size: 5, symbol: i % 8 } });
+  const over = (name, column, title, text) => chart(name, () => {
+    const known = runs.map((run, i) => [run, i]).filter(([run]) => run.rounds.accuracy_after_mean.some(value => value != null));
+    if (!known.length) return { empty: "None of these runs measured accuracy." };
+    return {
+      traces: known.map(([run, i]) => ({ ...line(run, i, run.rounds[column]), customdata: run.rounds[column].map(text), hovertemplate: "%{fullData.name}, %{customdata}: %{y:.3f}<extra></extra>" })),
+      layout: { showlegend: true, xaxis: { title: { text: title }, exponentformat: "SI" }, yaxis: { title: { text: "accuracy (share correct)" }, range: [0, 1] } },
+      table: { head: ["run", title, "mean accuracy"], rows: known.flatMap(([run]) => run.rounds[column].map((x, k) => [run.label, x, run.rounds.accuracy_after_mean[k]?.toFixed(3)])) },
+    };
+  });
+  over("compare-rounds", "round", "round", value => `round ${value}`);
+  over("compare-time", "end_s", "simulated time (s)", PV.secondsText);
+  over("compare-bytes", "bytes_so_far", "bytes sent by all nodes", PV.bytesText);
+
+  const slider = document.getElementById("cost-target");
+  const reached = run => {
+    const target = Number(slider.value);
+    const i = run.rounds.accuracy_after_mean.findIndex(value => value != null && value >= target);
+    return i < 0 ? null : { round: run.rounds.round[i], bytes: run.rounds.bytes_so_far[i], time: run.rounds.end_s[i] };
+  };
+  const cost = (name, column, scale, unit, text) => chart(name, () => {
+    const found = runs.map(reached);
+    const most = Math.max(1, ...found.map(one => (one ? one[column] : 0)));
+    const axis = scale ? PV.bytesAxis(most) : { scale: 1, name: unit };
+    return {
+      traces: [{ type: "bar", orientation: "h", y: runs.map(run => run.label.replace(/</g, "&lt;")), x: found.map(one => (one ? one[column] / axis.scale : null)), text: found.map(one => (one ? text(one[column]) : "not reached")), textposition: "auto", cliponaxis: false, marker: { color: runs.map((_, i) => PV.cycle[i % PV.cycle.length]) }, hovertemplate: "%{y}: %{text}<extra></extra>" }],
+      layout: { height: Math.max(180, 90 + runs.length * 42), xaxis: { title: { text: axis.name }, rangemode: "tozero" }, yaxis: { type: "category", autorange: "reversed" } },
+      table: { head: ["run", "round", scale ? "bytes" : "seconds"], rows: runs.map((run, i) => [run.label, found[i]?.round, found[i]?.[column]]) },
+    };
+  });
+  cost("cost-bytes", "bytes", true, "bytes", PV.bytesText);
+  cost("cost-time", "time", false, "simulated seconds", PV.secondsText);
+  const tell = () => {
+    document.getElementById("cost-value").textContent = Number(slider.value).toFixed(2);
+    const rows = runs.map(run => { const one = reached(run); return one ? [run.label, one.round, PV.secondsText(one.time), PV.bytesText(one.bytes)] : [run.label, "not reached", "-", "-"]; });
+    document.getElementById("cost-table").replaceChildren(PV.table(["run", "round", "simulated time", "bytes of all nodes"], rows));
+  };
+  slider.addEventListener("input", () => { tell(); PV.draw("cost-bytes"); PV.draw("cost-time"); });
+  tell();
+
+  const against = (name, key) => chart(name, () => {
+    const values = runs.map(run => PV.number(run.epsilon[key]));
+    const finite = values.filter(value => value != null && Number.isFinite(value) && value > 0);
+    if (!finite.length) return { empty: "None of these runs states a finite epsilon of this kind." };
+    const edge = Math.max(...finite) * 10;
+    const rows = runs.map((run, i) => [run, i, values[i]]).filter(([run, , value]) => value != null && run.accuracy != null);
+    return {
+      traces: rows.map(([run, i, value]) => ({ x: [Number.isFinite(value) ? value : edge], y: [run.accuracy], name: run.label.replace(/</g, "&lt;"), mode: "markers+text", text: [Number.isFinite(value) ? PV.epsilonText(value) : "no guarantee"], textposition: "top center", marker: { size: 12, color: PV.cycle[i % PV.cycle.length], symbol: Number.isFinite(value) ? i % 8 : "triangle-right-open" }, hovertemplate: "%{fullData.name}: accuracy %{y:.3f}, epsilon %{text}<extra></extra>" })),
+      layout: { showlegend: true, xaxis: { type: "log", title: { text: "epsilon (log scale)" }, range: [Math.log10(Math.min(...finite)) - 0.5, Math.log10(edge) + 0.5], exponentformat: "power", dtick: 1 }, yaxis: { title: { text: "accuracy (share correct)" }, range: [0, 1] } },
+      table: { head: ["run", "epsilon", "accuracy"], rows: runs.map((run, i) => [run.label, PV.epsilonText(values[i]), run.accuracy?.toFixed(3)]) },
+    };
+  });
+  against("compare-published", "published");
+  against("compare-rigorous", "rigorous_worst_peer");
+};
+
+PV.themes();
+if (PV.data.page === "comparison") PV.comparison();
+else { PV.runCharts(); PV.timeline(); PV.topology(); PV.dropoutCharts(); PV.privacyCharts(); }
+PV.drawWaiting();

@@ -1,0 +1,67 @@
+"""Bytes by node, and dropouts by reason and moment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from p2p import records
+from p2p.log import Log
+from scenarios.report.account import Account
+from scenarios.traffic import bytes_by_node, node_count
+
+MOST_BARS = 200
+_BINS = 40
+_MOST_MOMENTS = 5000
+
+
+def traffic_by_node(account: Account) -> dict[str, Any]:
+    """Bytes sent and received: one bar per node, or how many clients lie in each range where bars would not fit."""
+    nodes = max(node_count(account.log), account.roles.node("server") + 1)
+    sent, received = bytes_by_node(account.log.messages, nodes)
+    busy = np.flatnonzero(sent + received)
+    services = busy[busy >= account.roles.clients]
+    if len(busy) <= MOST_BARS:
+        return {"bars": _bars(account, busy, sent, received)}
+    clients = (sent + received)[: account.roles.clients]
+    counts, edges = np.histogram(clients, bins=_BINS)
+    histogram = {"clients": counts.tolist(), "from_bytes": edges[:-1].tolist(), "to_bytes": edges[1:].tolist()}
+    return {"histogram": histogram, "bars": _bars(account, services[:MOST_BARS], sent, received)}
+
+
+def _bars(account: Account, nodes: NDArray[np.int64], sent: NDArray[Any], received: NDArray[Any]) -> dict[str, Any]:
+    return {
+        "name": [account.label(node) for node in nodes.tolist()],
+        "sent": sent[nodes].tolist(),
+        "received": received[nodes].tolist(),
+    }
+
+
+def dropout_data(log: Log) -> dict[str, Any]:
+    """Counts by what, reason and round; and when in the round each happened (evenly sampled if many)."""
+    table = log.dropouts
+    counts: dict[str, dict[str, dict[str, int]]] = {what: {} for what in records.WHATS}
+    keys = np.stack([table["what"], table["reason"], table["round"]], axis=1).astype(np.int64)
+    for (what, reason, number), count in zip(*np.unique(keys, axis=0, return_counts=True), strict=True):
+        by_round = counts[records.WHATS[what]].setdefault(records.DROPOUT_REASONS[reason], {})
+        by_round[str(number)] = int(count)
+    return {"counts": counts, "moments": _moments(log)}
+
+
+def _moments(log: Log) -> dict[str, list[Any]]:
+    table = log.dropouts
+    rows = np.arange(len(table))
+    if len(rows) > _MOST_MOMENTS:
+        rows = np.linspace(0, len(table) - 1, _MOST_MOMENTS).astype(np.int64)
+    start_s = {record["round"]: record["start_s"] for record in log.rounds}
+    began_s = np.array([start_s.get(number, 0.0) for number in table["round"][rows].tolist()], dtype=np.float64)
+    after_s = np.round(table["at_s"][rows] - began_s, 6)
+    return {
+        "what": [records.WHATS[code] for code in table["what"][rows]],
+        "reason": [records.DROPOUT_REASONS[code] for code in table["reason"][rows]],
+        "round": table["round"][rows].tolist(),
+        "node": table["node"][rows].tolist(),
+        "after_s": [float(value) if np.isfinite(value) else None for value in after_s],
+    }

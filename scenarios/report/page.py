@@ -1,0 +1,49 @@
+"""One self-contained file: styles, scripts and data inside, and a policy that lets nothing else in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from typing import Any
+
+from scenarios.report.embed import csp_hash, script_json, script_source
+from scenarios.report.markup import text
+
+SCRIPTS = ("base.js", "charts.js", "timeline.js", "topology.js", "compare.js")
+
+
+def assemble(title: str, body: str, data: Mapping[str, Any], links: Sequence[tuple[str, str]] = ()) -> str:
+    """The page: the same input gives the same bytes. `links` are (anchor, words) for the way through the page."""
+    library = script_source(_plotly())
+    own = script_source("\n".join(_resource(name) for name in SCRIPTS))
+    policy = _policy(library, own)
+    way = "".join(f'<a href="#{anchor}">{text(words)}</a>' for anchor, words in links)
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="referrer" content="no-referrer">\n<meta name="color-scheme" content="light dark">\n'
+        f"<title>{text(title)}</title>\n<style>{_resource('page.css')}</style>\n</head>\n<body>\n"
+        f'<a class="skip" href="#content">Skip to the content</a>\n<nav aria-label="Sections">{way}'
+        '<button type="button" id="theme" aria-pressed="false">Dark</button></nav>\n'
+        f'<main id="content">\n{body}\n</main>\n'
+        '<noscript><p class="notes">Charts need JavaScript; the tables on this page do not.</p></noscript>\n'
+        f'<script type="application/json" id="data">{script_json(data)}</script>\n'
+        f"<script>{library}</script>\n<script>{own}</script>\n</body>\n</html>\n"
+    )
+
+
+def _policy(*scripts: str) -> str:
+    allowed = " ".join(csp_hash(source) for source in scripts)
+    return (
+        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data: blob:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _resource(name: str) -> str:
+    return (files("scenarios.report") / name).read_text(encoding="utf-8")
+
+
+def _plotly() -> str:
+    return (files("plotly") / "package_data" / "plotly.min.js").read_text(encoding="utf-8")

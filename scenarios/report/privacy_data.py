@@ -1,0 +1,94 @@
+"""Privacy for the eye: epsilons per view, what was spent by when, and who received whose updates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from p2p import records
+from p2p.log import Log
+from scenarios.report.account import Account
+from scenarios.verdict import epsilon_of
+
+_MOST_SQUARES = 120
+VIEWS = (("local", ("local",)), ("worst peer", ("peer", "worst")), ("median peer", ("peer", "median")))
+
+
+def privacy_data(account: Account) -> dict[str, Any]:
+    """All three, as plain data."""
+    return {
+        "views": views_of(account.summary.get("privacy") or {}),
+        "published": epsilon_of((account.summary.get("privacy") or {}).get("published")),
+        "budget": budget_of(account.run.scenario),
+        "spent": spent_by_round(account.log),
+        "seen": who_saw_what(account),
+    }
+
+
+def views_of(privacy: Mapping[str, Any]) -> dict[str, float | None]:
+    """The rigorous epsilon of each view that the summary states."""
+    rigorous = privacy.get("rigorous") or {}
+    paths = (*VIEWS, ("model", ("model",)), ("coalition", ("coalition",)))
+    found = {view: epsilon_of(_at(rigorous, path)) for view, path in paths}
+    return {view: epsilon for view, epsilon in found.items() if epsilon is not None}
+
+
+def _at(value: Any, path: tuple[str, ...]) -> Any:
+    for key in path:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
+
+
+def budget_of(scenario: Mapping[str, Any]) -> float | None:
+    """The epsilon that the scenario allows: the budget's own, or the one that the noise was calibrated for."""
+    for path in (("budget", "epsilon"), ("noise", "calibrate", "epsilon")):
+        value = _at(scenario.get("privacy"), path)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return float(value)
+    return None
+
+
+def spent_by_round(log: Log) -> dict[str, Any]:
+    """Published and rigorous (local) epsilon so far over the clients that had released by each round: min, median, max."""
+    numbers = np.unique(log.privacy["round"])
+    told: dict[str, Any] = {"round": numbers.tolist()}
+    for name in ("published", "rigorous"):
+        latest: dict[int, float] = {}
+        spread: list[tuple[float | None, ...]] = []
+        for number in numbers:
+            rows = log.privacy["round"] == number
+            latest.update(zip(log.privacy["node"][rows].tolist(), log.privacy[name][rows].tolist(), strict=True))
+            spread.append(_spread(np.array(list(latest.values()))))
+        told[name] = {what: [row[place] for row in spread] for place, what in enumerate(("min", "median", "max"))}
+    return told
+
+
+def _spread(values: NDArray[np.float64]) -> tuple[float | None, ...]:
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return (None, None, None)
+    return float(known.min()), float(np.median(known)), float(known.max())
+
+
+def who_saw_what(account: Account) -> dict[str, Any]:
+    """How many updates of each node reached each other node, late ones too; many nodes are put in equal groups."""
+    messages = account.log.messages
+    kinds = [records.KIND["update"], records.KIND["share"]]
+    came = np.isin(messages["kind"], kinds) & (messages["outcome"] == records.OUTCOME["delivered"])
+    sender, receiver = messages["sender"][came].astype(np.int64), messages["receiver"][came].astype(np.int64)
+    nodes = np.unique(np.concatenate([sender, receiver]))
+    if not len(nodes):
+        return {"names": [], "counts": [], "group": 1}
+    size = -(-len(nodes) // _MOST_SQUARES)
+    groups = -(-len(nodes) // size)
+    counts = np.zeros((groups, groups), dtype=np.int64)
+    np.add.at(counts, (np.searchsorted(nodes, receiver) // size, np.searchsorted(nodes, sender) // size), 1)
+    names = [_group_name(account, nodes[start : start + size]) for start in range(0, len(nodes), size)]
+    return {"names": names, "counts": counts.tolist(), "group": size}
+
+
+def _group_name(account: Account, nodes: NDArray[np.int64]) -> str:
+    return account.label(int(nodes[0])) if len(nodes) == 1 else f"{nodes[0]}-{nodes[-1]}"

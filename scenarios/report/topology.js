@@ -1,0 +1,161 @@
+// The graph of any round: nodes that stay where they are, edges by bytes or outcome, or the same as a matrix.
+PV.roleColours = { client: PV.hue.sky, leader: PV.hue.red, proxy: PV.hue.orange, standby: PV.hue.yellow, tracker: PV.hue.grey, server: PV.hue.pink, relay: PV.hue.green, intruder: "#444444", absent: "#c3c8cf" };
+
+PV.topology = () => {
+  const box = document.getElementById("topology");
+  if (!box) return;
+  const MANY = 600;
+  const { data, hue } = PV;
+  const pictures = data.pictures;
+  const nodes = pictures.nodes;
+  const messages = PV.pictureMessages = PV.pictureMessages || PV.byRound(pictures.messages);
+  const numbers = messages.rounds;
+  const place = new Map(nodes.id.map((id, i) => [id, i]));
+  const control = name => document.getElementById(name);
+  const [slider, shown, view, colour, edgesBy, nodeBox, withControl] = ["topology-round", "topology-number", "topology-view", "topology-colour", "topology-edges", "topology-node", "topology-control"].map(control);
+  slider.max = String(Math.max(0, numbers.length - 1));
+  const opened = numbers.indexOf(data.open_round ?? data.rounds.round[0]);
+  slider.value = String(Math.max(0, opened));
+  PV.option(nodeBox, "", "all");
+  nodes.id.forEach((id, i) => PV.option(nodeBox, id, nodes.name[i]));
+  const badness = ["not_sent", "lost", "rejected", "in_flight", "late", "delivered"];
+
+  function collect(n) {
+    const edges = new Map();
+    const { sender, receiver, kind, fate, size_bytes } = messages.columns;
+    const [from, to] = messages.rows(n);
+    for (let i = from; i < to; i++) {
+      const isControl = pictures.kinds[kind[i]] === "control";
+      const what = pictures.fates[fate[i]];
+      if (isControl && what !== "not_sent" && !withControl.checked) continue;
+      const key = sender[i] * 4294967296 + receiver[i];
+      let edge = edges.get(key);
+      if (!edge) { edge = { sender: sender[i], receiver: receiver[i], bytes: 0, messages: 0, kinds: new Set(), fates: new Set() }; edges.set(key, edge); }
+      edge.bytes += size_bytes[i];
+      edge.messages += what === "not_sent" ? 0 : (messages.columns.count ? messages.columns.count[i] : 1);
+      if (what !== "not_sent") edge.kinds.add(pictures.kinds[kind[i]]);
+      edge.fates.add(what);
+    }
+    // An edge that lost a try and delivered the next has delivered: the best outcome speaks, late before lost.
+    return [...edges.values()].map(edge => ({ ...edge, fate: ["delivered", "late", "in_flight", "rejected", "lost", "not_sent"].find(what => edge.fates.has(what)), tries: edge.fates }));
+  }
+
+  function epsilons(n, which) {
+    const found = new Map();
+    const { round, node } = pictures.budget;
+    for (let i = 0; i < round.length && round[i] <= n; i++) found.set(node[i], PV.number(pictures.budget[which][i]));
+    return found;
+  }
+
+  const edgeText = edge => `${nodes.name[place.get(edge.sender)]} to ${nodes.name[place.get(edge.receiver)]}: ${PV.bytesText(edge.bytes)} in ${edge.messages} message${edge.messages === 1 ? "" : "s"} (${[...edge.kinds].join(", ") || "nothing"}), ${edge.fate.replace("_", " ")}${edge.tries.has("lost") && edge.fate !== "lost" ? " after a loss" : ""}`;
+
+  function lines(edges, style) {
+    const x = [], y = [];
+    edges.forEach(edge => {
+      const a = place.get(edge.sender), b = place.get(edge.receiver);
+      x.push(nodes.x[a], nodes.x[b], null);
+      y.push(nodes.y[a], nodes.y[b], null);
+    });
+    return { x, y, mode: "lines", hoverinfo: "skip", ...style };
+  }
+
+  function edgeGroups(edges) {
+    if (edgesBy.value === "fate") {
+      return badness.slice().reverse().map(fate => ({ name: fate.replace("_", " "), colour: PV.fateColours[fate], width: fate === "delivered" ? 1 : 1.8, edges: edges.filter(edge => edge.fate === fate) })).filter(group => group.edges.length);
+    }
+    const most = Math.max(1, ...edges.map(edge => edge.bytes));
+    return [[0, 0.34, 0.8], [0.34, 0.67, 1.6], [0.67, 1.01, 2.8]].map(([low, high, width]) => {
+      const own = edges.filter(edge => edge.bytes / most >= low && edge.bytes / most < high);
+      return { name: own.length ? `${PV.bytesText(Math.min(...own.map(edge => edge.bytes)))} to ${PV.bytesText(Math.max(...own.map(edge => edge.bytes)))}` : "", colour: hue.blue, width, edges: own };
+    }).filter(group => group.edges.length);
+  }
+
+  function edgeTraces(all, chosen) {
+    const own = chosen === null ? all : all.filter(edge => edge.sender === chosen || edge.receiver === chosen);
+    const many = own.length > MANY;
+    const opacity = many ? Math.max(0.03, 90 / own.length) : Math.max(0.25, Math.min(0.9, 120 / own.length));
+    const traces = edgeGroups(own).map(group => lines(group.edges, { name: group.name, opacity: many && group.edges.length < 200 ? 0.6 : opacity, line: { width: many ? 0.7 : group.width, color: PV.isDark() && group.colour === hue.blue ? hue.sky : group.colour }, showlegend: true }));
+    if (!many) {
+      const ends = { x: [], y: [], text: [] };
+      own.forEach(edge => {
+        const a = place.get(edge.sender), b = place.get(edge.receiver);
+        // Two thirds of the way to the receiver, so that both directions can be pointed at.
+        ends.x.push(nodes.x[a] / 3 + 2 * nodes.x[b] / 3);
+        ends.y.push(nodes.y[a] / 3 + 2 * nodes.y[b] / 3);
+        ends.text.push(edgeText(edge));
+      });
+      traces.push({ ...ends, mode: "markers", marker: { size: 5, color: PV.style("--soft"), opacity: own.length > 120 ? 0.25 : 0.6 }, hovertemplate: "%{text}<extra></extra>", showlegend: false });
+    }
+    return traces;
+  }
+
+  function nodeTraces(n, edges, chosen) {
+    const traffic = new Map();
+    edges.forEach(edge => { for (const id of [edge.sender, edge.receiver]) traffic.set(id, (traffic.get(id) || 0) + edge.bytes); });
+    const row = data.rounds.round.indexOf(n);
+    const leader = row < 0 ? null : data.rounds.leader[row];
+    const role = nodes.id.map((id, i) => (id === leader && nodes.role[i] === "client" ? "leader" : nodes.role[i] === "client" && !traffic.has(id) ? "absent" : nodes.role[i]));
+    const published = epsilons(n, "published"), rigorous = epsilons(n, "rigorous");
+    const told = nodes.id.map((id, i) => `${nodes.name[i]}${role[i] === nodes.role[i] ? "" : ` (${role[i] === "absent" ? "no data in this round" : role[i]})`}<br>${PV.bytesText(traffic.get(id) || 0)} in this round${published.get(id) == null ? "" : `<br>epsilon published ${PV.epsilonText(published.get(id))}`}${rigorous.get(id) == null ? "" : `<br>epsilon rigorous (local) ${PV.epsilonText(rigorous.get(id))}`}`);
+    const size = i => (nodes.id[i] === chosen ? 17 : nodes.role[i] === "client" && role[i] !== "leader" ? (nodes.id.length > 120 ? 7 : 10) : 15);
+    const make = (rows, marker, name) => ({ x: rows.map(i => nodes.x[i]), y: rows.map(i => nodes.y[i]), customdata: rows.map(i => nodes.id[i]), text: rows.map(i => told[i]), mode: "markers", name, marker: { size: rows.map(size), line: { width: rows.map(i => (nodes.id[i] === chosen ? 3 : 1)), color: PV.style("--bg") }, ...marker }, hovertemplate: "%{text}<extra></extra>", showlegend: Boolean(name) });
+    const every = nodes.id.map((_, i) => i);
+    const symbols = { client: "circle", leader: "star", proxy: "square", server: "diamond", absent: "circle-open" };
+    if (colour.value === "role") {
+      return [...new Set(role)].map(one => make(every.filter(i => role[i] === one), { color: PV.roleColours[one], symbol: symbols[one] || "hexagon" }, one === "absent" ? "no data in this round" : one));
+    }
+    const source = colour.value === "traffic" ? traffic : colour.value === "published" ? published : rigorous;
+    const known = every.filter(i => Number.isFinite(source.get(nodes.id[i])));
+    const values = known.map(i => source.get(nodes.id[i]));
+    const title = colour.value === "traffic" ? "bytes" : "epsilon";
+    const rest = make(every.filter(i => !known.includes(i)), { color: PV.style("--line"), symbol: "circle-open" }, "none");
+    return [rest, make(known, { color: values, colorscale: "Cividis", symbol: known.map(i => symbols[role[i]] === "circle-open" ? "circle" : symbols[role[i]] || "hexagon"), showscale: true, colorbar: { title: { text: title }, thickness: 12, len: 0.8, exponentformat: "SI" } }, "")];
+  }
+
+  function matrix(edges) {
+    const involved = new Set(edges.flatMap(edge => [edge.sender, edge.receiver]));
+    const ids = nodes.id.filter(id => involved.has(id));
+    const at = new Map(ids.map((id, i) => [id, i]));
+    const fates = badness.slice().reverse();
+    const z = ids.map(() => new Array(ids.length).fill(null));
+    const told = ids.map(() => new Array(ids.length).fill(""));
+    edges.forEach(edge => { const r = at.get(edge.receiver), s = at.get(edge.sender); z[r][s] = edgesBy.value === "fate" ? fates.indexOf(edge.fate) : edge.bytes; told[r][s] = edgeText(edge); });
+    const names = ids.map(id => nodes.name[place.get(id)]);
+    const steps = fates.flatMap((fate, i) => [[i / fates.length, PV.fateColours[fate]], [(i + 1) / fates.length, PV.fateColours[fate]]]);
+    const scale = edgesBy.value === "fate" ? { colorscale: steps, zmin: -0.5, zmax: fates.length - 0.5, colorbar: { tickvals: fates.map((_, i) => i), ticktext: fates.map(fate => fate.replace("_", " ")), thickness: 12 } } : { colorscale: PV.isDark() ? [[0, "#1d3a52"], [1, "#9fd8ff"]] : [[0, "#dcebf6"], [1, "#003f66"]], zmin: 0, colorbar: { title: { text: "bytes" }, thickness: 12, exponentformat: "SI" } };
+    return { traces: [{ type: "heatmap", x: names, y: names, z, text: told, hoverongaps: false, hovertemplate: "%{text}<extra></extra>", ...scale }], axes: { xaxis: { type: "category", title: { text: "sender" }, nticks: 10, showgrid: false, tickangle: 0 }, yaxis: { type: "category", title: { text: "receiver" }, nticks: 16, autorange: "reversed", showgrid: false } } };
+  }
+
+  PV.chart("topology", () => {
+    if (!numbers.length) return { empty: "This run has no messages." };
+    const n = numbers[Number(slider.value)];
+    shown.textContent = String(n);
+    slider.setAttribute("aria-valuetext", `round ${n}`);
+    const edges = collect(n);
+    const chosen = nodeBox.value === "" ? null : Number(nodeBox.value);
+    const counts = badness.map(fate => [fate, edges.filter(edge => edge.fate === fate).length]).filter(pair => pair[1]).reverse();
+    const many = chosen === null && edges.length > MANY && view.value === "graph" ? " So many edges are drawn faintly: choose a node or the matrix to tell them apart." : "";
+    document.getElementById("topology-status").textContent = `Round ${n}: ${edges.length} edges, ${PV.bytesText(edges.reduce((sum, edge) => sum + edge.bytes, 0))}; ${counts.map(([fate, count]) => `${count} ${fate.replace("_", " ")}`).join(", ") || "no data was sent"}.${many}`;
+    const rows = (chosen === null ? edges : edges.filter(edge => edge.sender === chosen || edge.receiver === chosen)).map(edge => [nodes.name[place.get(edge.sender)], nodes.name[place.get(edge.receiver)], edge.bytes, edge.messages, edge.fate.replace("_", " ")]);
+    const table = { head: ["sender", "receiver", "bytes", "messages", "outcome"], rows };
+    if (view.value === "matrix") { const made = matrix(edges); return { traces: made.traces, layout: { height: 620, ...made.axes }, table, after: listen }; }
+    const hidden = { visible: false, range: [-1.12, 1.12], fixedrange: false };
+    return { traces: [...edgeTraces(edges, chosen), ...nodeTraces(n, edges, chosen)], layout: { height: 620, showlegend: true, uirevision: "stay", dragmode: "pan", margin: { l: 10, r: 10, t: 12, b: 10 }, xaxis: hidden, yaxis: { ...hidden, scaleanchor: "x" } }, table, after: listen };
+  });
+
+  let listening = false;
+  function listen(made) {
+    if (listening) return;
+    listening = true;
+    made.on("plotly_click", event => {
+      const id = event.points[0].customdata;
+      if (typeof id === "number") { nodeBox.value = nodeBox.value === String(id) ? "" : String(id); PV.draw("topology"); }
+    });
+  }
+  slider.addEventListener("input", () => PV.draw("topology"));
+  [view, colour, edgesBy, nodeBox, withControl].forEach(one => one.addEventListener("change", () => PV.draw("topology")));
+  box.addEventListener("keydown", event => {
+    const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (by) { event.preventDefault(); slider.value = String(Number(slider.value) + by); PV.draw("topology"); }
+  });
+};
