@@ -53,12 +53,12 @@ class Learner:
         at_once: int | None = None,
         threads: int | None = None,
     ) -> None:
-        self._module, self._initial = _start(model, dataset, seed)
+        self.module, self._initial = _start(model, dataset, seed)
         self.dimension = len(self._initial)
         self._train = _samples(dataset.train_x, dataset.train_y, dataset.classes)
         self._test = _samples(dataset.test_x, dataset.test_y, dataset.classes)
         self._shards, self._training, self._seed = shards, training, seed
-        self._kernel = choose_kernel(self._module, self._train.records[:2])
+        self.kernel = choose_kernel(self.module, self._train.records[:2])
         self._at_once = at_once or max(1, CHUNK_BYTES // (4 * self.dimension))
         self._threads = threads or torch.get_num_threads()
 
@@ -79,7 +79,7 @@ class Learner:
         def train_chunk(chunk: Sequence[int]) -> None:
             steps = self._steps([int(nodes[by_length[place]]) for place in chunk], round_number)
             stack = torch.from_numpy(stacks[chunk[0] : chunk[-1] + 1])
-            self._kernel.train(stack, self._train, steps, self._training, rate)
+            self.kernel.train(stack, self._train, steps, self._training, rate)
 
         self._run(train_chunk, _cut(range(len(nodes)), self._at_once))
         return stacks if by_length == list(range(len(nodes))) else stacks[np.argsort(by_length)]
@@ -99,7 +99,7 @@ class Learner:
     def state_dict(self, vector: Floats) -> dict[str, Tensor]:
         """A flat model as named tensors, ready to save or to load into the module."""
         flat = torch.from_numpy(np.array(vector, dtype=np.float32))
-        return {name: part.clone() for name, part in unflatten(self._module, flat).items()}
+        return {name: part.clone() for name, part in unflatten(self.module, flat).items()}
 
     def _steps(self, nodes: Sequence[int], round_number: int) -> list[Step]:
         drawn = draw_batches(self._shards, nodes, self._training, self._seed, round_number)
@@ -112,7 +112,7 @@ class Learner:
         for start in range(0, len(self._test.labels), TEST_RECORDS_AT_ONCE):
             part = slice(start, start + TEST_RECORDS_AT_ONCE)
             records, labels = self._test.records[part], self._test.labels[part]
-            scores = self._kernel.scores(stack, records)
+            scores = self.kernel.scores(stack, records)
             right += (scores.argmax(2) == labels).sum(1)
             chosen = scores.gather(2, labels.expand(len(stack), -1).unsqueeze(2)).squeeze(2)
             loss += (scores.logsumexp(2) - chosen).sum(1, dtype=torch.float64)
@@ -127,7 +127,7 @@ class Learner:
 
         tasks = list(chunks)
         with _one_torch_thread():
-            if len(tasks) < 2 or self._threads < 2 or not self._kernel.parallel:
+            if len(tasks) < 2 or self._threads < 2 or not self.kernel.parallel:
                 list(map(quietly, tasks))
                 return
             with ThreadPoolExecutor(min(self._threads, len(tasks))) as pool:
