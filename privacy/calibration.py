@@ -76,7 +76,7 @@ def plan_noise(privacy: Privacy, context: PlanContext) -> NoisePlan:
     problems = privacy.problems()
     if problems:
         raise UserError(problems)
-    clip_norm = privacy.clip.norm_bound
+    clip_norm = privacy.clip_norm
     if privacy.calibration is not None:
         return privacy.calibration.plan(clip_norm, context)
     if privacy.noise_std is not None:

@@ -6,7 +6,7 @@ who received the update itself (the leader of that round) sees it fully. Both ad
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,7 +28,7 @@ class MeanRound:
         stds: the noise of each member's update.
         mu2: what each member's update gives away to one who receives it.
         receivers, received, received_mu2: who received whose update, and what that gives away.
-        opened: several overlapping means were made of these updates, so each is charged as if it had been seen.
+        opened: several means were made in this round, so each update is charged as if it had been seen.
     """
 
     members: Ids
@@ -56,35 +56,52 @@ def mean_mu2(
     total = np.zeros(clients)
     team = np.array(sorted(observers), dtype=np.int64)
     for one in rounds:
-        mine = np.isin(one.receivers, team)
-        known = np.union1d(team, one.received[mine])
-        hidden = ~np.isin(one.members, known)
-        seen, first = np.unique(one.received[mine], return_index=True)
-        np.add.at(total, seen, one.received_mu2[mine][first])
-        variance = float(np.square(one.stds[hidden]).sum())
-        shown = one.mu2[hidden] if one.opened else _ratio(sensitivity, variance)
-        np.add.at(total, one.members[hidden], np.broadcast_to(shown, int(hidden.sum())))
+        _add_round(total, one, sensitivity, team)
     total[team[team < clients]] = 0.0
     return total
 
 
 def pair_mu2(rounds: Sequence[MeanRound], clients: int, sensitivity: float) -> NDArray[np.float64]:
     """For each client as a single observer: the largest mu^2 it has about any other client."""
-    curious = {int(node) for one in rounds for node in one.receivers if node < clients}
-    worst = np.zeros(clients)
-    for node in curious:
-        worst[node] = mean_mu2(rounds, clients, sensitivity, frozenset({node})).max(initial=0.0)
-    others = np.array([node for node in range(clients) if node not in curious], dtype=np.int64)
-    if clients * len(others) > _EXACT_PAIRS:
-        worst[others] = _shared_bound(rounds, clients, sensitivity)
+    received: dict[int, list[int]] = {}
+    for index, one in enumerate(rounds):
+        for node in np.unique(one.receivers[one.receivers < clients]).tolist():
+            received.setdefault(node, []).append(index)
+    if clients**2 > _EXACT_PAIRS:
+        worst = np.full(clients, _shared_bound(rounds, clients, sensitivity))
+        for node in received:
+            worst[node] = mean_mu2(rounds, clients, sensitivity, frozenset({node})).max(initial=0.0)
         return worst
+    return _exact_pairs(rounds, clients, sensitivity, received)
+
+
+def _exact_pairs(
+    rounds: Sequence[MeanRound], clients: int, sensitivity: float, received: Mapping[int, list[int]]
+) -> NDArray[np.float64]:
+    """All observers by matrix products; rounds in which an observer received updates itself are taken apart."""
     share, present = _mean_parts(rounds, clients, sensitivity)
-    for start in range(0, len(others), _BLOCK):
-        block = others[start : start + _BLOCK]
+    worst = np.zeros(clients)
+    for start in range(0, clients, _BLOCK):
+        block = np.arange(start, min(start + _BLOCK, clients))
         about = _finite_product(share[:, block].T, present)
-        about[np.arange(len(block)), block] = 0.0
+        for node in received.keys() & set(block.tolist()):
+            rest = np.delete(np.arange(len(rounds)), received[node])
+            about[node - start] = _finite_product(share[rest, node], present[rest])
+            for index in received[node]:
+                _add_round(about[node - start], rounds[index], sensitivity, np.array([node]))
+        about[block - start, block] = 0.0
         worst[block] = about.max(axis=1, initial=0.0)
     return worst
+
+
+def _add_round(total: NDArray[np.float64], one: MeanRound, sensitivity: float, team: Ids) -> None:
+    """Adds what the team learns in one round: updates it received in full, the others behind what noise is left."""
+    mine = np.isin(one.receivers, team)
+    seen, first = np.unique(one.received[mine], return_index=True)
+    total[seen] += one.received_mu2[mine][first]
+    hidden = ~np.isin(one.members, np.union1d(team, seen))
+    variance = float(np.square(one.stds[hidden]).sum())
+    total[one.members[hidden]] += one.mu2[hidden] if one.opened else _ratio(sensitivity, variance)
 
 
 def _shared_bound(rounds: Sequence[MeanRound], clients: int, sensitivity: float) -> float:
@@ -92,7 +109,7 @@ def _shared_bound(rounds: Sequence[MeanRound], clients: int, sensitivity: float)
     total = np.zeros(clients)
     for one in rounds:
         rest = one.noise_variance() - np.square(one.stds).max(initial=0.0)
-        np.add.at(total, one.members, one.mu2 if one.opened else _ratio(sensitivity, rest))
+        total[one.members] += one.mu2 if one.opened else _ratio(sensitivity, rest)
     return float(total.max(initial=0.0))
 
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from privacy.rdp import ORDERS, best_epsilon
 
+_LEAST_LOG_Z = -12.0
 SEARCH_GRID = 3e-4
 """Grid of losses where many evaluations are needed; costs a relative 1e-4 of epsilon at most in ordinary ranges."""
 _COARSE = (2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 192, 256)
@@ -60,7 +61,8 @@ def calibrated_multiplier(
     """The smallest noise multiplier for which that many Poisson-sampled steps meet (epsilon, delta).
 
     Guarantees:
-        meets the target by the accountant named; at most a relative 1e-6 (rdp) or 1e-3 (pld) too large.
+        meets the target by the accountant named; at most a relative 1e-6 (rdp) or 1e-3 (pld) too large, or below
+        1e-5, where sampling is so rare that delta alone covers it.
     """
     guess = _smallest(lambda z: _coarse_epsilon(rate, z, steps, delta), epsilon, 1e-3, 1.0, 4.0)
     if accountant == "pld":
@@ -103,8 +105,10 @@ def _smallest(
     low, high = math.log(guess) - width, math.log(guess) + width
     while excess(high) > 0.0:
         low, high = high, high + width
-    while excess(low) <= 0.0:
+    while low > _LEAST_LOG_Z and excess(low) <= 0.0:
         low, high = low - width, low
+    if excess(low) <= 0.0:
+        return math.exp(low)
     z = math.exp(brentq(excess, low, high, xtol=precision / 4))
     while epsilon_with(z) > epsilon:
         z *= 1.0 + precision / 4

@@ -59,6 +59,11 @@ class Privacy:
         return self.noise.calibrate if isinstance(self.noise, GaussianNoise) else None
 
     @property
+    def clip_norm(self) -> float:
+        """The bound that clipping enforces; infinite if there is none, or a plug-in does not state it."""
+        return float(getattr(self.clip, "norm_bound", math.inf))
+
+    @property
     def noise_std(self) -> float | None:
         """The standard deviation given in the scenario, if any."""
         return self.noise.sigma if isinstance(self.noise, GaussianNoise) else None
@@ -77,7 +82,7 @@ class Privacy:
     def problems(self, path: str = "privacy") -> list[str]:
         """Every contradiction in this section as `path = value: rule; cure`; cheap, for `peerveil check`."""
         by, epsilon, _ = self.resolved_budget()
-        clipped, noised = math.isfinite(self.clip.norm_bound), isinstance(self.noise, GaussianNoise)
+        clipped, noised = math.isfinite(self.clip_norm), isinstance(self.noise, GaussianNoise)
         found = []
         if self.calibration is not None and not clipped:
             found.append(f"{path}.clip = none: calibrated noise needs a bound; set `clip: {{kind: flat, norm: 1.0}}`")

@@ -179,7 +179,7 @@ def _mean_round(trace: Trace, charges: _Charges, number: int) -> MeanRound:
         receivers=sent[:, 1],
         received=sent[:, 0],
         received_mu2=charges.mu2[charges.find(number, sent[:, 0])],
-        opened=len(members) < len(used),
+        opened=len(np.unique(used[:, 1])) > 1,
     )
 
 
@@ -196,7 +196,7 @@ def _means(rounds: Sequence[MeanRound], clients: int, sensitivity: float, collud
 
 
 def _sampled(rounds: Sequence[MeanRound], sensitivity: float, rate: float, delta: float) -> float:
-    """Model view with amplification; a round with overlapping means has none to offer."""
+    """Model view with amplification; a round with several means has none to offer."""
     if any(one.opened for one in rounds):
         return math.inf
     return model_epsilon(rate, [math.sqrt(one.noise_variance()) / sensitivity for one in rounds], delta)

@@ -43,6 +43,7 @@ def test_seventy_clients_hide_little() -> None:
     assert shuffle.clone_epsilon(2.0, 70, 1e-5) == pytest.approx(2.0, rel=1e-2)
 
 
+@pytest.mark.slow
 @given(st.floats(0.05, 2.0), st.integers(1, 300), st.integers(1, 300))
 def test_more_users_hide_more(eps0: float, one: int, other: int) -> None:
     """Shuffling never hurts, and epsilon falls with the crowd."""
@@ -50,6 +51,7 @@ def test_more_users_hide_more(eps0: float, one: int, other: int) -> None:
     assert shuffle.clone_epsilon(eps0, many, 1e-5) <= shuffle.clone_epsilon(eps0, few, 1e-5) + 1e-8 <= eps0 + 2e-8
 
 
+@pytest.mark.slow
 @given(st.floats(0.0, 700.0), st.floats(0.0, 0.5))
 def test_ceilings_are_consistent(epsilon: float, delta: float) -> None:
     """Accuracy is half plus half the advantage, up to delta; both are probabilities."""
@@ -58,6 +60,7 @@ def test_ceilings_are_consistent(epsilon: float, delta: float) -> None:
     assert accuracy == pytest.approx(0.5 + advantage / 2, abs=1e-12)
 
 
+@pytest.mark.slow
 @given(
     st.sampled_from(["floor", "ceil"]),
     st.integers(1, 40),
@@ -134,6 +137,7 @@ def test_asgp_threshold_is_one_of_the_values(d: int, t: int, rounds: int) -> Non
     assert int((values >= found).sum()) >= max(1, d // 10)
 
 
+@pytest.mark.slow
 @given(st.integers(1, 200), st.floats(0.05, 0.95), st.integers(0, 5), st.floats(0.0, 2.0))
 def test_binomial_delta_is_a_probability_and_falls_with_epsilon(
     trials: int, p: float, shift: int, epsilon: float

@@ -73,6 +73,7 @@ def test_without_rehash_nothing_published_applies() -> None:
     assert plan.noise_std[0] > 0
 
 
+@pytest.mark.slow
 @given(st.floats(0.1, 20.0), st.integers(1, 500))
 def test_published_epsilon_returns_what_was_asked(epsilon: float, rounds: int) -> None:
     """Theorem 8 inverted after T rounds is the epsilon it was calibrated for, and grows with rounds."""
@@ -83,6 +84,7 @@ def test_published_epsilon_returns_what_was_asked(epsilon: float, rounds: int) -
     assert 0.0 == rule.epsilon_after(0) < rule.epsilon_after(rounds) < rule.epsilon_after(rounds + 1)
 
 
+@pytest.mark.slow
 @given(st.floats(0.1, 100.0), st.floats(1e-9, 0.1), st.integers(1, 200))
 def test_rigorous_noise_gives_exactly_epsilon(epsilon: float, delta: float, rounds: int) -> None:
     """N releases with the planned noise cost epsilon in the local view."""

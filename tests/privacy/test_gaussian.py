@@ -34,6 +34,7 @@ def test_delta_is_the_integral_of_the_excess_density(epsilon: float, mu: float) 
     assert gaussian.delta_of(epsilon, mu) == pytest.approx(integrated_delta(epsilon, mu), rel=1e-7, abs=1e-13)
 
 
+@pytest.mark.slow
 @given(MUS, DELTAS)
 def test_epsilon_and_mu_are_inverse(mu: float, delta: float) -> None:
     """Going from mu to epsilon and back returns mu."""
@@ -44,6 +45,7 @@ def test_epsilon_and_mu_are_inverse(mu: float, delta: float) -> None:
         assert gaussian.delta_of(0.0, mu) <= delta * (1 + 1e-9)
 
 
+@pytest.mark.slow
 @given(EPSILONS, DELTAS)
 def test_mu_meets_delta_exactly(epsilon: float, delta: float) -> None:
     """The largest mu for (epsilon, delta) has that delta at that epsilon."""
@@ -52,6 +54,7 @@ def test_mu_meets_delta_exactly(epsilon: float, delta: float) -> None:
     assert gaussian.epsilon_of(mu, delta) == pytest.approx(epsilon, rel=1e-8)
 
 
+@pytest.mark.slow
 @given(MUS, MUS, DELTAS)
 def test_epsilon_grows_with_mu(one: float, other: float, delta: float) -> None:
     """More signal against the same noise never costs less."""
@@ -59,6 +62,7 @@ def test_epsilon_grows_with_mu(one: float, other: float, delta: float) -> None:
     assert gaussian.epsilon_of(low, delta) <= gaussian.epsilon_of(high, delta) * (1 + 1e-12)
 
 
+@pytest.mark.slow
 @given(MUS, DELTAS, DELTAS)
 def test_epsilon_falls_with_delta(mu: float, one: float, other: float) -> None:
     """A larger failure probability never costs more epsilon."""
@@ -66,6 +70,7 @@ def test_epsilon_falls_with_delta(mu: float, one: float, other: float) -> None:
     assert gaussian.epsilon_of(mu, high) <= gaussian.epsilon_of(mu, low) * (1 + 1e-12)
 
 
+@pytest.mark.slow
 @given(st.lists(MUS, min_size=1, max_size=20), DELTAS)
 def test_many_epsilons_equal_single_ones(mus: list[float], delta: float) -> None:
     """The vectorised form gives what the scalar one gives."""
@@ -87,6 +92,7 @@ def test_total_variation_is_exact_for_large_mu() -> None:
     assert gaussian.delta_of(0.0, 10.0) == pytest.approx(2 * stats.norm.cdf(5.0) - 1, rel=1e-14)
 
 
+@pytest.mark.slow
 @given(st.floats(0.05, 50.0), st.floats(0.01, 50.0), st.floats(1e-9, 0.1))
 def test_one_release_more_than_allowed_exceeds_the_budget(z: float, epsilon: float, delta: float) -> None:
     """`max_releases` fits, and one more does not."""

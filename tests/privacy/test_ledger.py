@@ -36,6 +36,7 @@ def release_all(ledger: Ledger, std: float, most: int) -> int:
     return done
 
 
+@pytest.mark.slow
 @given(st.integers(1, 300), st.floats(0.1, 20.0), st.sampled_from(["gossip", "pseudo_central"]))
 def test_published_budget_runs_exactly_the_planned_rounds(rounds: int, epsilon: float, topology: str) -> None:
     """Calibrated by Theorem 8 for T rounds, every client may release in T rounds and not in T + 1."""
@@ -46,6 +47,7 @@ def test_published_budget_runs_exactly_the_planned_rounds(rounds: int, epsilon: 
     assert ledger.published_epsilon == pytest.approx(epsilon, rel=1e-9)
 
 
+@pytest.mark.slow
 @given(st.integers(1, 300), st.floats(0.05, 100.0), st.floats(1e-9, 0.1), st.sampled_from(["local", "model"]))
 def test_rigorous_budget_runs_exactly_the_planned_releases(
     rounds: int, epsilon: float, delta: float, view: str
@@ -70,6 +72,7 @@ def test_dp_fedavg_budget_runs_the_planned_rounds(accountant: str) -> None:
     assert release_all(ledger, plan.noise_std[0], 40) == 20
 
 
+@pytest.mark.slow
 @given(
     st.floats(0.1, 50.0),
     st.lists(st.tuples(st.floats(0.1, 100.0), st.booleans(), st.booleans()), min_size=1, max_size=60),
@@ -92,6 +95,7 @@ def test_rigorous_ledger_never_overspends(epsilon: float, attempts: list[tuple[f
         assert ledger.rigorous_epsilon <= epsilon * (1 + 1e-6)
 
 
+@pytest.mark.slow
 @given(st.integers(1, 100), st.lists(st.integers(1, 200), max_size=30))
 def test_published_ledger_never_charges_beyond_the_last_round(last: int, rounds: list[int]) -> None:
     """Rounds may come in any order and with gaps; none after the last is charged."""

@@ -18,6 +18,7 @@ from privacy.mechanisms import FlatClip, GaussianNoise, NoClip, NoNoise, row_nor
 ROWS = arrays(np.float32, array_shapes(min_dims=2, max_dims=2), elements=st.floats(-(2.0**100), 2.0**100, width=32))
 
 
+@pytest.mark.slow
 @given(ROWS, st.floats(1e-3, 1e6))
 def test_no_row_is_longer_than_the_bound(rows: NDArray[np.float32], bound: float) -> None:
     """After clipping every norm is at most C, rounding included; short rows are untouched."""

@@ -84,6 +84,7 @@ def projected(rows: NDArray[np.float64], stds: NDArray[np.float64], target: int)
     return float(rows[:, target] @ np.linalg.pinv(gram, rcond=1e-10) @ rows[:, target])
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(leader_runs())
 def test_leader_views_equal_linear_algebra(run: Run) -> None:
@@ -102,6 +103,7 @@ def test_leader_views_equal_linear_algebra(run: Run) -> None:
     assert found.model == pytest.approx(epsilon_of(math.sqrt(outside), DELTA), rel=1e-6)
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(leader_runs())
 def test_every_view_is_within_the_local_one(run: Run) -> None:
@@ -115,6 +117,7 @@ def test_every_view_is_within_the_local_one(run: Run) -> None:
         assert found.model <= limit
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(leader_runs())
 def test_large_runs_get_an_upper_bound(run: Run) -> None:
@@ -144,6 +147,7 @@ def gossip_runs(draw: st.DrawFn) -> Run:
     return clients, releases, arrivals
 
 
+@pytest.mark.slow
 @settings(max_examples=80)
 @given(gossip_runs())
 def test_gossip_views_equal_sets(run: Run) -> None:
