@@ -51,9 +51,11 @@ class RoundRecord:
         heard = set(zip(columns["origin"][used].tolist(), columns["receiver"][used].tolist(), strict=True))
         reasons: dict[int, set[str]] = {}
         for sender, receiver in self.edges.get("update", np.empty((0, 2), dtype=np.int64)).tolist():
-            if receiver in self.aggregated_s and (sender, receiver) not in heard:
-                reason = _why_missing(log, updates, sender, receiver)
-                reasons.setdefault(sender, set()).add(reason)
+            if (sender, receiver) in heard:
+                continue
+            reason = _why_missing(log, updates, sender, receiver)
+            reasons.setdefault(sender, set()).add(reason)
+            if receiver in self.aggregated_s:
                 at_s = self.aggregated_s[receiver]
                 log.dropout("missing", self.round_number, sender, reason, at_s, receiver)
                 self.missing += 1
