@@ -165,6 +165,7 @@ def test_loss_depends_on_the_message_alone(sharing: str, book_rows: Rows) -> Non
     assert 0 < len(lost) < 12
 
 
+@pytest.mark.slow
 def test_the_share_of_losses_is_the_one_asked_for() -> None:
     """4000 messages at 10%: within four standard deviations."""
     post = Post(loss=0.1, tries=1)
