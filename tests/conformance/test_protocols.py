@@ -1,0 +1,245 @@
+"""What every protocol keeps: it ends, its books balance, nothing is used twice or too late, seeds repeat."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from nodes.protocols import PROTOCOLS
+from p2p import records
+from p2p.clock import Rank
+from p2p.log import Log
+from p2p.sharing import SHARINGS
+from scenarios.build import Simulation
+from scenarios.digest import events_digest
+from scenarios.traffic import books
+
+Prepare = Callable[..., Simulation]
+
+
+@st.composite
+def worlds(draw: st.DrawFn, kinds: list[str], loss: st.SearchStrategy[float]) -> list[str]:
+    """Overrides for a small run of one of the protocols."""
+    clients = draw(st.integers(3, 8))
+    cohort = draw(st.integers(2, clients))
+    kind = draw(st.sampled_from(kinds))
+    rules = {
+        "kind": kind,
+        "train_per_round": cohort,
+        "deadline": f"{draw(st.sampled_from([2, 5, 20, 60]))} s",
+        "selection": draw(st.sampled_from(["uniform", "first_come"])),
+        "send_at": draw(st.sampled_from(["ready", "barrier"])),
+        "include_own": draw(st.booleans()),
+        "invite_timeout": "60 s",
+        "grace": f"{draw(st.sampled_from([0, 1, 5]))} s",
+    }
+    if "exchange_with" in {field.name for field in fields(PROTOCOLS[kind])}:
+        rules["exchange_with"] = draw(st.integers(1, cohort - 1))
+    protocol = ", ".join(f"{name}: {str(value).lower()}" for name, value in rules.items())
+    up, down = (draw(st.sampled_from(["300 B/s", "1 kB/s", "1 MB/s"])) for _ in range(2))
+    return [
+        f"clients={clients}",
+        f"data.samples={20 * clients}",
+        f"seed={draw(st.integers(0, 10_000))}",
+        f"rounds={draw(st.integers(1, 3))}",
+        f"protocol={{{protocol}}}",
+        f"anonymity.sealed={draw(st.sampled_from(['true', 'sizes', 'false']))}",
+        f"anonymity.rehash={draw(st.sampled_from(['every_round', 'never']))}",
+        f"network.sharing={draw(st.sampled_from(sorted(SHARINGS)))}",
+        f"network.uplink={up}",
+        f"network.downlink={down}",
+        "network.latency={kind: uniform, low: 10 ms, high: 400 ms}",
+        f"network.loss={draw(loss)}",
+        "compute={kind: lognormal, median: 20 samples/s, sigma: 0.5}",
+    ]
+
+
+LOSSES = st.sampled_from([0.0, 0.05, 0.2, 0.5])
+MANY = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+FEW = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@pytest.mark.slow
+@MANY
+@given(worlds(sorted(PROTOCOLS), LOSSES), st.lists(st.floats(0.05, 60), max_size=4))
+def test_books_balance_at_every_instant(prepare: Prepare, world: list[str], instants: list[float]) -> None:
+    """By messages, bytes and kind; an outcome, once written, stays; what is under way has not arrived."""
+    simulation = prepare(*world)
+    seen: list[np.ndarray[Any, Any]] = []
+    for at_s in instants:
+        simulation.clock.call_at(at_s, Rank.START, 10**6, lambda: seen.append(balance(simulation)))
+    simulation.run()
+    final = balance(simulation)
+    for outcomes in sorted(seen, key=len):
+        ended = outcomes != records.OUTCOME["in_flight"]
+        assert (final[: len(outcomes)][ended] == outcomes[ended]).all()
+    ended_s = simulation.log.messages["arrived_s"][final == records.OUTCOME["delivered"]]
+    assert (ended_s <= simulation.clock.now).all()
+
+
+def balance(simulation: Simulation) -> np.ndarray[Any, Any]:
+    """Checks the books as they stand now and returns every row's outcome."""
+    table = simulation.log.messages
+    counts, sizes = books(table)
+    for book in (counts, sizes):
+        assert book["sent"] == sum(book[word] for word in records.OUTCOMES)
+        assert book["sent"] == sum(book["by_kind"].values())
+    outcomes = table["outcome"].copy()
+    for kind in np.unique(table["kind"]):
+        rows = table["kind"] == kind
+        by_outcome = np.bincount(outcomes[rows], weights=table["size_bytes"][rows], minlength=4)
+        assert by_outcome.sum() == sizes["by_kind"][records.KINDS[kind]]
+    arrived = np.isin(outcomes, (records.OUTCOME["delivered"], records.OUTCOME["rejected"]))
+    assert np.isfinite(table["arrived_s"][arrived]).all()
+    assert np.isnan(table["arrived_s"][outcomes == records.OUTCOME["lost"]]).all()
+    assert (table["reason"][np.isin(outcomes, (0, 1))] == 0).all()
+    assert (table["reason"][np.isin(outcomes, (2, 3))] != 0).all()
+    assert (table["left_bytes"] <= table["size_bytes"]).all()
+    return outcomes
+
+
+@pytest.mark.slow
+@MANY
+@given(worlds(sorted(PROTOCOLS), LOSSES))
+def test_no_update_is_used_twice_from_elsewhere_or_too_late(prepare: Prepare, world: list[str]) -> None:
+    """Every contribution is an update of this round, along an edge of its graph, there before the deadline."""
+    simulation = prepare(*world)
+    simulation.run()
+    log, deadline_s = simulation.log, simulation.scenario.protocol.deadline
+    table, messages = log.aggregations, log.messages
+    rows = list(zip(*(table[name].tolist() for name in ("round", "aggregator", "contributor", "at_s")), strict=True))
+    assert len({row[:3] for row in rows}) == len(rows)
+    edges = set(zip(*(log.graphs[name].tolist() for name in ("round", "sender", "receiver")), strict=True))
+    used = arrivals(log)
+    received_s = assigned_s(log)
+    for number, aggregator, contributor, at_s in rows:
+        if contributor == aggregator:
+            assert simulation.scenario.protocol.include_own
+            continue
+        assert (number, contributor, aggregator) in edges
+        assert used.pop((number, contributor, aggregator)) <= at_s
+        if aggregator < simulation.scenario.clients:
+            assert at_s <= received_s[number, aggregator] + deadline_s + 1e-9
+    assert used == {}, "marked as used and not averaged"
+    assert not messages["used"][messages["outcome"] == records.OUTCOME["lost"]][
+        messages["kind"][messages["outcome"] == records.OUTCOME["lost"]] != records.KIND["control"]
+    ].any()
+
+
+def arrivals(log: Log) -> dict[tuple[int, int, int], float]:
+    """When each update that was used arrived, by round, sender and receiver."""
+    messages = log.messages
+    rows = messages["used"] & (messages["kind"] == records.KIND["update"])
+    assert (messages["outcome"][rows] == records.OUTCOME["delivered"]).all()
+    columns = (messages[name][rows].tolist() for name in ("round", "sender", "receiver", "arrived_s"))
+    found = [((number, sender, receiver), at_s) for number, sender, receiver, at_s in zip(*columns, strict=True)]
+    assert len(dict(found)) == len(found)
+    return dict(found)
+
+
+def assigned_s(log: Log) -> dict[tuple[int, int], float]:
+    """When each member got its assignment, by round and node: then its `invite` span ends."""
+    rows = log.spans["name"] == records.SPAN["invite"]
+    columns = (log.spans[name][rows].tolist() for name in ("round", "node", "end_s"))
+    return {(number, node): end_s for number, node, end_s in zip(*columns, strict=True)}
+
+
+@pytest.mark.slow
+@FEW
+@given(worlds(["gossip"], st.just(0.0)))
+def test_gossip_sends_degree_times_cohort(prepare: Prepare, world: list[str]) -> None:
+    """Without loss, exactly, whenever all are trained before the deadline."""
+    simulation = prepare(*world, "protocol.deadline=600 s")
+    simulation.run()
+    protocol = simulation.scenario.protocol
+    for number in range(1, simulation.proxy.outcome.rounds_completed + 1):
+        assert count(simulation, "update", number) == protocol.exchange_with * protocol.train_per_round  # type: ignore[union-attr, operator]
+
+
+@pytest.mark.slow
+@FEW
+@given(worlds(["rotating_leader"], st.just(0.0)))
+def test_a_leader_costs_one_less_than_the_cohort(prepare: Prepare, world: list[str]) -> None:
+    """m - 1 updates and m - 1 models."""
+    simulation = prepare(*world, "protocol.deadline=600 s", "protocol.model_deadline=600 s")
+    simulation.run()
+    for number in range(1, simulation.proxy.outcome.rounds_completed + 1):
+        for kind in ("update", "model"):
+            assert count(simulation, kind, number) == simulation.scenario.protocol.cohort_size - 1
+
+
+def count(simulation: Simulation, kind: str, round_number: int) -> int:
+    """How many messages of a kind a round handed over."""
+    table = simulation.log.messages
+    return int(np.count_nonzero((table["kind"] == records.KIND[kind]) & (table["round"] == round_number)))
+
+
+@pytest.mark.slow
+@FEW
+@given(worlds(sorted(PROTOCOLS), LOSSES))
+def test_equal_seeds_give_equal_events(prepare: Prepare, world: list[str]) -> None:
+    """Run twice, the same digest; another seed, another one."""
+    digests = []
+    for extra in ([], [], ["seed=10001"]):
+        simulation = prepare(*world, *extra)
+        simulation.run()
+        digests.append(events_digest(simulation.log))
+    assert digests[0] == digests[1] != digests[2]
+
+
+@pytest.mark.slow
+@FEW
+@given(worlds(sorted(PROTOCOLS), LOSSES))
+def test_rounds_follow_each_other_and_are_recorded(prepare: Prepare, world: list[str]) -> None:
+    """One row per completed round, none overlapping, all members known, every span inside the run."""
+    simulation = prepare(*world)
+    simulation.run()
+    rounds, log = simulation.log.rounds, simulation.log
+    assert [row["round"] for row in rounds] == list(range(1, simulation.proxy.outcome.rounds_completed + 1))
+    assert all(earlier["end_s"] <= later["start_s"] for earlier, later in pairwise(rounds))
+    assert all(row["cohort"] == simulation.scenario.protocol.cohort_size for row in rounds)
+    assert (log.spans["start_s"] < log.spans["end_s"]).all()
+    assert (log.spans["end_s"] <= simulation.clock.now + 1e-9).all()
+    used = sum(row["updates_used"] for row in rounds)
+    assert used == np.count_nonzero(log.messages["used"] & (log.messages["kind"] == records.KIND["update"]))
+
+
+@pytest.mark.parametrize("kind", sorted(PROTOCOLS))
+def test_a_protocol_has_the_verbs_of_a_protocol(kind: str) -> None:
+    """`arrange` for the proxy, `take_part` for members, and how long it takes at most."""
+    protocol = PROTOCOLS[kind](train_per_round=4)
+    assert protocol.cohort_size == 4
+    assert protocol.longest_s >= protocol.deadline
+    assert callable(protocol.arrange)
+    assert callable(protocol.take_part)
+
+
+@pytest.mark.slow
+def test_protocols_meet_the_same_world(prepare: Prepare) -> None:
+    """On one seed every protocol gets the same links, speeds and cohorts."""
+    told = []
+    for protocol in (
+        "{kind: gossip, train_per_round: 4, exchange_with: 2}",
+        "{kind: rotating_leader, train_per_round: 4}",
+    ):
+        simulation = prepare(
+            "clients=9",
+            "data.samples=180",
+            "rounds=5",
+            f"protocol={protocol}",
+            "network.uplink={kind: lognormal, median: 1 MB/s, sigma: 0.5}",
+            "network.latency={kind: uniform, low: 10 ms, high: 90 ms}",
+            "compute={kind: lognormal, median: 20 samples/s, sigma: 0.5}",
+        )
+        simulation.run()
+        cohorts = [simulation.records[number].cohort.tolist() for number in range(1, 6)]
+        registered = simulation.log.messages["arrived_s"][:9].tolist()
+        told.append((cohorts, registered, [client.means.train_s for client in simulation.clients]))
+    assert told[0] == told[1]
