@@ -5,17 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from p2p import records
 from p2p.errors import UserError
 from p2p.log import Log
+from p2p.table import Table
 from scenarios import tables
 from scenarios.facts import RunFacts
 from scenarios.metrics import summarise
 from scenarios.opening import Run, open_run
 from scenarios.roles import Roles
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 KILLED = "killed"
 
@@ -76,12 +81,31 @@ def _read_log(run: Run) -> tuple[Log, list[str]]:
     for name in tables.TABLES:
         try:
             arrow = run.table(name)
-            content = tables.rounds_from_arrow(arrow) if name == "rounds" else tables.from_arrow(name, arrow)
-            setattr(log, name, content)
+            if name == "rounds":
+                log.rounds = tables.rounds_from_arrow(arrow)
+                continue
+            full, missing = _with_every_column(arrow, getattr(log, name))
+            setattr(log, name, tables.from_arrow(name, full))
+            if missing:
+                notes.append(f"{name}.parquet is of another version: it has no {', '.join(missing)}.")
         except (UserError, KeyError, ValueError, TypeError) as error:
             why = "missing" if not (run.path / f"{name}.parquet").exists() else "damaged or of another version"
             notes.append(f"{name}.parquet is {why}; what it would show is left out ({type(error).__name__}).")
     return log, notes
+
+
+def _with_every_column(arrow: pa.Table, empty: Table) -> tuple[pa.Table, list[str]]:
+    """The table with columns that it lacks filled by their plainest meaning, and which these are."""
+    import pyarrow as pa
+
+    missing = [column for column in empty.names if column not in arrow.column_names]
+    for column in missing:
+        twin = {"origin": "sender", "destination": "receiver"}.get(column)
+        kind = empty[column].dtype
+        plainest = np.nan if kind.kind == "f" else (True if kind.kind == "b" else records.NOBODY)
+        values = arrow.column(twin) if twin else pa.array(np.full(arrow.num_rows, plainest, dtype=kind))
+        arrow = arrow.append_column(column, values)
+    return arrow, missing
 
 
 def _roles(run: Run) -> Roles:
@@ -94,14 +118,17 @@ def _roles(run: Run) -> Roles:
 def _faults(run: Run, notes: list[str]) -> tuple[tuple[float, float, str, str], ...]:
     if not (run.path / "faults.parquet").exists():
         return ()
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     try:
-        rows = run.table("faults").to_pylist()
+        rows = pq.read_table(run.path / "faults.parquet").to_pylist()
         return tuple(
             (float(row["start_s"]), float(row["end_s"]), str(row["kind"]), str(row["who"]))
             for row in rows
             if row["start_s"] is not None and row["end_s"] is not None
         )
-    except (UserError, KeyError, ValueError, TypeError):
+    except (OSError, pa.ArrowException, KeyError, ValueError, TypeError):
         notes.append("faults.parquet is damaged or of another version; faults are not marked.")
         return ()
 

@@ -9,6 +9,7 @@ const PV = (() => {
   const types = { i1: Int8Array, i2: Int16Array, i4: Int32Array, u1: Uint8Array, u2: Uint16Array, u4: Uint32Array, f4: Float32Array, f8: Float64Array };
 
   function unpack(column) {
+    if (Uint8Array.fromBase64) return new types[column.type](Uint8Array.fromBase64(column.data).buffer);
     const text = atob(column.data);
     const bytes = new Uint8Array(text.length);
     for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
@@ -38,7 +39,12 @@ const PV = (() => {
     return `${Number((value / 3600).toPrecision(3))} h`;
   }
 
-  const epsilonText = value => (value == null ? "-" : value === Infinity || value === "inf" ? "inf" : digits(value));
+  // As the summary's table tells it: three digits, two and a power of ten from a thousand on.
+  function epsilonText(value) {
+    if (value == null) return "-";
+    if (value === Infinity || value === "inf") return "inf";
+    return Math.abs(value) < 999.5 ? String(Number(value.toPrecision(3))) : value.toExponential(1).replace("e+", "e").replace(".0e", "e");
+  }
   const style = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
   function layout(extra) {
@@ -91,7 +97,13 @@ const PV = (() => {
     const name = waiting.shift();
     if (name === undefined) { document.body.dataset.ready = "yes"; return; }
     draw(name);
-    setTimeout(drawWaiting, 0);
+    next(drawWaiting);
+  }
+
+  // One chart at a time, whenever the reader leaves the browser a moment.
+  function next(act) {
+    if (window.requestIdleCallback) requestIdleCallback(act, { timeout: 300 });
+    else setTimeout(act, 0);
   }
 
   function drawRest() { while (waiting.length) draw(waiting.shift()); }
@@ -139,5 +151,5 @@ const PV = (() => {
     tell();
   }
 
-  return { data, hue, cycle, dashes, unpack, number, digits, bytesText, secondsText, epsilonText, style, chart, draw, drawWaiting, table, option, themes, isDark };
+  return { data, hue, cycle, dashes, unpack, number, digits, bytesText, secondsText, epsilonText, style, chart, draw, drawWaiting, next, table, option, themes, isDark };
 })();

@@ -8,6 +8,13 @@ PV.band = (x, low, high, colour, name) => [
   { x, y: high, mode: "lines", line: { width: 0 }, fill: "tonexty", fillcolor: PV.faint(colour, 0.2), hoverinfo: "skip", name, showlegend: Boolean(name) },
 ];
 
+// Ticks for nodes: short names, as many as can be read.
+PV.nodeTicks = (names, most) => {
+  const step = Math.max(1, Math.ceil(names.length / most));
+  const chosen = names.map((_, i) => i).filter(i => (i % step === 0 && names.length - i > step / 2) || !/^client /.test(names[i]) && !/^\d/.test(names[i]));
+  return { tickvals: chosen, ticktext: chosen.map(i => names[i].replace("client ", "")) };
+};
+
 PV.bytesAxis = most => {
   const unit = most >= 1e9 ? [1e9, "GB"] : most >= 1e6 ? [1e6, "MB"] : most >= 1e3 ? [1e3, "kB"] : [1, "bytes"];
   return { scale: unit[0], name: unit[1] };
@@ -19,22 +26,26 @@ PV.runCharts = () => {
   const accuracyHead = ["round", "ended at (s)", "mean", "worst", "best", "mean before"];
   const accuracyRows = () => rounds.round.map((n, i) => [n, PV.digits(rounds.end_s[i]), ...["after_mean", "after_min", "after_max", "before_mean"].map(what => rounds[`accuracy_${what}`][i]?.toFixed(3))]);
 
-  function accuracy(x, title, unit) {
-    if (!rounds.accuracy_after_mean.some(value => value != null)) return { empty: "No accuracy was measured in this run." };
+  function accuracy(column, title, unit) {
+    // Rounds that were not measured are left out: a line over holes would break, a band would go astray.
+    const known = rounds.round.map((_, i) => i).filter(i => rounds.accuracy_after_mean[i] != null);
+    if (!known.length) return { empty: "No accuracy was measured in this run." };
+    const pick = name => known.map(i => rounds[name][i]);
+    const x = pick(column);
     const shapes = data.target == null ? [] : [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: data.target, y1: data.target, line: { dash: "dash", width: 1, color: PV.style("--soft") } }];
     const annotations = data.target == null ? [] : [{ xref: "paper", x: 0, y: data.target, text: `target ${data.target}`, showarrow: false, yanchor: "bottom", xanchor: "left", font: { size: 11, color: PV.style("--soft") } }];
     return {
       traces: [
-        ...PV.band(x, rounds.accuracy_after_min, rounds.accuracy_after_max, hue.blue, "worst to best client"),
-        { x, y: rounds.accuracy_before_mean, mode: "lines", name: "mean before aggregation", line: { color: hue.red, dash: "dot", width: 1.5 }, hovertemplate: `before, ${unit} %{x:.4~g}: %{y:.3f}<extra></extra>` },
-        { x, y: rounds.accuracy_after_mean, mode: "lines+markers", name: "mean", line: { color: hue.blue, width: 2.5 }, marker: { size: 5 }, hovertemplate: `mean, ${unit} %{x:.4~g}: %{y:.3f}<extra></extra>` },
+        ...PV.band(x, pick("accuracy_after_min"), pick("accuracy_after_max"), hue.blue, "worst to best client"),
+        { x, y: pick("accuracy_before_mean"), connectgaps: true, mode: "lines", name: "mean before aggregation", line: { color: hue.red, dash: "dot", width: 1.5 }, hovertemplate: `before, ${unit} %{x:.4~g}: %{y:.3f}<extra></extra>` },
+        { x, y: pick("accuracy_after_mean"), mode: "lines+markers", name: "mean", line: { color: hue.blue, width: 2.5 }, marker: { size: 5 }, hovertemplate: `mean, ${unit} %{x:.4~g}: %{y:.3f}<extra></extra>` },
       ],
       layout: { xaxis: { title: { text: title } }, yaxis: { title: { text: "accuracy (share correct)" }, range: [0, 1] }, shapes, annotations },
       table: { head: accuracyHead, rows: accuracyRows() },
     };
   }
-  chart("accuracy-rounds", () => accuracy(rounds.round, "round", "round"));
-  chart("accuracy-time", () => accuracy(rounds.end_s, "simulated time (s)", "second"));
+  chart("accuracy-rounds", () => accuracy("round", "round", "round"));
+  chart("accuracy-time", () => accuracy("end_s", "simulated time (s)", "second"));
 
   chart("bytes-rounds", () => {
     const kinds = Object.keys(rounds.bytes).filter(kind => rounds.bytes[kind].some(Boolean));
@@ -60,10 +71,10 @@ PV.runCharts = () => {
       };
     }
     const axis = PV.bytesAxis(Math.max(1, ...bars.sent.map((value, i) => value + bars.received[i])));
-    const bar = (what, colour) => ({ type: "bar", x: bars.name, y: bars[what].map(value => value / axis.scale), customdata: bars[what].map(PV.bytesText), name: what, marker: { color: colour }, hovertemplate: `%{x}, ${what}: %{customdata}<extra></extra>` });
+    const bar = (what, colour) => ({ type: "bar", x: bars.name.map((_, i) => i), text: bars.name, textposition: "none", y: bars[what].map(value => value / axis.scale), customdata: bars[what].map(PV.bytesText), name: what, marker: { color: colour }, hovertemplate: `%{text}, ${what}: %{customdata}<extra></extra>` });
     return {
       traces: [bar("sent", hue.blue), bar("received", hue.orange)],
-      layout: { barmode: "stack", bargap: 0.1, xaxis: { title: { text: "node" }, type: "category", nticks: 12, tickangle: 0 }, yaxis: { title: { text: axis.name } } },
+      layout: { barmode: "stack", bargap: 0.1, xaxis: { title: { text: "node (numbers are clients)" }, ...PV.nodeTicks(bars.name, 12), showgrid: false }, yaxis: { title: { text: axis.name } } },
       table: { head: ["node", "sent (bytes)", "received (bytes)"], rows: bars.name.map((name, i) => [name, bars.sent[i], bars.received[i]]) },
     };
   });
@@ -137,7 +148,7 @@ PV.privacyCharts = () => {
     const annotations = limit ? [{ xref: "paper", x: 0, y: budget, text: `allowed: ${PV.epsilonText(budget)}`, showarrow: false, xanchor: "left", yanchor: "top", font: { size: 11, color: PV.style("--soft") } }] : [];
     return {
       traces: [...PV.band(spent.round, columns[0], columns[2], colour, "least to most"), { x: spent.round, y: columns[1], mode: "lines+markers", name: "median", line: { color: colour, width: 2.5 }, marker: { size: 5 }, hovertemplate: `round %{x}: median %{y:.3~g} ${name}<extra></extra>` }],
-      layout: { shapes, annotations, xaxis: { title: { text: "round" } }, yaxis: { title: { text: `epsilon, ${name}${log ? " (log scale)" : ""}` }, type: log ? "log" : "linear", rangemode: "tozero", exponentformat: "power" } },
+      layout: { shapes, annotations, xaxis: { title: { text: "round" } }, yaxis: { title: { text: `epsilon, ${name}${log ? " (log scale)" : ""}` }, type: log ? "log" : "linear", rangemode: "tozero", exponentformat: "power", ...(log ? { dtick: "D2" } : {}) } },
       table: { head: ["round", "least", "median", "most"], rows: spent.round.map((n, i) => [n, ...["min", "median", "max"].map(what => PV.epsilonText(PV.number(spent[name][what][i])))]) },
     };
   });
@@ -147,8 +158,8 @@ PV.privacyCharts = () => {
   chart("seen", () => {
     if (!seen.names.length) return { empty: "No update reached anybody." };
     return {
-      traces: [{ type: "heatmap", x: seen.names, y: seen.names, z: seen.counts.map(row => row.map(count => count || null)), colorscale: PV.isDark() ? [[0, "#1d3a52"], [1, "#9fd8ff"]] : [[0, "#dcebf6"], [1, "#003f66"]], zmin: 0, hoverongaps: false, colorbar: { title: { text: "updates" }, thickness: 12 }, hovertemplate: "%{y} received %{z} of %{x}<extra></extra>" }],
-      layout: { height: 420, xaxis: { title: { text: "sender" }, type: "category", nticks: 8, showgrid: false, tickangle: 0 }, yaxis: { title: { text: "receiver" }, type: "category", nticks: 12, autorange: "reversed", showgrid: false } },
+      traces: [{ type: "heatmap", x: seen.names.map((_, i) => i), y: seen.names.map((_, i) => i), text: seen.counts.map((row, r) => row.map((count, s) => `${seen.names[r]} received ${count} of ${seen.names[s]}`)), z: seen.counts.map(row => row.map(count => count || null)), colorscale: PV.isDark() ? [[0, "#1d3a52"], [1, "#9fd8ff"]] : [[0, "#dcebf6"], [1, "#003f66"]], zmin: 0, hoverongaps: false, colorbar: { title: { text: "updates" }, thickness: 12 }, hovertemplate: "%{text}<extra></extra>" }],
+      layout: { height: 420, xaxis: { title: { text: "sender (numbers are clients)" }, ...PV.nodeTicks(seen.names, 12), showgrid: false, zeroline: false }, yaxis: { title: { text: "receiver" }, ...PV.nodeTicks(seen.names, 12), autorange: "reversed", showgrid: false, zeroline: false } },
       table: { head: ["receiver", "updates received", "distinct senders"], rows: seen.names.map((name, i) => [name, seen.counts[i].reduce((a, b) => a + b, 0), seen.counts[i].filter(Boolean).length]).filter(row => row[1]) },
     };
   });

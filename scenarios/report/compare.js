@@ -61,4 +61,4 @@ PV.comparison = () => {
 PV.themes();
 if (PV.data.page === "comparison") PV.comparison();
 else { PV.runCharts(); PV.timeline(); PV.topology(); PV.dropoutCharts(); PV.privacyCharts(); }
-PV.drawWaiting();
+PV.next(PV.drawWaiting);

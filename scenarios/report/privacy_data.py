@@ -78,7 +78,8 @@ def who_saw_what(account: Account) -> dict[str, Any]:
     messages = account.log.messages
     kinds = [records.KIND["update"], records.KIND["share"]]
     came = np.isin(messages["kind"], kinds) & (messages["outcome"] == records.OUTCOME["delivered"])
-    sender, receiver = messages["sender"][came].astype(np.int64), messages["receiver"][came].astype(np.int64)
+    came &= messages["receiver"] == messages["destination"]
+    sender, receiver = messages["origin"][came].astype(np.int64), messages["receiver"][came].astype(np.int64)
     nodes = np.unique(np.concatenate([sender, receiver]))
     if not len(nodes):
         return {"names": [], "counts": [], "group": 1}

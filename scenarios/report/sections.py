@@ -142,7 +142,7 @@ def timeline(data: Mapping[str, Any]) -> str:
         "timeline",
         "What each node did, in simulated seconds since the first shown round began. Thick bars: joining, training, "
         "waiting; thin bars: sending (upper) and aggregating (lower). Red line: the critical path, the chain of "
-        "training, transfers and waits that made the round as long as it was. Crosses: absences and dropouts. Drag to zoom, "
+        "training, transfers and waits that made the round as long as it was. Crosses: dropouts; open circles: absences. Drag to zoom, "
         "double-click to see all; choose a node (or click its row) to see its messages as arrows. Keys: + - and arrows.",
         "Timeline of one round: one row per node, spans coloured by name. The fold below lists every span shown.",
         controls,

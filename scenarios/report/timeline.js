@@ -3,11 +3,12 @@ PV.spanColours = { invite: PV.hue.pink, train: PV.hue.blue, share: PV.hue.yellow
 PV.fateColours = { delivered: PV.hue.blue, late: PV.hue.orange, lost: PV.hue.red, rejected: PV.hue.pink, in_flight: PV.hue.grey, not_sent: PV.hue.yellow };
 
 PV.byRound = packed => {
-  const columns = {};
-  for (const [name, column] of Object.entries(packed)) if (column.type) columns[name] = PV.unpack(column);
+  let columns = null;
+  const unpackAll = () => Object.fromEntries(Object.entries(packed).filter(([, column]) => column.type).map(([name, column]) => [name, PV.unpack(column)]));
   const place = new Map(packed.rounds.map((n, i) => [n, i]));
   return {
-    columns,
+    // Unpacked when first asked for: the page is up before its millions of numbers are.
+    get columns() { return (columns = columns || unpackAll()); },
     rounds: packed.rounds,
     rows(n) { const i = place.get(n); return i === undefined ? [0, 0] : [packed.starts[i], packed.starts[i + 1]]; },
   };
@@ -114,7 +115,6 @@ PV.timeline = () => {
       x.push(step.start, step.end);
       y.push(rowOf.get(step.node), rowOf.get(end));
       told.push(text, text);
-      if (end === step.node && step.what === "resend") return;
     });
     return [{ x, y, text: told, mode: "lines+markers", name: "critical path", line: { color: PV.style("--critical"), width: 3 }, marker: { size: 6, color: PV.style("--critical"), line: { width: 1, color: PV.style("--bg") } }, hovertemplate: "%{text}<extra></extra>" }];
   }
@@ -151,7 +151,8 @@ PV.timeline = () => {
     rounds.slice(1).forEach(n => shapes.push({ type: "line", yref: "paper", y0: 0, y1: 1, x0: pictures.base_s[n] - base, x1: pictures.base_s[n] - base, line: { width: 1, dash: "dot", color: PV.style("--soft") } }));
     const count = shownIds.length;
     const step = Math.max(1, Math.ceil(count / 45));
-    const ticks = shownIds.map((_, i) => i).filter(i => i % step === 0);
+    const isService = i => !/^client /.test(names.get(shownIds[i]));
+    const ticks = shownIds.map((_, i) => i).filter(i => isService(i) || (i % step === 0 && !(i + 1 < count && step > 1 && isService(i + 1))));
     const pathTime = path.reduce((sums, one) => sums.set(one.what, (sums.get(one.what) || 0) + one.end - one.start), new Map());
     const told = [...pathTime].sort((a, b) => b[1] - a[1]).map(([what, time]) => `${what} ${PV.secondsText(time)}`).join(", ");
     document.getElementById("timeline-status").textContent = `Round${rounds.length > 1 ? `s ${rounds[0]} to ${rounds[rounds.length - 1]}` : ` ${rounds[0]}`}: ${PV.secondsText(end)}, ${count} nodes${told ? `; critical path: ${told}` : ""}${chosen === null ? "" : `; ${arrows.length} messages of ${names.get(chosen)}`}.`;

@@ -63,18 +63,23 @@ PV.topology = () => {
     if (edgesBy.value === "fate") {
       return badness.slice().reverse().map(fate => ({ name: fate.replace("_", " "), colour: PV.fateColours[fate], width: fate === "delivered" ? 1 : 1.8, edges: edges.filter(edge => edge.fate === fate) })).filter(group => group.edges.length);
     }
-    const most = Math.max(1, ...edges.map(edge => edge.bytes));
+    const most = edges.reduce((sum, edge) => Math.max(sum, edge.bytes), 1);
     return [[0, 0.34, 0.8], [0.34, 0.67, 1.6], [0.67, 1.01, 2.8]].map(([low, high, width]) => {
       const own = edges.filter(edge => edge.bytes / most >= low && edge.bytes / most < high);
-      return { name: own.length ? `${PV.bytesText(Math.min(...own.map(edge => edge.bytes)))} to ${PV.bytesText(Math.max(...own.map(edge => edge.bytes)))}` : "", colour: hue.blue, width, edges: own };
+      const ends = [...new Set([own.reduce((sum, edge) => Math.min(sum, edge.bytes), Infinity), own.reduce((sum, edge) => Math.max(sum, edge.bytes), 0)].map(PV.bytesText))];
+      return { name: ends.join(" to "), colour: hue.blue, width, edges: own };
     }).filter(group => group.edges.length);
   }
+
+  const edgeColour = group => (PV.isDark() && group.colour === hue.blue ? hue.sky : group.colour);
 
   function edgeTraces(all, chosen) {
     const own = chosen === null ? all : all.filter(edge => edge.sender === chosen || edge.receiver === chosen);
     const many = own.length > MANY;
-    const opacity = many ? Math.max(0.03, 90 / own.length) : Math.max(0.25, Math.min(0.9, 120 / own.length));
-    const traces = edgeGroups(own).map(group => lines(group.edges, { name: group.name, opacity: many && group.edges.length < 200 ? 0.6 : opacity, line: { width: many ? 0.7 : group.width, color: PV.isDark() && group.colour === hue.blue ? hue.sky : group.colour }, showlegend: true }));
+    const opacity = many ? Math.max(0.1, 300 / own.length) : Math.max(0.25, Math.min(0.9, 120 / own.length));
+    const traces = edgeGroups(own).map(group => lines(group.edges, { name: group.name, opacity: many && group.edges.length < 200 ? 0.6 : opacity, line: { width: many ? 0.7 : group.width, color: edgeColour(group) }, showlegend: false }));
+    // The legend gets lines of its own: faint ones could not be seen there.
+    edgeGroups(own).forEach(group => traces.push({ x: [null], y: [null], mode: "lines", name: `${group.edges.length} edges: ${group.name}`, line: { width: group.width, color: edgeColour(group) }, showlegend: true }));
     if (!many) {
       const ends = { x: [], y: [], text: [] };
       own.forEach(edge => {
@@ -98,7 +103,7 @@ PV.topology = () => {
     const published = epsilons(n, "published"), rigorous = epsilons(n, "rigorous");
     const told = nodes.id.map((id, i) => `${nodes.name[i]}${role[i] === nodes.role[i] ? "" : ` (${role[i] === "absent" ? "no data in this round" : role[i]})`}<br>${PV.bytesText(traffic.get(id) || 0)} in this round${published.get(id) == null ? "" : `<br>epsilon published ${PV.epsilonText(published.get(id))}`}${rigorous.get(id) == null ? "" : `<br>epsilon rigorous (local) ${PV.epsilonText(rigorous.get(id))}`}`);
     const size = i => (nodes.id[i] === chosen ? 17 : nodes.role[i] === "client" && role[i] !== "leader" ? (nodes.id.length > 120 ? 7 : 10) : 15);
-    const make = (rows, marker, name) => ({ x: rows.map(i => nodes.x[i]), y: rows.map(i => nodes.y[i]), customdata: rows.map(i => nodes.id[i]), text: rows.map(i => told[i]), mode: "markers", name, marker: { size: rows.map(size), line: { width: rows.map(i => (nodes.id[i] === chosen ? 3 : 1)), color: PV.style("--bg") }, ...marker }, hovertemplate: "%{text}<extra></extra>", showlegend: Boolean(name) });
+    const make = (rows, marker, name) => ({ x: rows.map(i => nodes.x[i]), y: rows.map(i => nodes.y[i]), customdata: rows.map(i => nodes.id[i]), text: rows.map(i => told[i]), mode: "markers", name, marker: { opacity: 1, size: rows.map(size), line: { width: rows.map(i => (nodes.id[i] === chosen ? 3 : 1)), color: PV.style("--bg") }, ...marker }, hovertemplate: "%{text}<extra></extra>", showlegend: Boolean(name) });
     const every = nodes.id.map((_, i) => i);
     const symbols = { client: "circle", leader: "star", proxy: "square", server: "diamond", absent: "circle-open" };
     if (colour.value === "role") {
@@ -121,9 +126,10 @@ PV.topology = () => {
     const told = ids.map(() => new Array(ids.length).fill(""));
     edges.forEach(edge => { const r = at.get(edge.receiver), s = at.get(edge.sender); z[r][s] = edgesBy.value === "fate" ? fates.indexOf(edge.fate) : edge.bytes; told[r][s] = edgeText(edge); });
     const names = ids.map(id => nodes.name[place.get(id)]);
+    const indices = ids.map((_, i) => i);
     const steps = fates.flatMap((fate, i) => [[i / fates.length, PV.fateColours[fate]], [(i + 1) / fates.length, PV.fateColours[fate]]]);
     const scale = edgesBy.value === "fate" ? { colorscale: steps, zmin: -0.5, zmax: fates.length - 0.5, colorbar: { tickvals: fates.map((_, i) => i), ticktext: fates.map(fate => fate.replace("_", " ")), thickness: 12 } } : { colorscale: PV.isDark() ? [[0, "#1d3a52"], [1, "#9fd8ff"]] : [[0, "#dcebf6"], [1, "#003f66"]], zmin: 0, colorbar: { title: { text: "bytes" }, thickness: 12, exponentformat: "SI" } };
-    return { traces: [{ type: "heatmap", x: names, y: names, z, text: told, hoverongaps: false, hovertemplate: "%{text}<extra></extra>", ...scale }], axes: { xaxis: { type: "category", title: { text: "sender" }, nticks: 10, showgrid: false, tickangle: 0 }, yaxis: { type: "category", title: { text: "receiver" }, nticks: 16, autorange: "reversed", showgrid: false } } };
+    return { traces: [{ type: "heatmap", x: indices, y: indices, z, text: told, hoverongaps: false, hovertemplate: "%{text}<extra></extra>", ...scale }], axes: { xaxis: { title: { text: "sender (numbers are clients)" }, ...PV.nodeTicks(names, 20), showgrid: false, zeroline: false }, yaxis: { title: { text: "receiver" }, ...PV.nodeTicks(names, 20), autorange: "reversed", showgrid: false, zeroline: false } } };
   }
 
   PV.chart("topology", () => {
