@@ -80,11 +80,10 @@ class SampledRule:
 
     def max_rounds(self, epsilon: float) -> int:
         """Rounds allowed, with a relative slack of 1e-9."""
-        from privacy.rdp import max_count
-        from privacy.sampling import max_steps, poisson_rdp
+        from privacy.sampling import max_poisson_steps, max_steps
 
         target = epsilon * (1.0 + 1e-9)
-        by_rdp = max_count(poisson_rdp(self.rate, self.noise_multiplier), target, self.delta)
+        by_rdp = max_poisson_steps(self.rate, self.noise_multiplier, target, self.delta)
         return by_rdp if self.accountant == "rdp" else max_steps(self.epsilon_after, target, by_rdp)
 
 

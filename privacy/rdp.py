@@ -36,12 +36,15 @@ def gaussian_rdp(noise_multiplier: float) -> NDArray[np.float64]:
     return np.array(ORDERS) / (2.0 * noise_multiplier**2)
 
 
-def max_count(per_step: NDArray[np.float64], epsilon: float, delta: float) -> int:
-    """How many steps with that RDP fit into (epsilon, delta): in closed form at each order, the best order wins."""
-    room = np.maximum(epsilon - _conversion(ORDERS, delta), 0.0)
+def max_count(
+    per_step: NDArray[np.float64], epsilon: float, delta: float, orders: tuple[int, ...] = ORDERS
+) -> tuple[int, int]:
+    """How many steps with that RDP fit into (epsilon, delta), and the order that allows most: closed form at each."""
+    room = np.maximum(epsilon - _conversion(orders, delta), 0.0)
     with np.errstate(divide="ignore"):
-        counts = np.floor(room / per_step * (1.0 + 1e-12))
-    return int(counts.max())
+        counts = room / per_step * (1.0 + 1e-12)
+    best = int(counts.argmax())
+    return math.floor(counts[best]), orders[best]
 
 
 def _conversion(orders: tuple[int, ...], delta: float) -> NDArray[np.float64]:

@@ -13,12 +13,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy.rdp import ORDERS, best_epsilon
+from privacy.rdp import ORDERS, best_epsilon, max_count
 
 _LEAST_LOG_Z = -12.0
 SEARCH_GRID = 3e-4
 """Grid of losses where many evaluations are needed; costs a relative 1e-4 of epsilon at most in ordinary ranges."""
-_COARSE = (2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 192, 256)
+_COARSE = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256)
 
 
 @lru_cache(maxsize=256)
@@ -37,8 +37,20 @@ def poisson_rdp(rate: float, noise_multiplier: float, orders: tuple[int, ...] = 
 
 
 def poisson_epsilon(rate: float, noise_multiplier: float, steps: int, delta: float) -> tuple[float, int]:
-    """Epsilon by RDP after that many Poisson-sampled steps, and the order that gives it."""
-    return best_epsilon(steps * poisson_rdp(rate, noise_multiplier), delta)
+    """Epsilon by RDP after that many Poisson-sampled steps, and the order that gives it.
+
+    The best order is looked for between the neighbours of the best of a few; every order gives a valid epsilon.
+    """
+    best = best_epsilon(steps * poisson_rdp(rate, noise_multiplier, _COARSE), delta, _COARSE)[1]
+    orders = _near(best)
+    return best_epsilon(steps * poisson_rdp(rate, noise_multiplier, orders), delta, orders)
+
+
+def max_poisson_steps(rate: float, noise_multiplier: float, epsilon: float, delta: float) -> int:
+    """How many Poisson-sampled steps fit into (epsilon, delta) by RDP."""
+    best = max_count(poisson_rdp(rate, noise_multiplier, _COARSE), epsilon, delta, _COARSE)[1]
+    orders = _near(best)
+    return max_count(poisson_rdp(rate, noise_multiplier, orders), epsilon, delta, orders)[0]
 
 
 @lru_cache(maxsize=1024)
@@ -85,6 +97,12 @@ def max_steps(epsilon_after: Callable[[int], float], epsilon: float, guess: int 
         ratio = min(max((epsilon / seen[step]) ** (1.0 / power), 0.1), 10.0)
         step = min(max(math.floor(step * ratio), low + 1), high - 1)
     return low
+
+
+def _near(order: int) -> tuple[int, ...]:
+    """All orders between the coarse neighbours of a coarse order."""
+    index = _COARSE.index(order)
+    return tuple(range(_COARSE[max(index - 1, 0)], _COARSE[min(index + 1, len(_COARSE) - 1)] + 1))
 
 
 def _coarse_epsilon(rate: float, z: float, steps: int, delta: float) -> float:

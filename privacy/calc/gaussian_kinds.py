@@ -38,7 +38,7 @@ def max_releases_gaussian(*, noise_multiplier: Positive, epsilon: Positive, delt
     """How many Gaussian releases fit into a budget: exactly, and by RDP at integer orders."""
     return {
         "N_exact": gaussian.max_releases(epsilon, delta, noise_multiplier),
-        "N_rdp_int_orders": rdp.max_count(rdp.gaussian_rdp(noise_multiplier), epsilon, delta),
+        "N_rdp_int_orders": rdp.max_count(rdp.gaussian_rdp(noise_multiplier), epsilon, delta)[0],
     }
 
 
@@ -81,9 +81,9 @@ def poisson_sampled_gaussian_eps(*, q: Rate, noise_multiplier: Positive, steps: 
 
 def max_rounds_poisson(*, q: Rate, noise_multiplier: Positive, epsilon: Positive, delta: Delta) -> Result:
     """How many Poisson-sampled rounds fit into a budget: by RDP (integer orders) and by PLD."""
-    from privacy.sampling import SEARCH_GRID, max_steps, poisson_epsilon_pld, poisson_rdp
+    from privacy.sampling import SEARCH_GRID, max_poisson_steps, max_steps, poisson_epsilon_pld
 
-    by_rdp = rdp.max_count(poisson_rdp(q, noise_multiplier), epsilon, delta)
+    by_rdp = max_poisson_steps(q, noise_multiplier, epsilon, delta)
 
     def by_pld(rounds: int) -> float:
         return poisson_epsilon_pld(q, noise_multiplier, rounds, delta, SEARCH_GRID)
