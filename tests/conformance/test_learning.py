@@ -168,6 +168,7 @@ def test_kernels_agree(model: Model, kernel: type, training: Training, monkeypat
     assert np.allclose(learner.evaluate(models), fast_figures, atol=TOLERANCE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("model", "kernel"), CHOSEN, ids=names)
 def test_grouping_does_not_matter(model: Model, kernel: type) -> None:
     """One, three or all clients at once, alone or in any order: the same within tolerance."""
@@ -181,6 +182,7 @@ def test_grouping_does_not_matter(model: Model, kernel: type) -> None:
     assert np.allclose(make_learner(model, TRAININGS[3]).train(models[some], some, 1), together[some], atol=TOLERANCE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("model", "kernel"), CHOSEN, ids=names)
 def test_equal_calls_give_equal_bits_for_any_number_of_threads(model: Model, kernel: type) -> None:
     """Threads share the work, they do not change it."""

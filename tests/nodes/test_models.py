@@ -25,6 +25,7 @@ PAPERS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("model", "shape", "expected"), PAPERS)
 def test_parameters_are_those_of_the_module(model: Linear | Mlp | Cnn, shape: tuple[int, ...], expected: int) -> None:
     """The arithmetic count is the module's."""
