@@ -189,6 +189,7 @@ class Client(Participant):
         if not self.endpoint.has_pass(round_number):
             return
         self.endpoint.active_round, self.skipped = round_number, False
+        self.world.triggers.reach(self.node, round_number, "appointed")
         if assignment.expect_from.get("bootstrap"):
             yield from self._fetch_first_model(assignment)
         elif assignment.send_to.get("collect"):

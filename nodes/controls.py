@@ -102,10 +102,11 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Complaint:
-    """A member has waited too long for the leader's model."""
+    """A member has waited too long for the model of the leader it was given in this epoch."""
 
     round_number: int
     node: int
+    epoch: int
 
     @property
     def key(self) -> Hashable:
@@ -120,10 +121,11 @@ class Complaint:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """The proxy asks whether a leader still leads its round; `Alive` is the answer."""
+    """The proxy asks whether a leader leads its round, as arranged in this epoch; `Alive` is the answer."""
 
     round_number: int
     serial: int
+    epoch: int
 
     @property
     def key(self) -> Hashable:

@@ -10,16 +10,19 @@ import numpy as np
 
 from nodes.controls import Alive, Assignment, Close, Complaint, Control, Probe, Register
 from nodes.triggers import Triggers
-from p2p.clock import Clock
+from p2p.clock import Clock, Rank
 from p2p.log import Log
 from p2p.mailbox import Mailbox
 from p2p.network import Network, Parcel
-from p2p.records import NOBODY
+from p2p.records import KINDS, NOBODY
 from privacy.anonymity import Sealed
 from privacy.envelopes import Envelope, Payload, Rejected, message_size
 from privacy.keys import KeyPair
 from privacy.pseudonyms import Pseudonyms
 from privacy.sealing import Sealer
+
+EARLY_S = 10.0
+"""How long a message that overtook its receiver's assignment is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,7 @@ class Endpoint:
         self._keys: dict[int, KeyPair] = {}
         self._passes: dict[int, _Pass] = {}
         self._early: list[Parcel] = []
+        self._probes: list[Probe] = []
         self._controls: set[tuple[int, int]] = set()
         self._latest_round = -1
         self._life = 0
@@ -95,7 +99,7 @@ class Endpoint:
         for parcel in self._early:
             self._world.network.lose(parcel, "receiver_down")
         self.mailbox = Mailbox(self._world.clock, self.node)
-        self._keys, self._passes, self._early, self._controls = {}, {}, [], set()
+        self._keys, self._passes, self._early, self._controls, self._probes = {}, {}, [], set(), []
         # Another life draws other keys: the old ones may have sealed something already.
         self._life += 1
         self.active_round = -1
@@ -117,6 +121,7 @@ class Endpoint:
             known.senders |= senders
         self._latest_round = max(self._latest_round, round_number)
         self._judge_early()
+        self._answer_probes()
 
     def leave(self, round_number: int) -> None:
         """Drops the round's address and keys."""
@@ -170,6 +175,8 @@ class Endpoint:
         held = self._passes.get(envelope.round)
         if held is None and envelope.round in self._keys:
             self._early.append(parcel)
+            clock = self._world.clock
+            clock.call_at(clock.now + EARLY_S, Rank.DEADLINE, self.node, lambda: self._refuse_early(parcel))
             return None
         if held is None:
             return "stale_round" if envelope.round < self._latest_round else "unknown_address"
@@ -186,10 +193,27 @@ class Endpoint:
         """Notes in the books that these messages served their purpose."""
         self._world.log.mark_used([item.row for item in received])
 
+    def _answer_probes(self) -> None:
+        """Says that it leads, once it knows: the question may overtake the assignment."""
+        for probe in self._probes:
+            if self._epoch(probe.round_number) >= probe.epoch:
+                self.tell([self._world.proxy], probe.round_number, Alive(probe.round_number, probe.serial))
+                self._probes.remove(probe)
+                return
+
+    def _epoch(self, round_number: int) -> int:
+        held = self._passes.get(round_number)
+        return -1 if held is None else held.assignment.epoch
+
     def _judge_early(self) -> None:
         early, self._early = self._early, []
         for parcel in early:
             self._world.network.settle(parcel, self.receive(parcel))
+
+    def _refuse_early(self, parcel: Parcel) -> None:
+        if parcel in self._early:
+            self._early.remove(parcel)
+            self._world.network.settle(parcel, "unknown_address")
 
     def _receive_control(self, parcel: Parcel) -> str:
         services = (self._world.proxy, self._world.standby)
@@ -210,13 +234,17 @@ class Endpoint:
         """Puts a control message where it is read; what concerns the round under way wakes whoever waits in it."""
         round_number = control.round_number if not isinstance(control, Register) else 0
         if isinstance(control, Probe):
-            if round_number in self._passes:
-                self.tell([self._world.proxy], round_number, Alive(round_number, control.serial))
+            self._probes.append(control)
+            self._answer_probes()
             return
         current = isinstance(control, Assignment | Close) and round_number == self.active_round
+        if current and isinstance(control, Assignment) and self._epoch(round_number) >= control.epoch:
+            return  # handed out twice, by a standby that could not know
         self.mailbox.put(("reorder", round_number) if current else control.key, control)
-        if current or isinstance(control, Complaint):
-            self.mailbox.wake(round_number)
+        if current:
+            self.mailbox.wake(*((kind, round_number) for kind in KINDS))
+        elif isinstance(control, Complaint):
+            self.mailbox.wake(("done", round_number))
 
     def _open(self, envelope: Envelope, held: _Pass) -> tuple[str, Any]:
         if envelope.receiver != held.assignment.address:

@@ -85,14 +85,16 @@ class Crash:
         return self.lasts
 
     def _on_phase(self, scene: Scene, name: str, node: int, round_number: int, phase: str) -> None:
-        wanted = self.phase or ("train" if self.who != "proxy" else "send")
+        wanted: str = self.phase or "train"
+        if wanted == "invite" and self.who == "leader":
+            wanted = "appointed"  # nobody is the leader before the proxy has said so
         if round_number != self.round or phase != wanted:
             return
         struck = scene.nodes(self.who, self.fraction, name, round_number)
         # The proxy reaches no phase of its own: it is struck when the first member does.
         due = struck if self.who == "proxy" else [one for one in struck if one == node]
         for one in due:
-            if scene.first_time((name, one)):
+            if scene.first_time((name, None if isinstance(self.who, str) and self.who in scene.roles else one)):
                 scene.at(scene.now_s, partial(self._strike, scene, one))
 
 

@@ -42,7 +42,7 @@ def make_assignments(
         known = len(members) if edges else len(_neighbours(send_to[node], expect_from[node]))
         told[node] = Assignment(
             round_number=terms.round_number,
-            role=_role(node, arrangement.leader, members),
+            role=_role(node, arrangement.leader, members, serves="model" in send_to[node]),
             address=peer.address,
             send_to=send_to[node],
             expect_from=expect_from[node],
@@ -70,7 +70,8 @@ def _neighbours(*routes: Mapping[str, list[Peer]]) -> set[bytes]:
     return {peer.address for route in routes for peers in route.values() for peer in peers}
 
 
-def _role(node: int, leader: int, members: Collection[int]) -> str:
+def _role(node: int, leader: int, members: Collection[int], serves: bool) -> str:
+    """Who hands a model on without leading is a holder, also if it is a member that was done already."""
     if node == leader:
         return "leader"
-    return "member" if node in members else "holder"
+    return "member" if node in members and not serves else "holder"

@@ -64,6 +64,7 @@ class Lives:
         if self._causes[node] > 1:
             return
         self._down_since[node] = self.world.clock.now
+        self.proxy.note_crash(node)
         self.world.network.take_down(node)
         process = self._processes.pop(node, None)
         if process is not None and process.is_alive:

@@ -115,7 +115,12 @@ class Participant:
         rows = [item.row for item in received]
         contributors = log.messages["origin"][rows].tolist() + ([self.node] if own else [])
         log.aggregations.extend(
-            len(contributors), round=round_number, aggregator=self.node, contributor=contributors, at_s=self.now_s
+            len(contributors),
+            round=round_number,
+            aggregator=self.node,
+            contributor=contributors,
+            at_s=self.now_s,
+            void=False,
         )
         if rows:
             first_s = float(log.messages["arrived_s"][rows].min())

@@ -91,6 +91,11 @@ class Proxy:
         self._probes = 0
         self._stopped = False
 
+    def note_crash(self, node: int) -> None:
+        """Writes down that a node went down during the round under way."""
+        if self._running is not None and self._running.round_number in self._records:
+            self._records[self._running.round_number].crashed.add(node)
+
     def move_to(self, node: int) -> None:
         """A standby takes over: the state is replicated, what was in the old mailbox is not."""
         self.node = node
@@ -220,8 +225,9 @@ class Proxy:
             if any(report.skipped and report.node == running.arrangement.leader for report in reports):
                 self._endpoint.tell(running.pending(), round_number, Close(round_number), running.closes_s)
             complaints = self._endpoint.mailbox.take(("complaint", round_number))
-            if complaints:
-                yield from self._check_leader(running, complaints)
+            current = [complaint for complaint in complaints if complaint.epoch == running.epoch]
+            if current:
+                yield from self._check_leader(running, current)
         self._running = None
         if round_number in self._records:
             self._close(self._records[round_number])
@@ -231,35 +237,55 @@ class Proxy:
 
     def _check_leader(self, running: Running, complaints: Sequence[Complaint]) -> Steps:
         """Asks the leader whether it still leads; if it does not say so in time, arranges the round anew."""
-        leader, round_number = running.arrangement.leader, running.round_number
-        if leader != NOBODY and leader not in running.gone:
-            self._probes += 1
-            self._endpoint.tell([leader], round_number, Probe(round_number, self._probes))
-            key = ("alive", self._probes, round_number)
-            if (yield self._endpoint.mailbox.expect(key, 1, self._now_s + PROBE_WINDOW_S)):
-                return
-            running.gone.add(leader)
-        self._arrange_anew(running, {complaint.node for complaint in complaints})
-
-    def _arrange_anew(self, running: Running, complained: set[int]) -> None:
-        waiting = [node for node in running.pending() if node in running.members]
-        running.epoch += 1
-        round_number, seed = running.round_number, self._world.seed
-        found = arrange_without_leader(seed, round_number, running.epoch, waiting, complained, running.done)
-        if found is None:
-            self._endpoint.tell(waiting, round_number, Close(round_number), running.closes_s)
+        if running.arrangement.leader not in running.gone and (yield from self._leads(running)):
             return
-        running.arrangement = found
-        running.closes_s = self._now_s + self._plan.protocol.longest_s + self._plan.rules.grace
-        nodes = np.unique(np.concatenate([edges.ravel() for edges in found.edges.values()])).tolist()
+        yield from self._arrange_anew(running, {complaint.node for complaint in complaints})
+
+    def _leads(self, running: Running) -> Generator[simpy.Event, Any, bool]:
+        """Whether the leader says within the window that it leads; one that does not is gone."""
+        leader, round_number = running.arrangement.leader, running.round_number
+        if leader == NOBODY:
+            return False
+        self._probes += 1
+        self._endpoint.tell([leader], round_number, Probe(round_number, self._probes, running.epoch))
+        key = ("alive", self._probes, round_number)
+        if (yield self._endpoint.mailbox.expect(key, 1, self._now_s + PROBE_WINDOW_S)):
+            return True
+        running.gone.add(leader)
+        return False
+
+    def _arrange_anew(self, running: Running, complained: set[int]) -> Steps:
+        """Appoints leaders until one confirms, then tells the members; or lets whoever has the model hand it on."""
+        round_number, protocol = running.round_number, self._plan.protocol
+        while True:
+            waiting = [node for node in running.pending() if node in running.members]
+            running.epoch += 1
+            found = arrange_without_leader(
+                self._world.seed, round_number, running.epoch, waiting, complained, running.done
+            )
+            if found is None:
+                self._endpoint.tell(waiting, round_number, Close(round_number), running.closes_s)
+                return
+            running.arrangement = found
+            running.closes_s = self._now_s + protocol.longest_s + self._plan.rules.grace
+            nodes = np.unique(np.concatenate([edges.ravel() for edges in found.edges.values()])).tolist()
+            self._assign(running, nodes)
+            if found.leader == NOBODY:
+                break
+            self._hand_out([found.leader])
+            if (yield from self._leads(running)):
+                self._note_election(running)
+                break
         for node in nodes:
             running.done.pop(node, None)
-        if "update" in found.edges:
-            record = self._records[round_number]
-            record.leader, record.edges = found.leader, found.edges
-            self._log_graph(round_number, found)
-        self._assign(running, nodes)
-        self._hand_out(nodes)
+        self._hand_out([node for node in nodes if node != found.leader])
+
+    def _note_election(self, running: Running) -> None:
+        record = self._records[running.round_number]
+        for lost in running.gone:
+            record.void(self._world.log, lost)
+        record.leader, record.edges = running.arrangement.leader, running.arrangement.edges
+        self._log_graph(running.round_number, running.arrangement)
 
     def _close(self, record: RoundRecord) -> None:
         record.close(self._world.log, self._now_s)

@@ -29,6 +29,7 @@ class RoundRecord:
     edges: Mapping[str, Edges]
     addresses: dict[int, bytes] = field(default_factory=dict)
     aggregated_s: dict[int, float] = field(default_factory=dict)
+    crashed: set[int] = field(default_factory=set)
     first_row: int = 0
     end_s: float = np.nan
     skipped: bool = False
@@ -38,6 +39,7 @@ class RoundRecord:
     def close(self, log: Log, end_s: float) -> None:
         """Derives sending spans, missing updates and dropouts from the books, and records them."""
         self.end_s = end_s
+        self.skipped = not self.aggregated_s
         rows = self.first_row + np.flatnonzero(log.messages["round"][self.first_row :] == self.round_number)
         _record_sending(log, self.round_number, rows, end_s)
         self._record_missing(log, rows)
@@ -53,7 +55,7 @@ class RoundRecord:
         for sender, receiver in self.edges.get("update", np.empty((0, 2), dtype=np.int64)).tolist():
             if (sender, receiver) in heard:
                 continue
-            reason = _why_missing(log, updates, sender, receiver)
+            reason = "crashed" if sender in self.crashed else _why_missing(log, updates, sender, receiver)
             reasons.setdefault(sender, set()).add(reason)
             if receiver in self.aggregated_s:
                 at_s = self.aggregated_s[receiver]
@@ -65,8 +67,18 @@ class RoundRecord:
         for member in self.cohort.tolist():
             leads = member == self.leader and member in self.aggregated_s
             if member not in contributors and not leads:
-                reason = next((word for word in MISSING if word in reasons.get(member, ())), "late")
+                usual = "crashed" if member in self.crashed else "late"
+                reason = next((word for word in MISSING if word in reasons.get(member, ())), usual)
                 log.dropout("dropout", self.round_number, member, reason, self.end_s)
+
+    def void(self, log: Log, aggregator: int) -> None:
+        """An aggregator was lost before its model reached anybody: what it averaged counts as not used."""
+        self.aggregated_s.pop(aggregator, None)
+        table, columns = log.aggregations, log.messages
+        table["void"][(table["round"] == self.round_number) & (table["aggregator"] == aggregator)] = True
+        here = slice(self.first_row, None)
+        updates = (columns["round"][here] == self.round_number) & (columns["kind"][here] == KIND["update"])
+        columns["used"][here][updates & (columns["receiver"][here] == aggregator)] = False
 
     def row(self) -> dict[str, Any]:
         """The round's row in `rounds.parquet`, without what learning adds."""

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Phase = Literal["invite", "train", "share", "send", "aggregate", "broadcast"]
+Moment = Phase | Literal["appointed"]
+"""A phase, or the moment a member gets its assignment."""
 Watch = Callable[[int, int, str], None]
 
 
@@ -17,7 +19,7 @@ class Triggers:
     watches: list[Watch] = field(default_factory=list)
     _reached: set[tuple[int, int, str]] = field(default_factory=set)
 
-    def reach(self, node: int, round_number: int, phase: Phase) -> None:
+    def reach(self, node: int, round_number: int, phase: Moment) -> None:
         """A node has reached a phase of a round."""
         if not self.watches or (node, round_number, phase) in self._reached:
             return

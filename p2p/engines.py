@@ -108,9 +108,11 @@ class FifoEngine:
     def abort(self, now_s: float, transfers: Sequence[Transfer]) -> list[float]:
         """Takes transfers out of their queues; whoever waited behind them goes on at once."""
         left = [_abandon(transfer, now_s) for transfer in transfers]
-        for transfer in transfers:
-            _withdraw(self._uplinks.get(transfer.src), transfer, lambda head: self._begin(head, now_s))
-            _withdraw(self._downlinks.get(transfer.dst), transfer, lambda head: self._serve(head, now_s))
+        gone = {id(transfer) for transfer in transfers}
+        for node in sorted({transfer.src for transfer in transfers}):
+            _withdraw(self._uplinks.get(node), gone, lambda head: self._begin(head, now_s))
+        for node in sorted({transfer.dst for transfer in transfers}):
+            _withdraw(self._downlinks.get(node), gone, lambda head: self._serve(head, now_s))
         return left
 
     def set_capacity(self, now_s: float, node: int, up: float, down: float) -> None:
@@ -164,13 +166,15 @@ class FifoEngine:
         heappush(self._heap, (time_s, step, transfer.src, transfer.order, transfer))
 
 
-def _withdraw(queue: deque[Transfer] | None, transfer: Transfer, go_on: Callable[[Transfer], None]) -> None:
-    """Takes a transfer out of a link's queue; if the link was working on it, the next in line begins."""
-    if not queue or transfer not in queue:
+def _withdraw(queue: deque[Transfer] | None, gone: set[int], go_on: Callable[[Transfer], None]) -> None:
+    """Takes transfers out of a link's queue; if the link was working on one of them, the next in line begins."""
+    if not queue:
         return
-    was_first = queue[0] is transfer
-    queue.remove(transfer)
-    if was_first and queue:
+    idle = id(queue[0]) in gone
+    left = [transfer for transfer in queue if id(transfer) not in gone]
+    queue.clear()
+    queue.extend(left)
+    if idle and queue:
         go_on(queue[0])
 
 

@@ -47,10 +47,11 @@ class Mailbox:
         """What has come under a key; it is gone from the mailbox then."""
         return self._items.pop(key, [])
 
-    def wake(self, round_number: int) -> None:
-        """Wakes whoever waits for something of a round, with what has come."""
-        for key in [key for key in self._waits if isinstance(key, tuple) and key[-1] == round_number]:
-            self._wake(key)
+    def wake(self, *keys: Hashable) -> None:
+        """Wakes whoever waits for something under these keys, with what has come."""
+        for key in keys:
+            if key in self._waits:
+                self._wake(key)
 
     def peek(self, key: Hashable) -> list[Any]:
         """What has come under a key, without taking it."""

@@ -77,7 +77,8 @@ PRIVACY_COLUMNS = {
     "published": "f8",
     "rigorous": "f8",
 }
-AGGREGATION_COLUMNS = {"round": "i4", "aggregator": "i4", "contributor": "i4", "at_s": "f8"}
+AGGREGATION_COLUMNS = {"round": "i4", "aggregator": "i4", "contributor": "i4", "at_s": "f8", "void": "?"}
+"""`void`: the aggregator was lost before its model reached anybody, and the round was aggregated by another."""
 
 WORDS = {
     "messages": {"kind": KINDS, "outcome": OUTCOMES, "reason": REASONS, "bottleneck": BOTTLENECKS},

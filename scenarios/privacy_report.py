@@ -75,14 +75,14 @@ def _trace(simulation: Simulation) -> Trace:
 
 def _arrivals(log: Log) -> Aggregations:
     """What reached whom: updates that were averaged, and those that came and were not."""
-    used = log.aggregations
-    columns = log.messages
+    table, columns = log.aggregations, log.messages
+    used = np.flatnonzero(~table["void"])
     came = (columns["kind"] == KIND["update"]) & (columns["outcome"] == OUTCOME["delivered"]) & ~columns["used"]
     unused = np.flatnonzero(came & (columns["receiver"] == columns["destination"]))  # a relay sees no payload
     return Aggregations(
-        round=_join(used["round"], columns["round"][unused]),
-        aggregator=_join(used["aggregator"], columns["receiver"][unused]),
-        contributor=_join(used["contributor"], columns["origin"][unused]),
+        round=_join(table["round"][used], columns["round"][unused]),
+        aggregator=_join(table["aggregator"][used], columns["receiver"][unused]),
+        contributor=_join(table["contributor"][used], columns["origin"][unused]),
         used=np.concatenate([np.ones(len(used), dtype=np.bool_), np.zeros(len(unused), dtype=np.bool_)]),
     )
 

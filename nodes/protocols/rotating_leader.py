@@ -66,6 +66,7 @@ class RotatingLeader(RoundRules):
             client.send(assignment, "model", client.bench.model(client.node), assignment.closes_s)
             return
         trained = yield from client.train(assignment, deadline_s)
+        client.world.triggers.reach(client.node, assignment.round_number, "send")
         own = client.release(assignment) if trained else None
         if assignment.role == "leader":
             yield from self._lead(client, assignment, own, deadline_s)
@@ -85,7 +86,7 @@ class RotatingLeader(RoundRules):
     def _follow(self, client: Client, assignment: Assignment, own: Vector | None, deadline_s: float) -> Steps:
         """Waits for the model; complains when it is long in coming, and turns to a new leader if one is named."""
         give_up_s = min(deadline_s + self.model_deadline, assignment.closes_s)
-        while client.now_s < give_up_s:
+        while client.now_s < give_up_s and assignment.expect_from.get("model"):
             until_s = min(give_up_s, client.now_s + self.leader_timeout)
             received = yield from client.collect(assignment, "model", until_s)
             if received:
@@ -95,7 +96,8 @@ class RotatingLeader(RoundRules):
             if isinstance(order, Close):
                 return
             if order is None:
-                client.tell_proxy(assignment.round_number, Complaint(assignment.round_number, client.node))
+                complaint = Complaint(assignment.round_number, client.node, assignment.epoch)
+                client.tell_proxy(assignment.round_number, complaint)
                 continue
             assignment, deadline_s = order, client.deadline_s(order, self.deadline)
             give_up_s = min(deadline_s + self.model_deadline, order.closes_s)
