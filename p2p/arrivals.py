@@ -60,7 +60,7 @@ def _fifo(up: Floats, down: Floats, delay_s: Floats, flows: Flows) -> Floats:
     sends_s = _seconds(flows.size_bytes, up[flows.src])
     begins_s = np.empty(len(flows.src))
     free_s = np.full(len(up), -np.inf)
-    for flow in np.lexsort((np.arange(len(flows.src)), flows.start_s)):
+    for flow in np.argsort(flows.start_s, kind="stable"):
         node = flows.src[flow]
         begins_s[flow] = max(flows.start_s[flow], free_s[node])
         free_s[node] = begins_s[flow] + sends_s[flow]
@@ -72,7 +72,7 @@ def _served(down: Floats, first_byte_s: Floats, last_byte_s: Floats, flows: Flow
     takes_s = _seconds(flows.size_bytes, down[flows.dst])
     arrived_s = np.empty(len(flows.src))
     free_s = np.full(len(down), -np.inf)
-    for flow in np.lexsort((np.arange(len(flows.src)), flows.src, first_byte_s)):
+    for flow in np.lexsort((flows.start_s, flows.src, first_byte_s)):  # stable: then in the order given
         node = flows.dst[flow]
         free_s[node] = max(first_byte_s[flow], free_s[node]) + takes_s[flow]
         arrived_s[flow] = max(last_byte_s[flow], free_s[node])

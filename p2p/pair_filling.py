@@ -59,7 +59,7 @@ class PairFilling:
             first = self._first_pass_to_redo()
             if not self._passes:
                 self._states[0, _ROOM], self._states[0, _COUNT] = self._capacity, np.add.reduce(self._flows, axis=1)
-                _divide(self._states[0])
+                _divide(*self._states[0])
             self._frozen_in[self._frozen_in >= first] = _NEVER
             self._passes = 1 + self._fill(first)
         last = np.minimum(self._frozen_in, self._passes - 1)  # in which all shares of unfrozen links are infinite
@@ -69,23 +69,23 @@ class PairFilling:
     def _fill(self, number: int) -> int:
         """Does all passes from `number` on and returns the number of the last one, which freezes nothing."""
         state = self._states[number].copy()
-        free, share = state[:_SHARE], state[_SHARE]
-        up, down = share[: self._nodes], share[self._nodes :]
-        lowest = np.minimum.reduce
+        room, count, share = state
+        free, up, down = state[:_SHARE], share[: self._nodes], share[self._nodes :]
+        lowest, total = np.minimum.reduce, np.add.reduce  # bound here: a pass costs about 15 calls of numpy
         while True:
             lowest_up, lowest_down = float(lowest(up)), float(lowest(down))
+            brim = lowest_up if lowest_up > lowest_down else lowest_down
             self._room_for(number + 1)
-            self._states[number] = state
-            self._brims[number] = brim = lowest_up if lowest_up > lowest_down else lowest_down
+            self._states[number], self._brims[number] = state, brim
             if lowest_up == lowest_down == np.inf:
                 return number
             frozen = (share < brim if lowest_up != lowest_down else share <= brim).nonzero()[0]
             self._frozen_in[frozen] = number
             weights = self._weights[:, : len(frozen)]
             weights[_ROOM, :, 0] = share[frozen]
-            free -= np.add.reduce(self._flows.take(frozen, axis=0) * weights, axis=1)
-            state[_ROOM, frozen], state[_COUNT, frozen] = np.inf, _MANY
-            _divide(state)
+            free -= total(self._flows.take(frozen, axis=0) * weights, axis=1)
+            room[frozen], count[frozen] = np.inf, _MANY
+            _divide(room, count, share)
             number += 1
 
     def _room_for(self, passes: int) -> None:
@@ -108,14 +108,14 @@ class PairFilling:
         states = self._states[: self._passes, :, touched].transpose(1, 0, 2)
         before = states[_SHARE].copy()
         states[_COUNT] += change
-        _divide(states)
+        _divide(*states)
         lowest = np.minimum(before, states[_SHARE]).min(axis=1, initial=np.inf)
         first = int((lowest > self._brims[: self._passes]).argmin())
         self._states[: first + 1, :, touched] = states[:, : first + 1].transpose(1, 0, 2)
         return first
 
 
-def _divide(state: Floats) -> None:
+def _divide(room: Floats, count: Floats, share: Floats) -> None:
     """What each free flow of a link would get; infinite where there is none."""
-    np.maximum(state[_ROOM], _DROP, out=state[_SHARE])
-    np.divide(state[_SHARE], state[_COUNT], out=state[_SHARE])
+    np.maximum(room, _DROP, out=share)
+    np.divide(share, count, out=share)

@@ -96,7 +96,7 @@ def drive(engine: Engine, flows: list[tuple[int, int, float, float]], latency_s:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sharing", SHARING_MODELS)
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 @given(case=cases(), seed=st.integers(0, 99))
 def test_engines_arrive_as_the_reference(
     sharing: str, case: tuple[list[float], list[float], list[tuple[int, int, float, float]]], seed: int

@@ -93,7 +93,7 @@ def fill(pairs: dict[int, tuple[int, int]], up: list[float], down: list[float]) 
 
 @pytest.mark.slow
 @given(cases())
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 def test_ends_equal_brute_force(case: Case) -> None:
     """Per flow, to rounding."""
     ends, expected = run(case), brute_force(case)
@@ -103,6 +103,7 @@ def test_ends_equal_brute_force(case: Case) -> None:
 
 
 @pytest.mark.slow
+@settings(deadline=None)
 @given(cases())
 def test_flows_fill_as_pairs_do(case: Case) -> None:
     """The filling for large networks gives the same ends as that for small ones."""
@@ -114,6 +115,7 @@ def test_flows_fill_as_pairs_do(case: Case) -> None:
 
 
 @pytest.mark.slow
+@settings(deadline=None)
 @given(cases(), st.lists(st.floats(0, 30), max_size=6))
 def test_ends_do_not_depend_on_steps(case: Case, pauses: list[float]) -> None:
     """Bit for bit the same, however often the caller looks."""
@@ -124,6 +126,7 @@ def test_ends_do_not_depend_on_steps(case: Case, pauses: list[float]) -> None:
 
 
 @pytest.mark.slow
+@settings(deadline=None)
 @given(cases(), st.sampled_from([0.25, 1.0, 0.1]))
 def test_a_grid_delays_starts_by_less_than_a_step(case: Case, grid_s: float) -> None:
     """A flow alone ends exactly as late as it started late; with others it still ends, and never before it can."""

@@ -35,6 +35,7 @@ def load(link: Ids, rates: Floats, links: int) -> Floats:
 
 
 @pytest.mark.slow
+@settings(deadline=None)
 @given(instances())
 def test_no_link_carries_more_than_it_can(instance: Instance) -> None:
     """Feasible, up to rounding."""
@@ -49,6 +50,7 @@ def test_no_link_carries_more_than_it_can(instance: Instance) -> None:
 
 
 @pytest.mark.slow
+@settings(deadline=None)
 @given(instances())
 def test_every_flow_has_a_full_bottleneck_on_which_it_is_fastest(instance: Instance) -> None:
     """The definition of max-min fairness, for the link that is named; so no capacity that a flow could use is idle."""
@@ -65,6 +67,7 @@ def test_every_flow_has_a_full_bottleneck_on_which_it_is_fastest(instance: Insta
 
 
 @pytest.mark.slow
+@settings(deadline=None)
 @given(instances(), st.floats(1e-3, 1e3), st.randoms(use_true_random=False))
 def test_scale_and_order_do_not_matter(instance: Instance, scale: float, luck: object) -> None:
     """Twice the capacity, twice the rates; the order of flows is nothing."""
@@ -78,7 +81,7 @@ def test_scale_and_order_do_not_matter(instance: Instance, scale: float, luck: o
 
 @pytest.mark.slow
 @given(instances(), st.data())
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 def test_pairs_fill_as_flows_do_while_flows_come_and_go(instance: Instance, data: st.DataObject) -> None:
     """After each change: the rates of a filling by flows, and the very bits of a fresh filling by pairs."""
     src, dst, up, down = instance

@@ -7,7 +7,7 @@ from math import comb
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
@@ -30,6 +30,7 @@ def assert_regular(edges: NDArray[np.int64], members: NDArray[np.int64], degree:
     assert (edges == edges[np.lexsort((edges[:, 1], edges[:, 0]))]).all()
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_every_member_sends_and_receives_exactly_degree(data: st.DataObject) -> None:
     """In-degree = out-degree = degree, no loops, no doubles, sorted, for any members in any order."""
