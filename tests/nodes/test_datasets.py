@@ -37,7 +37,7 @@ def write_idx(folder: Path, ending: str = ".gz") -> list[NDArray[np.uint8]]:
     parts[3] %= 10
     for name, part in zip(IDX_FILES, parts, strict=True):
         blob = pack_idx(part)
-        (folder / (name + ending)).write_bytes(gzip.compress(blob) if ending else blob)
+        (folder / (name + ending)).write_bytes(gzip.compress(blob, mtime=0) if ending else blob)
     return parts
 
 
@@ -53,7 +53,7 @@ def write_adult(folder: Path) -> None:
     folder.mkdir(parents=True)
     (folder / "adult.data").write_text(ADULT_ROWS + "\n")
     test = "|1x3 Cross validator\n" + ADULT_ROWS.replace("Cuba", "Peru").replace("50K\n", "50K.\n")
-    (folder / "adult.test.gz").write_bytes(gzip.compress(test.encode()))
+    (folder / "adult.test.gz").write_bytes(gzip.compress(test.encode(), mtime=0))
 
 
 def problems(attempt: Callable[[], object]) -> list[str]:
@@ -131,15 +131,23 @@ def test_a_missing_file_says_which_where_from_and_its_checksum(tmp_path: Path) -
     ("name", "blob", "fault"),
     [
         ("train-images-idx3-ubyte.gz", b"not gzip", "cannot be read"),
-        ("train-images-idx3-ubyte.gz", gzip.compress(b"xx")[:-9], "cannot be read"),
-        ("train-images-idx3-ubyte.gz", gzip.compress(b"short"), "does not begin like an idx file"),
+        ("train-images-idx3-ubyte.gz", gzip.compress(b"xx", mtime=0)[:-9], "cannot be read"),
+        ("train-images-idx3-ubyte.gz", gzip.compress(b"short", mtime=0), "does not begin like an idx file"),
         (
             "t10k-labels-idx1-ubyte.gz",
-            gzip.compress(pack_idx(np.zeros(3, dtype=np.uint8))[:-1]),
+            gzip.compress(pack_idx(np.zeros(3, dtype=np.uint8))[:-1], mtime=0),
             "says 3 bytes and holds 2",
         ),
-        ("t10k-labels-idx1-ubyte.gz", gzip.compress(pack_idx(np.full(3, 10, dtype=np.uint8))), "has the label 10"),
-        ("t10k-labels-idx1-ubyte.gz", gzip.compress(pack_idx(np.zeros(4, dtype=np.uint8))), "3 images for 4 labels"),
+        (
+            "t10k-labels-idx1-ubyte.gz",
+            gzip.compress(pack_idx(np.full(3, 10, dtype=np.uint8)), mtime=0),
+            "has the label 10",
+        ),
+        (
+            "t10k-labels-idx1-ubyte.gz",
+            gzip.compress(pack_idx(np.zeros(4, dtype=np.uint8)), mtime=0),
+            "3 images for 4 labels",
+        ),
     ],
 )
 def test_a_broken_idx_file_is_a_users_error(tmp_path: Path, name: str, blob: bytes, fault: str) -> None:
