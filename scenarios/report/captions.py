@@ -14,9 +14,7 @@ from scenarios.amounts import accuracy_text, bytes_text, count_text, epsilon_tex
 
 def accuracy_alternative(rounds: Mapping[str, Any], against: str) -> str:
     """First, best and last mean accuracy, with where they stand."""
-    known = [
-        (place, mean) for place, mean in enumerate(rounds["accuracy_after_mean"]) if mean is not None
-    ]
+    known = [(place, mean) for place, mean in enumerate(rounds["accuracy_after_mean"]) if mean is not None]
     if not known:
         return "No accuracy was measured."
     at = _place(rounds, against)
@@ -36,7 +34,9 @@ def _place(rounds: Mapping[str, Any], against: str) -> Any:
 def bytes_alternative(rounds: Mapping[str, Any]) -> str:
     """The kinds by their share."""
     sums = {kind: sum(amounts) for kind, amounts in rounds["bytes"].items()}
-    told = [f"{kind} {bytes_text(amount)}" for kind, amount in sorted(sums.items(), key=lambda item: -item[1]) if amount]
+    told = [
+        f"{kind} {bytes_text(amount)}" for kind, amount in sorted(sums.items(), key=lambda item: -item[1]) if amount
+    ]
     return f"Bytes of the rounds by kind: {', '.join(told)}." if told else "No bytes were sent."
 
 

@@ -11,8 +11,9 @@ from scenarios.report.account import Account, read_account
 from scenarios.report.comparing import COMPARISON_LINKS, comparison_body, comparison_data
 from scenarios.report.node_data import dropout_data, traffic_by_node
 from scenarios.report.page import assemble
+from scenarios.report.picture_sections import timeline, topology
 from scenarios.report.privacy_data import privacy_data
-from scenarios.report.sections import LINKS, header, run_body, timeline, topology
+from scenarios.report.sections import LINKS, header, run_body
 from scenarios.report.series import round_series
 from scenarios.report.timeline_data import picture_data
 

@@ -48,7 +48,9 @@ def _run(label: str, account: Account) -> dict[str, Any]:
         "label": label,
         "rounds": round_series(account.log),
         "accuracy": collected if collected is not None else (accuracy.get("clients") or {}).get("mean"),
-        "epsilon": {name: _finite(epsilon.get(name)) for name in ("published", "rigorous_worst_peer", "rigorous_model")},
+        "epsilon": {
+            name: _finite(epsilon.get(name)) for name in ("published", "rigorous_worst_peer", "rigorous_model")
+        },
         "target": account.target_accuracy,
     }
 
@@ -74,9 +76,7 @@ def comparison_body(accounts: Sequence[Account], data: Mapping[str, Any]) -> str
 
 
 def _questions(accounts: Sequence[Account], names: Sequence[str]) -> str:
-    rows = [
-        (name, str(account.summary.get("question") or "-")) for name, account in zip(names, accounts, strict=True)
-    ]
+    rows = [(name, str(account.summary.get("question") or "-")) for name, account in zip(names, accounts, strict=True)]
     return markup.facts(rows)
 
 
@@ -107,7 +107,7 @@ def _difference(figure: Figure, value: float | None, base: float | None) -> str:
     if value is None or base is None or float("inf") in (value, base):
         return "-"
     told = figure.text(value - base)
-    factor = f" (×{value / base:.3g})" if base > 0 and value > 0 and not 0.5 <= value / base <= 2 else ""
+    factor = f" ({value / base:.3g} times)" if base > 0 and value > 0 and not 0.5 <= value / base <= 2 else ""
     return f"{'+' if value > base else ''}{told}{factor}"
 
 

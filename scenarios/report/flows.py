@@ -29,7 +29,7 @@ class Flows:
 
 
 def collect_flows(log: Log, shown: NDArray[np.int64], most: int = MOST_MESSAGES) -> Flows:
-    """The messages between `shown` nodes: each one, or summed over (round, sender, receiver, outcome), or of some rounds."""
+    """The messages between `shown` nodes: each, or summed over (round, sender, receiver, fate), or of some rounds."""
     columns, note = _between(_joined(log), shown), ""
     if len(columns["round"]) > most:
         columns = _summed(columns)
@@ -78,7 +78,7 @@ def _between(columns: Columns, shown: NDArray[np.int64]) -> Columns:
 
 
 def _summed(columns: Columns) -> Columns:
-    """One row for equal (round, sender, receiver, fate): first sent, last arrived, bytes and count added, kind of the first."""
+    """One row for equal (round, sender, receiver, fate): first sent, last arrived, sums of bytes and counts."""
     keys = _keys(columns["round"], columns["sender"], columns["receiver"]) * len(FATES) + columns["fate"]
     _, first, group = np.unique(keys, return_index=True, return_inverse=True)
     merged = {name: columns[name][first] for name in ("round", "sender", "receiver", "kind", "fate")}

@@ -16,7 +16,8 @@ def text(content: object) -> str:
 def section(name: str, title: str, *parts: str) -> str:
     """A titled section; `name` is its anchor."""
     body = "\n".join(part for part in parts if part)
-    return f'<section id="{name}" aria-labelledby="{name}-title"><h2 id="{name}-title">{text(title)}</h2>\n{body}\n</section>'
+    head = f'<h2 id="{name}-title">{text(title)}</h2>'
+    return f'<section id="{name}" aria-labelledby="{name}-title">{head}\n{body}\n</section>'
 
 
 def paragraph(content: str, kind: str = "") -> str:

@@ -52,7 +52,7 @@ def budget_of(scenario: Mapping[str, Any]) -> float | None:
 
 
 def spent_by_round(log: Log) -> dict[str, Any]:
-    """Published and rigorous (local) epsilon so far over the clients that had released by each round: min, median, max."""
+    """Published and rigorous (local) epsilon so far, over the clients that had released: min, median, max by round."""
     numbers = np.unique(log.privacy["round"])
     told: dict[str, Any] = {"round": numbers.tolist()}
     for name in ("published", "rigorous"):

@@ -20,7 +20,12 @@ def shown_nodes(log: Log, roles: Roles, paths: Sequence[Sequence[Step]], most: i
     if len(active) <= most:
         return active
     services = active[active >= roles.clients]
-    wanted = [*services[: most // 4].tolist(), *_blamed(paths), *leaders(log).values(), *np.unique(log.dropouts["node"])]
+    wanted = [
+        *services[: most // 4].tolist(),
+        *_blamed(paths),
+        *leaders(log).values(),
+        *np.unique(log.dropouts["node"]),
+    ]
     first = list(dict.fromkeys(int(node) for node in wanted))[: most // 2]
     rest = np.setdiff1d(active, first)
     sample = rest[np.linspace(0, len(rest) - 1, most - len(first)).astype(np.int64)]
@@ -50,4 +55,3 @@ def _blamed(paths: Sequence[Sequence[Step]]) -> list[int]:
     for step in (step for path in paths for step in path):
         seconds[step.blamed] = seconds.get(step.blamed, 0.0) + step.duration_s
     return sorted(seconds, key=lambda node: (-seconds[node], node))
-

@@ -140,14 +140,23 @@ PV.topology = () => {
     const edges = collect(n);
     const chosen = nodeBox.value === "" ? null : Number(nodeBox.value);
     const counts = badness.map(fate => [fate, edges.filter(edge => edge.fate === fate).length]).filter(pair => pair[1]).reverse();
+    const own = chosen === null || view.value === "matrix" ? "" : ` Drawn: the ${edges.filter(edge => edge.sender === chosen || edge.receiver === chosen).length} edges of ${nodes.name[place.get(chosen)]}.`;
     const many = chosen === null && edges.length > MANY && view.value === "graph" ? " So many edges are drawn faintly: choose a node or the matrix to tell them apart." : "";
-    document.getElementById("topology-status").textContent = `Round ${n}: ${edges.length} edges, ${PV.bytesText(edges.reduce((sum, edge) => sum + edge.bytes, 0))}; ${counts.map(([fate, count]) => `${count} ${fate.replace("_", " ")}`).join(", ") || "no data was sent"}.${many}`;
+    document.getElementById("topology-status").textContent = `Round ${n}: ${edges.length} edges, ${PV.bytesText(edges.reduce((sum, edge) => sum + edge.bytes, 0))}; ${counts.map(([fate, count]) => `${count} ${fate.replace("_", " ")}`).join(", ") || "no data was sent"}.${own}${many}`;
     const rows = (chosen === null ? edges : edges.filter(edge => edge.sender === chosen || edge.receiver === chosen)).map(edge => [nodes.name[place.get(edge.sender)], nodes.name[place.get(edge.receiver)], edge.bytes, edge.messages, edge.fate.replace("_", " ")]);
     const table = { head: ["sender", "receiver", "bytes", "messages", "outcome"], rows };
     if (view.value === "matrix") { const made = matrix(edges); return { traces: made.traces, layout: { height: 620, ...made.axes }, table, after: listen }; }
     const hidden = { visible: false, range: [-1.12, 1.12], fixedrange: false };
     return { traces: [...edgeTraces(edges, chosen), ...nodeTraces(n, edges, chosen)], layout: { height: 620, showlegend: true, uirevision: "stay", dragmode: "pan", margin: { l: 10, r: 10, t: 12, b: 10 }, xaxis: hidden, yaxis: { ...hidden, scaleanchor: "x" } }, table, after: listen };
   });
+
+  // Thousands of edges at once say nothing: begin with those of the busiest client.
+  const begin = numbers.length ? collect(numbers[Number(slider.value)]) : [];
+  if (begin.length > MANY) {
+    const sums = new Map();
+    begin.forEach(edge => { for (const id of [edge.sender, edge.receiver]) sums.set(id, (sums.get(id) || 0) + edge.bytes); });
+    nodeBox.value = String([...sums.keys()].filter(id => nodes.role[place.get(id)] === "client").sort((a, b) => sums.get(b) - sums.get(a) || a - b)[0] ?? "");
+  }
 
   let listening = false;
   function listen(made) {

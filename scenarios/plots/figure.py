@@ -1,0 +1,50 @@
+"""Pictures by matplotlib, without a screen and without the date: the same run gives the same file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from p2p.errors import UserError
+from scenarios import atomic
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+PICTURES = (".svg", ".png", ".pdf")
+HUES = {
+    "orange": "#e69f00",
+    "sky": "#56b4e9",
+    "green": "#009e73",
+    "yellow": "#f0e442",
+    "blue": "#0072b2",
+    "red": "#d55e00",
+    "pink": "#cc79a7",
+    "grey": "#999999",
+}
+"""Okabe and Ito's palette: told apart with any colour vision."""
+_NO_DATE = {".svg": {"Date": None}, ".pdf": {"CreationDate": None, "ModDate": None}, ".png": {}}
+
+
+def check_ending(out: Path, allowed: tuple[str, ...]) -> str:
+    """The ending of `out`, which says what to write; a `UserError` if it is none of `allowed`."""
+    ending = out.suffix.lower()
+    if ending not in allowed:
+        raise UserError(f"--out = {out}: its ending must be one of {', '.join(allowed)}")
+    return ending
+
+
+def new_figure(width_in: float, height_in: float) -> Figure:
+    """An empty figure; nothing global is touched."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width_in, height_in), layout="constrained")
+
+
+def save(figure: Figure, out: Path) -> None:
+    """Writes the picture in the form its ending names."""
+    import matplotlib as mpl
+
+    ending = out.suffix.lower()
+    with mpl.rc_context({"svg.hashsalt": "peerveil", "svg.fonttype": "none", "pdf.fonttype": 42}):
+        atomic.write_with(out, lambda path: figure.savefig(path, format=ending[1:], dpi=200, metadata=_NO_DATE[ending]))

@@ -1,0 +1,113 @@
+"""Rounds as a picture: one row per node, spans as bars, the critical path as a line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from p2p import records
+from scenarios.critical_path import Step, critical_paths
+from scenarios.plots.figure import HUES, new_figure
+from scenarios.report.account import Account
+from scenarios.report.rows import active_nodes, sample_note, shown_nodes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_SPAN_HUES = {
+    "invite": HUES["pink"],
+    "train": HUES["blue"],
+    "share": HUES["yellow"],
+    "send": HUES["orange"],
+    "wait": "#c3c8cf",
+    "aggregate": HUES["green"],
+    "broadcast": HUES["sky"],
+    "idle": "#e3e5e8",
+    "down": "#444444",
+}
+_THIN = {"send": (-0.45, 0.3), "broadcast": (-0.45, 0.3), "aggregate": (0.15, 0.3)}
+_MOST_LABELS = 60
+
+
+def draw_timeline(account: Account, rounds: Sequence[int], nodes: NDArray[np.int64] | None = None) -> Figure:
+    """What each node did in `rounds`; all nodes that took part, or those asked for."""
+    log = account.log
+    paths = [
+        path for record, path in critical_paths(log, account.roles.node("proxy")) if record["round"] in set(rounds)
+    ]
+    wanted = shown_nodes(log, account.roles, paths) if nodes is None else nodes
+    rows = np.flatnonzero(np.isin(log.spans["round"], rounds) & np.isin(log.spans["node"], wanted))
+    on_path = [node for path in paths for step in path for node in (step.node, step.receiver) if node is not None]
+    order = np.union1d(log.spans["node"][rows], np.intersect1d(on_path, wanted)).astype(np.int64)
+    row_of = {int(node): number for number, node in enumerate(order)}
+    start_s = min((float(record["start_s"]) for record in log.rounds if record["round"] in set(rounds)), default=0.0)
+    figure = new_figure(9, float(np.clip(1.6 + len(order) * 0.11, 3, 14)))
+    axes = figure.subplots()
+    _draw_spans(axes, account, rows, row_of, start_s)
+    _draw_paths(axes, paths, row_of, start_s)
+    _draw_drops(axes, account, rounds, row_of, start_s)
+    _finish(axes, account, order, rounds, sample_note(len(wanted), len(active_nodes(log))) if nodes is None else "")
+    return figure
+
+
+def _draw_spans(axes: Axes, account: Account, rows: NDArray[np.int64], row_of: dict[int, int], start_s: float) -> None:
+    spans = account.log.spans
+    for code, name in sorted(enumerate(records.SPANS), key=lambda pair: pair[1] in _THIN):
+        own = rows[spans["name"][rows] == code]
+        if not len(own):
+            continue
+        low, height = _THIN.get(name, (-0.45, 0.9))
+        middle = np.array([row_of[int(node)] for node in spans["node"][own]]) + low + height / 2
+        begin_s = spans["start_s"][own] - start_s
+        axes.barh(
+            middle,
+            spans["end_s"][own] - spans["start_s"][own],
+            left=begin_s,
+            height=height,
+            color=_SPAN_HUES[name],
+            label=name,
+            linewidth=0,
+        )
+
+
+def _draw_paths(axes: Axes, paths: Sequence[Sequence[Step]], row_of: dict[int, int], start_s: float) -> None:
+    for number, path in enumerate(paths):
+        known = [step for step in path if step.node in row_of and (step.receiver is None or step.receiver in row_of)]
+        x = [at_s - start_s for step in known for at_s in (step.start_s, step.end_s)]
+        y = [row_of[node] for step in known for node in (step.node, _end(step))]
+        label = None if number else "critical path"
+        axes.plot(x, y, color=HUES["red"], linewidth=1.6, marker="o", markersize=2.5, label=label)
+
+
+def _end(step: Step) -> int:
+    return step.node if step.receiver is None or step.what == "resend" else step.receiver
+
+
+def _draw_drops(axes: Axes, account: Account, rounds: Sequence[int], row_of: dict[int, int], start_s: float) -> None:
+    table = account.log.dropouts
+    for what, marker in (("dropout", "x"), ("absence", ".")):
+        rows = np.flatnonzero((table["what"] == records.WHAT[what]) & np.isin(table["round"], rounds))
+        rows = rows[np.isin(table["node"][rows], list(row_of))]
+        if len(rows):
+            y = [row_of[int(node)] for node in table["node"][rows]]
+            axes.scatter(table["at_s"][rows] - start_s, y, marker=marker, c="black", s=24, zorder=4, label=what)
+    ends_s = [record["end_s"] for record in account.log.rounds if record["round"] in set(rounds)]
+    for begin_s, end_s, _, _ in account.faults:
+        if ends_s and begin_s <= max(ends_s) and end_s >= start_s:
+            axes.axvspan(max(0.0, begin_s - start_s), end_s - start_s, color=HUES["red"], alpha=0.12, linewidth=0)
+
+
+def _finish(axes: Axes, account: Account, order: NDArray[np.int64], rounds: Sequence[int], note: str) -> None:
+    step = max(1, -(-len(order) // _MOST_LABELS))
+    shown = [row for row, node in enumerate(order) if row % step == 0 or node >= account.roles.clients]
+    axes.set_yticks(shown, [account.label(int(order[row])) for row in shown], fontsize=6)
+    axes.set_ylim(len(order) - 0.4, -0.6)
+    axes.set_xlabel(f"simulated seconds since round {rounds[0]} began")
+    which = f"round {rounds[0]}" if len(rounds) == 1 else f"rounds {rounds[0]} to {rounds[-1]}"
+    axes.set_title(f"{account.name}, {which}" + (f"\n{note}" if note else ""), fontsize=9)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.08), ncols=6, fontsize=8, frameon=False)

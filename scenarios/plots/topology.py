@@ -1,0 +1,128 @@
+"""The graph of one round as a picture."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from p2p import records
+from scenarios.amounts import bytes_text, count_text
+from scenarios.plots.figure import HUES, new_figure
+from scenarios.report.account import Account
+from scenarios.report.flows import FATES, collect_flows
+from scenarios.report.layout import positions
+from scenarios.report.rows import active_nodes, sample_note, shown_nodes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_ROLE_HUES = {"client": "sky", "leader": "red", "proxy": "orange", "server": "pink", "relay": "green"}
+_FATE_HUES = {"delivered": "blue", "late": "orange", "lost": "red", "rejected": "pink", "not_sent": "yellow"}
+_MANY = 600
+
+
+def draw_topology(account: Account, round_number: int) -> Figure:
+    """Who sent data to whom: nodes by role, edges by outcome, thicker with more bytes."""
+    log = account.log
+    nodes = shown_nodes(log, account.roles, [])
+    place = {int(node): number for number, node in enumerate(nodes)}
+    x, y = positions(log, account.roles, nodes)
+    edges = _edges(account, nodes, round_number)
+    figure = new_figure(7, 7.4)
+    axes = figure.subplots()
+    ends = np.array([[place[pair[0]], place[pair[1]]] for pair in edges], dtype=np.int64).reshape(-1, 2)
+    _draw_edges(axes, np.stack([x, y], axis=1), ends, list(edges.values()))
+    _draw_nodes(axes, account, nodes, x, y, round_number, {node for pair in edges for node in pair})
+    total = sum(size for size, _ in edges.values())
+    axes.set_title(
+        f"{account.name}, round {round_number}: {count_text(len(edges))} edges, {bytes_text(total)}", fontsize=10
+    )
+    note = sample_note(len(nodes), len(active_nodes(log)))
+    if note:
+        axes.text(0.5, -0.02, note, transform=axes.transAxes, ha="center", va="top", fontsize=7, wrap=True)
+    axes.set_axis_off()
+    axes.set_aspect("equal")
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=5, fontsize=8, frameon=False)
+    return figure
+
+
+def _edges(account: Account, nodes: NDArray[np.int64], round_number: int) -> dict[tuple[int, int], tuple[int, int]]:
+    """(sender, receiver) to (bytes, best outcome) of the round's data messages."""
+    columns = collect_flows(account.log, nodes, most=1 << 40).columns
+    rank = {
+        FATES.index(fate): place
+        for place, fate in enumerate(("delivered", "late", "in_flight", "rejected", "lost", "not_sent"))
+    }
+    data = (columns["kind"] != records.KIND["control"]) | (columns["fate"] == FATES.index("not_sent"))
+    found: dict[tuple[int, int], tuple[int, int]] = {}
+    for row in np.flatnonzero(data & (columns["round"] == round_number)).tolist():
+        pair = int(columns["sender"][row]), int(columns["receiver"][row])
+        size, fate = found.get(pair, (0, int(columns["fate"][row])))
+        best = min(fate, int(columns["fate"][row]), key=rank.__getitem__)
+        found[pair] = size + int(columns["size_bytes"][row]), best
+    return found
+
+
+def _draw_edges(axes: Axes, at: NDArray[np.float64], ends: NDArray[np.int64], told: list[tuple[int, int]]) -> None:
+    from matplotlib.collections import LineCollection
+
+    most = max((size for size, _ in told), default=1) or 1
+    faint = 0.08 if len(told) > _MANY else max(0.25, min(0.8, 60 / max(len(told), 1)))
+    for fate, hue in _FATE_HUES.items():
+        rows = [row for row, (_, code) in enumerate(told) if FATES[code] == fate]
+        if not rows:
+            continue
+        widths = [0.4 + 1.4 * told[row][0] / most for row in rows]
+        strong = fate != "delivered" and len(rows) < _MANY
+        lines = LineCollection(
+            list(at[ends[rows]]), colors=HUES[hue], linewidths=widths, alpha=0.8 if strong else faint
+        )
+        axes.add_collection(lines)
+        axes.plot([], [], color=HUES[hue], label=f"{fate.replace('_', ' ')} ({len(rows):,})")
+
+
+def _draw_nodes(
+    axes: Axes,
+    account: Account,
+    nodes: NDArray[np.int64],
+    x: NDArray[np.float64],
+    y: NDArray[np.float64],
+    round_number: int,
+    active: set[int],
+) -> None:
+    leader: Any = next((record.get("leader") for record in account.log.rounds if record["round"] == round_number), None)
+    roles = [
+        "leader" if node == leader and node < account.roles.clients else account.roles.role(node)
+        for node in nodes.tolist()
+    ]
+    shapes = {"leader": "*", "proxy": "s", "server": "D"}
+    for role in dict.fromkeys(roles):
+        for busy in (True, False):
+            rows = [i for i, node in enumerate(nodes.tolist()) if roles[i] == role and (node in active) == busy]
+            colour = HUES[_ROLE_HUES.get(role, "grey")]
+            if rows:
+                face = colour if busy else "white"
+                size = 30 if role == "client" else 90
+                label = role if busy else f"{role}, no data"
+                axes.scatter(
+                    x[rows],
+                    y[rows],
+                    s=size,
+                    c=face,
+                    edgecolors=colour,
+                    marker=shapes.get(role, "o"),
+                    zorder=3,
+                    label=label,
+                )
+    if len(nodes) <= 60:
+        for i, node in enumerate(nodes.tolist()):
+            axes.annotate(
+                account.label(node).replace("client ", ""),
+                (x[i] * 1.06, y[i] * 1.06),
+                fontsize=6,
+                ha="center",
+                va="center",
+            )

@@ -1,0 +1,59 @@
+"""`peerveil topology RUN-or-SCENARIO`: the graph of a round as svg, png, pdf or html."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+from p2p.errors import UserError
+from scenarios import atomic
+from scenarios.plots.figure import PICTURES, check_ending, save
+from scenarios.report.account import Account, read_account
+
+
+def run(args: argparse.Namespace) -> int:
+    """Draws the round and says where the picture is."""
+    ending = check_ending(args.out, (*PICTURES, ".html"))
+    source = Path(args.source)
+    if source.is_dir():
+        _draw(read_account(source), args.round, args.out, ending)
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            _draw(_dry_run(args, Path(folder) / "run"), args.round, args.out, ending)
+    print(f"topology in {args.out}")
+    return 0
+
+
+def _draw(account: Account, wanted: int | None, out: Path, ending: str) -> None:
+    number = _round(account, wanted)
+    if ending == ".html":
+        from scenarios.report.command import picture_page
+
+        atomic.write_text(out, picture_page(account, "topology", number))
+    else:
+        from scenarios.plots.topology import draw_topology
+
+        save(draw_topology(account, number), out)
+
+
+def _round(account: Account, wanted: int | None) -> int:
+    numbers = [int(record["round"]) for record in account.log.rounds]
+    if not numbers:
+        raise UserError(f"RUN = {account.run.path}: has no whole round to draw; run the scenario again")
+    if wanted is not None and wanted not in numbers:
+        raise UserError(f"--round = {wanted}: the run has rounds {numbers[0]} to {numbers[-1]}; choose one of them")
+    return numbers[0] if wanted is None else wanted
+
+
+def _dry_run(args: argparse.Namespace, folder: Path) -> Account:
+    """The same scenario without learning: graphs, messages and times are those of the real run."""
+    from scenarios.load import load_scenario
+    from scenarios.run import run_scenario
+
+    scenario = load_scenario(args.source, ["learning=none"], None, args.allow_plugins)
+    if args.round is not None and 1 <= args.round <= scenario.rounds:
+        scenario = replace(scenario, rounds=args.round)
+    run_scenario(scenario, folder)
+    return read_account(folder)

@@ -1,0 +1,81 @@
+"""The two pictures a reader can work with: the round timeline and the topology of any round."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from scenarios.report import markup
+from scenarios.report.captions import gap_alternative
+
+
+def timeline(data: Mapping[str, Any]) -> str:
+    """The round timeline with its controls."""
+    controls = markup.controls(
+        markup.button("round-before", "◀", "Earlier round"),
+        '<label>Round <select id="timeline-round"></select></label>',
+        markup.button("round-after", "▶", "Later round"),
+        markup.choice("timeline-span", "Show", [("1", "1 round"), ("2", "2 rounds"), ("5", "5 rounds")]),
+        markup.choice("timeline-order", "Order", [("id", "by node"), ("late", "last to finish first")]),
+        '<label>Messages of <select id="timeline-node"></select></label>',
+        '<label><input type="checkbox" id="timeline-path" checked> critical path</label>',
+        '<span class="group">',
+        markup.button("zoom-in", "+", "Zoom in"),
+        markup.button("zoom-out", "-", "Zoom out"),
+        markup.button("pan-left", "←", "Earlier"),
+        markup.button("pan-right", "→", "Later"),
+        markup.button("zoom-reset", "All", "Show all"),
+        "</span>",
+    )
+    chart = markup.figure(
+        "timeline",
+        "What each node did, in simulated seconds since the first shown round began. Thick bars: joining, training, "
+        "waiting; thin bars: sending (upper) and aggregating (lower). Red line: the critical path, the chain of "
+        "training, transfers and waits that made the round as long as it was. Crosses: dropouts; open circles: "
+        "absences. Drag to zoom, double-click to see all; choose a node (or click its row) to see its messages as "
+        "arrows. Keys: + - and arrows.",
+        "Timeline of one round: one row per node, spans coloured by name. The fold below lists every span shown.",
+        controls,
+    )
+    pictures = data["pictures"]
+    hints = markup.notes(line for line in (pictures["note"], pictures["message_note"]) if line)
+    status = '<p id="timeline-status" class="status" aria-live="polite"></p>'
+    return markup.section("timeline-section", "Round timeline", hints, chart, status)
+
+
+def topology(data: Mapping[str, Any]) -> str:
+    """The graph of any round with its controls, and the spectral gap."""
+    controls = markup.controls(
+        '<label class="wide">Round <input type="range" id="topology-round" min="0" max="0" step="1" value="0">'
+        ' <output id="topology-number"></output></label>',
+        markup.choice("topology-view", "View", [("graph", "graph"), ("matrix", "matrix")]),
+        markup.choice(
+            "topology-colour",
+            "Nodes by",
+            [
+                ("role", "role"),
+                ("traffic", "bytes in this round"),
+                ("published", "epsilon, published"),
+                ("rigorous", "epsilon, rigorous (local)"),
+            ],
+        ),
+        markup.choice("topology-edges", "Edges by", [("bytes", "bytes"), ("fate", "outcome")]),
+        '<label>Edges of <select id="topology-node"></select></label>',
+        '<label><input type="checkbox" id="topology-control"> control messages too</label>',
+    )
+    chart = markup.figure(
+        "topology",
+        "Who sent data to whom in one round. Nodes keep their places from round to round (clients by id, clockwise "
+        "from the top). Graphs with many edges are drawn faintly; choose a node (or click it) to see its own. "
+        "Bytes are those handed over; arrow keys move the slider.",
+        "Graph of one round: nodes on a circle, an edge where one sent data to another. The fold below lists them.",
+        controls,
+    )
+    gap = markup.figure(
+        "gap",
+        "Spectral gap of the mixing matrix that each round's aggregations really applied to its cohort: "
+        "1 is instant agreement, 0 is none. Disagreement shrinks by the factor 1 - gap per round in the long run.",
+        gap_alternative(data["rounds"]),
+    )
+    status = '<p id="topology-status" class="status" aria-live="polite"></p>'
+    return markup.section("topology-section", "Topology", chart, status, gap)

@@ -1,0 +1,60 @@
+"""Spans as slices where they nest, as asynchronous pairs where they do not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from p2p import records
+from scenarios.report.account import Account
+
+_NODES = 1
+Event = dict[str, Any]
+Busy = dict[int, NDArray[np.int64]]
+"""For each node its slices' [start, end] in microseconds, by start; an arrow can begin or end inside one."""
+
+
+def span_events(account: Account, nodes: NDArray[np.int64], rounds: Sequence[int] | None) -> tuple[list[Event], Busy]:
+    """The events of all spans of `nodes`, and when each node has a slice."""
+    spans = account.log.spans
+    chosen = np.isin(spans["node"], nodes)
+    if rounds is not None:
+        chosen &= np.isin(spans["round"], rounds)
+    rows = np.flatnonzero(chosen)
+    start_us, end_us = (np.rint(spans[name][rows] * 1e6).astype(np.int64) for name in ("start_s", "end_s"))
+    order = np.lexsort((-end_us, start_us, spans["node"][rows]))
+    events: list[Event] = []
+    slices: dict[int, list[tuple[int, int]]] = {}
+    open_ends: list[int] = []
+    last = -1
+    for place in order.tolist():
+        row, start, end = int(rows[place]), int(start_us[place]), int(end_us[place])
+        node = int(spans["node"][row])
+        open_ends = [] if node != last else [until for until in open_ends if until > start]
+        last = node
+        name = records.SPANS[spans["name"][row]]
+        at = {"pid": _NODES, "tid": node, "name": name, "ts": start, "args": {"round": int(spans["round"][row])}}
+        if all(end <= until for until in open_ends):
+            open_ends.append(end)
+            slices.setdefault(node, []).append((start, end))
+            events.append({"ph": "X", "dur": end - start, **at})
+        else:
+            events += _pair(at, end, f"s{row}")
+    return events, {node: np.array(own, dtype=np.int64) for node, own in slices.items()}
+
+
+def _pair(at: Event, end_us: int, number: str) -> list[Event]:
+    start = {"ph": "b", "cat": "span", "id": number, **at}
+    return [start, {**start, "ph": "e", "ts": end_us, "args": {}}]
+
+
+def covered(busy: Busy, node: int, at_us: int) -> bool:
+    """Whether the node has a slice at that moment."""
+    own = busy.get(node)
+    if own is None:
+        return False
+    before = own[: int(np.searchsorted(own[:, 0], at_us, side="right"))]
+    return bool(len(before)) and bool((before[-8:, 1] >= at_us).any())
