@@ -1,4 +1,4 @@
-"""How messages under way share the nodes' access links: `ideal`, `fifo` and `fair` (design: "The network, exactly").
+"""How messages under way share the nodes' access links: `ideal`, `fifo` and `fair`.
 
 A sharing strategy makes an `Engine`: it takes transfers when they are handed over, tells when something ends next,
 and hands back what has ended. Engines know nodes, bytes and seconds; they know nothing of messages' meaning.
@@ -12,6 +12,8 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from p2p.units import PositiveSeconds
 
 Rates = NDArray[np.float64]
 
@@ -88,4 +90,21 @@ class Fifo:
         return FifoEngine(up, down)
 
 
-SHARINGS: dict[str, type] = {"ideal": Ideal, "fifo": Fifo}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fair:
+    """All messages under way share the access links max-min fairly (the fluid model); latency comes after the last byte.
+
+    Attributes:
+        grid: recompute rates only at multiples of this; none is exact
+    """
+
+    grid: PositiveSeconds | None = None
+
+    def engine(self, up: Rates, down: Rates) -> Engine:
+        """An engine that fills the links progressively whenever a transfer starts or ends."""
+        from p2p.fair_engine import FairEngine
+
+        return FairEngine(up, down, self.grid)
+
+
+SHARINGS: dict[str, type] = {"ideal": Ideal, "fifo": Fifo, "fair": Fair}
