@@ -92,7 +92,7 @@ class Fifo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fair:
-    """All messages under way share the access links max-min fairly (the fluid model); latency comes after the last byte.
+    """All messages under way share the access links max-min fairly (the fluid model); latency is paid at the end.
 
     Attributes:
         grid: recompute rates only at multiples of this; none is exact

@@ -145,7 +145,23 @@ def log_to_arrow(log: Log) -> dict[str, pa.Table]:
     """Every table of a run folder."""
     tables = {name: to_arrow(name, getattr(log, name)) for name in LOGGED}
     tables["rounds"] = rounds_to_arrow(log.rounds, log.messages)
+    if log.faults:
+        tables["faults"] = faults_to_arrow(log.faults)
     return tables
+
+
+def faults_to_arrow(faults: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """What went wrong and when; the nodes as text, such as `3, 7`."""
+    import pyarrow as pa
+
+    return pa.table(
+        {
+            "kind": pa.array([fault["kind"] for fault in faults], pa.string()),
+            "who": pa.array([", ".join(map(str, fault["who"])) for fault in faults], pa.string()),
+            "start_s": pa.array([fault["start_s"] for fault in faults], pa.float64()),
+            "end_s": pa.array([fault["end_s"] for fault in faults], pa.float64()),
+        }
+    )
 
 
 def measured_from(log: Log, first_round: int) -> Log:
