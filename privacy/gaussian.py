@@ -45,7 +45,7 @@ def epsilons_of(mus: Sequence[float] | NDArray[np.float64], delta: float) -> NDA
     """`epsilon_of` for many mus at once, all with the same delta.
 
     Guarantees:
-        relative error below 1e-9; nondecreasing in mu; 0 where delta alone covers the release; infinite where mu is
+        relative error below 1e-8; nondecreasing in mu; 0 where delta alone covers the release; infinite where mu is
         infinite or delta is zero.
     """
     mu = np.asarray(mus, dtype=np.float64)

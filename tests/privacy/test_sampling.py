@@ -97,3 +97,21 @@ def test_max_steps_finds_the_last_step_within(scale: float, power: float, epsilo
     found = sampling.max_steps(cost, epsilon, guess)
     assert found == 0 or cost(found) <= epsilon
     assert cost(found + 1) > epsilon
+
+
+@pytest.mark.parametrize(("rate", "z", "steps", "delta"), [(0.1, 90.0, 200, 1e-5), (0.01, 20.0, 1000, 1e-6)])
+def test_small_epsilons_do_not_drown_in_the_grid(rate: float, z: float, steps: int, delta: float) -> None:
+    """At epsilon 0.05 the grid used for searching costs less than two per mille against a fine one."""
+    step = dp_accounting.PoissonSampledDpEvent(rate, dp_accounting.GaussianDpEvent(z))
+    fine = dp_accounting.pld.PLDAccountant(value_discretization_interval=2e-6).compose(step, steps).get_epsilon(delta)
+    ours = sampling.poisson_epsilon_pld(rate, z, steps, delta, sampling.SEARCH_GRID)
+    assert fine * (1 - 1e-6) <= ours <= fine * 1.002
+
+
+def test_order_search_finds_the_best_of_all_orders() -> None:
+    """Looking near the best of a few orders gives what looking at all of them gives."""
+    for rate, z, steps in ((0.01, 1.1, 1000), (0.7, 5.0, 50), (0.001, 30.0, 10), (0.2, 0.3, 5)):
+        everywhere = rdp.best_epsilon(steps * sampling.poisson_rdp(rate, z), 1e-5)
+        assert sampling.poisson_epsilon(rate, z, steps, 1e-5) == everywhere
+        most = rdp.max_count(sampling.poisson_rdp(rate, z), 4.0, 1e-5)[0]
+        assert sampling.max_poisson_steps(rate, z, 4.0, 1e-5) == most
