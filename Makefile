@@ -17,7 +17,7 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e . $(DEV)
 	touch $@
 
-DEV := build editables hatchling hypothesis import-linter mypy pytest pytest-xdist ruff types-networkx types-PyYAML
+DEV := build editables hatchling hypothesis import-linter mypy playwright pytest pytest-xdist ruff types-networkx types-PyYAML
 
 demo: $(READY)  ## a hundred peers by gossip and by rotating leader, side by side (about a minute)
 	$(BIN)/peerveil run adpdfl-gossip adpdfl-leader

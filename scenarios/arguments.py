@@ -15,6 +15,7 @@ def run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data-dir", metavar="DIR", type=Path, help="where data sets are; else PEERVEIL_DATA")
     parser.add_argument("--threads", metavar="N", type=_positive, help="threads for learning")
     parser.add_argument("--quiet", action="store_true", help="no progress bar, no table")
+    parser.add_argument("--watch", action="store_true", help="follow the run on a page of this machine (loopback only)")
     _json(parser, "print the summary as JSON")
 
 

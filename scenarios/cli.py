@@ -36,10 +36,10 @@ COMMANDS: dict[str, Command] = {
     "list": Command("show the catalog", arguments.listing, "scenarios.commands.listing:list_command"),
     "new": Command("write a commented starter file", arguments.new, "scenarios.commands.new:new_command"),
     "schema": Command("print the JSON Schema", arguments.schema, "scenarios.commands.schema:schema_command"),
-    "report": Command("write a page of a run, or of several compared", arguments.report, "scenarios.report.command:run"),
+    "report": Command("write a page of a run, or compare several", arguments.report, "scenarios.report.command:run"),
     "table": Command("write the numbers of a paper", arguments.table, "scenarios.paper_tables:run"),
     "topology": Command("draw the graph of a round", arguments.topology, "scenarios.plots.topology_command:run"),
-    "timeline": Command("draw rounds, or export them for Perfetto", arguments.timeline, "scenarios.timeline.command:run"),
+    "timeline": Command("draw rounds, or trace for Perfetto", arguments.timeline, "scenarios.timeline.command:run"),
 }
 
 

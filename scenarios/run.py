@@ -25,6 +25,7 @@ from scenarios.load import dump_scenario, load_scenario
 from scenarios.metrics import summarise
 from scenarios.privacy_report import report_privacy
 from scenarios.schema import Scenario
+from scenarios.watch import LivePage, NoPage, watching
 
 INTERRUPTED = 130
 
@@ -33,11 +34,16 @@ def run_command(args: argparse.Namespace) -> int:
     """Runs every scenario on every seed; prints the headline table, or a comparison of several."""
     scenarios = _load_all(args)
     check_out(args.out)
+    with watching(args.watch) as page:
+        return _run_all(args, scenarios, page)
+
+
+def _run_all(args: argparse.Namespace, scenarios: Sequence[Scenario], page: LivePage | NoPage) -> int:
     summaries: list[Mapping[str, Any]] = []
     for scenario in scenarios:
         out = args.out if args.out is None or len(scenarios) == 1 else args.out / f"{scenario.name}-{scenario.seed}"
         summary, folder = run_scenario(
-            scenario, out, data_dir=args.data_dir, threads=args.threads, quiet=args.quiet or args.json
+            scenario, out, data_dir=args.data_dir, threads=args.threads, quiet=args.quiet or args.json, page=page
         )
         summaries.append(summary)
         if not args.json and not args.quiet:
@@ -61,12 +67,15 @@ def run_scenario(
     threads: int | None = None,
     at_once: int | None = None,
     quiet: bool = True,
+    page: LivePage | NoPage | None = None,
 ) -> tuple[dict[str, Any], RunFolder]:
     """Runs one scenario and writes its folder; the summary, and where the files are.
 
     An interrupt (Ctrl-C) ends it early: what was done is written all the same, and the summary says so.
     """
     started_s = time.perf_counter()
+    live = page or NoPage()
+    live.begin(scenario.name, scenario.question, scenario.rounds)
     watch: list[Any] = []
     simulation = build(
         scenario, data_dir=data_dir, threads=threads, at_once=at_once, watchers=[lambda row: watch[0](row)]
@@ -74,7 +83,7 @@ def run_scenario(
     folder = RunFolder.create(out, scenario.name, scenario.seed)
     folder.begin(dump_scenario(scenario), describe_environment(threads, scenario.plugins))
     with progress(scenario.rounds, quiet, scenario.name) as bar:
-        watch.append(_Scribe(simulation, folder, bar))
+        watch.append(_Scribe(simulation, folder, (bar, live)))
         interrupted = _go(simulation)
     summary = _summarise(simulation, interrupted, time.perf_counter() - started_s)
     folder.finish(simulation.log, summary, None if interrupted else _final_tensors(simulation), partial=interrupted)
@@ -82,10 +91,10 @@ def run_scenario(
 
 
 class _Scribe:
-    """Called after every round: writes the round's part files and moves the progress bar."""
+    """Called after every round: writes the round's part files and tells those who follow the run."""
 
-    def __init__(self, simulation: Simulation, folder: RunFolder, bar: RoundProgress) -> None:
-        self._simulation, self._folder, self._bar = simulation, folder, bar
+    def __init__(self, simulation: Simulation, folder: RunFolder, followers: Sequence[RoundProgress]) -> None:
+        self._simulation, self._folder, self._followers = simulation, folder, followers
 
     def __call__(self, row: Mapping[str, Any]) -> None:
         log = self._simulation.log
@@ -93,7 +102,9 @@ class _Scribe:
         dropouts = int(np.count_nonzero(log.dropouts["what"] == 2))
         published = log.privacy["published"]
         epsilon = float(published[-1]) if len(published) and np.isfinite(published[-1]) else None
-        self._bar.round(row, int(log.messages["size_bytes"].sum()), dropouts, epsilon)
+        bytes_sent = int(log.messages["size_bytes"].sum())
+        for follower in self._followers:
+            follower.round(row, bytes_sent, dropouts, epsilon)
 
 
 def _go(simulation: Simulation) -> bool:

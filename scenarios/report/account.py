@@ -102,7 +102,7 @@ def _with_every_column(arrow: pa.Table, empty: Table) -> tuple[pa.Table, list[st
     for column in missing:
         twin = {"origin": "sender", "destination": "receiver"}.get(column)
         kind = empty[column].dtype
-        plainest = np.nan if kind.kind == "f" else (True if kind.kind == "b" else records.NOBODY)
+        plainest = np.nan if kind.kind == "f" else (column == "used" if kind.kind == "b" else records.NOBODY)
         values = arrow.column(twin) if twin else pa.array(np.full(arrow.num_rows, plainest, dtype=kind))
         arrow = arrow.append_column(column, values)
     return arrow, missing

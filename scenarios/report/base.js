@@ -83,6 +83,7 @@ const PV = (() => {
     const built = charts.get(name)();
     if (built.empty) { place.textContent = built.empty; place.style.minHeight = "0"; return; }
     const made = layout(built.layout || {});
+    if (isDark()) built.traces.forEach(lighten);
     made.width = undefined;
     place.style.minHeight = `${made.height}px`;
     Plotly.react(place, built.traces, made, { ...config, ...(built.config || {}) });
@@ -91,6 +92,13 @@ const PV = (() => {
     const fold = place.parentElement.querySelector("details.data");
     if (fold.open) fillTable(name, fold);
     if (built.after) built.after(place);
+  }
+
+  // The palette's blue is too dark for a dark ground.
+  function lighten(trace) {
+    const lighter = colour => (typeof colour === "string" ? colour.replace("#0072b2", "#4a9fdc") : Array.isArray(colour) ? colour.map(lighter) : colour);
+    for (const part of [trace.line, trace.marker]) if (part && part.color) part.color = lighter(part.color);
+    if (trace.fillcolor) trace.fillcolor = lighter(trace.fillcolor);
   }
 
   function drawWaiting() {

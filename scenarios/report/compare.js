@@ -4,11 +4,16 @@ PV.comparison = () => {
   const runs = data.runs;
   const line = (run, i, x) => ({ x, y: run.rounds.accuracy_after_mean, name: run.label.replace(/</g, "&lt;"), mode: "lines+markers", line: { color: PV.cycle[i % PV.cycle.length], dash: PV.dashes[Math.floor(i / PV.cycle.length) % 4], width: 2.2 }, marker: { size: 5, symbol: i % 8 } });
   const over = (name, column, title, text) => chart(name, () => {
+    const isBytes = column === "bytes_so_far";
     const known = runs.map((run, i) => [run, i]).filter(([run]) => run.rounds.accuracy_after_mean.some(value => value != null));
     if (!known.length) return { empty: "None of these runs measured accuracy." };
+    const ends = known.map(([run]) => run.rounds[column][run.rounds[column].length - 1]);
+    const axis = isBytes ? PV.bytesAxis(Math.max(...ends)) : { scale: 1, name: title };
+    // Runs whose costs lie far apart need a log scale to be seen at all.
+    const log = isBytes && Math.max(...ends) > 8 * Math.min(...ends);
     return {
-      traces: known.map(([run, i]) => ({ ...line(run, i, run.rounds[column]), customdata: run.rounds[column].map(text), hovertemplate: "%{fullData.name}, %{customdata}: %{y:.3f}<extra></extra>" })),
-      layout: { showlegend: true, xaxis: { title: { text: title }, exponentformat: "SI" }, yaxis: { title: { text: "accuracy (share correct)" }, range: [0, 1] } },
+      traces: known.map(([run, i]) => ({ ...line(run, i, run.rounds[column].map(value => value / axis.scale)), customdata: run.rounds[column].map(text), hovertemplate: "%{fullData.name}, %{customdata}: %{y:.3f}<extra></extra>" })),
+      layout: { showlegend: true, xaxis: { title: { text: isBytes ? `${axis.name} sent by all nodes${log ? " (log scale)" : ""}` : title }, type: log ? "log" : "linear", ...(log ? { dtick: "D2" } : {}) }, yaxis: { title: { text: "accuracy (share correct)" }, range: [0, 1] } },
       table: { head: ["run", title, "mean accuracy"], rows: known.flatMap(([run]) => run.rounds[column].map((x, k) => [run.label, x, run.rounds.accuracy_after_mean[k]?.toFixed(3)])) },
     };
   });

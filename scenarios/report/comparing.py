@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -106,8 +107,10 @@ def _cells(figure: Figure, values: Sequence[float | None]) -> list[str]:
 def _difference(figure: Figure, value: float | None, base: float | None) -> str:
     if value is None or base is None or float("inf") in (value, base):
         return "-"
+    if math.isclose(value, base, rel_tol=1e-9):
+        return figure.text(0.0)
     told = figure.text(value - base)
-    factor = f" ({value / base:.3g} times)" if base > 0 and value > 0 and not 0.5 <= value / base <= 2 else ""
+    factor = f" ({value / base:.2g} times)" if base > 0 and value > 0 and not 0.5 <= value / base <= 2 else ""
     return f"{'+' if value > base else ''}{told}{factor}"
 
 

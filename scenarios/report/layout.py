@@ -15,7 +15,7 @@ Place = NDArray[np.float64]
 
 
 def positions(log: Log, roles: Roles, nodes: NDArray[np.int64]) -> tuple[Place, Place]:
-    """x and y of `nodes` in [-1, 1]: clients on a circle by id, or by springs if the graph is sparse; services inside."""
+    """x and y of `nodes` in [-1, 1]: clients on a circle by id, by springs if the graph is sparse; services inside."""
     clients = nodes[nodes < roles.clients]
     x, y = np.zeros(len(nodes)), np.zeros(len(nodes))
     x[: len(clients)], y[: len(clients)] = _clients(log, clients)

@@ -43,9 +43,9 @@ def _views(epsilon: Mapping[str, Any], privacy: Mapping[str, Any]) -> str:
     at = "" if epsilon.get("delta") is None else f", delta {epsilon['delta']:g}"
     return markup.figure(
         "epsilon-views",
-        f"Epsilon claimed by the published formula and proven per view ({epsilon.get('unit', 'client')} level{at}); log "
-        "scale. The two answer different questions and are not to be mixed. Views without a finite epsilon are left "
-        "out.",
+        f"Epsilon claimed by the published formula and proven per view ({epsilon.get('unit', 'client')} level{at}); "
+        "log scale. The two answer different questions and are not to be mixed. Views without a finite epsilon are "
+        "left out.",
         views_alternative(privacy),
     )
 

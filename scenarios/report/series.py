@@ -60,7 +60,7 @@ def spectral_gaps(log: Log) -> list[float | None]:
     rounds = log.aggregations["round"]
     gaps: list[float | None] = []
     for record in log.rounds[:_MOST_GAPS]:
-        rows = np.flatnonzero(rounds == record["round"])
+        rows = np.flatnonzero((rounds == record["round"]) & ~log.aggregations["void"])
         gaps.append(_gap(log, rows, _leader(record) is not None))
     return gaps + [None] * (len(log.rounds) - len(gaps))
 

@@ -1,0 +1,135 @@
+"""`peerveil run --watch`: a small page on this machine that follows a run. Read-only, loopback only."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.resources import files
+from typing import Any, cast
+
+from scenarios.amounts import accuracy_text, bytes_text, count_text, epsilon_text, seconds_text
+from scenarios.jsontext import plain
+from scenarios.report.embed import csp_hash
+
+LOOPBACK = "127.0.0.1"
+_MOST_ROUNDS = 5000
+
+
+class LivePage:
+    """What the page shows; told of every round, asked by browsers from other threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._run: dict[str, Any] = {"name": "", "question": "", "rounds_planned": 0}
+        self._rows: deque[dict[str, Any]] = deque(maxlen=_MOST_ROUNDS)
+
+    def begin(self, name: str, question: str | None, rounds_planned: int) -> None:
+        """A run starts; the page forgets the one before."""
+        with self._lock:
+            self._run = {"name": name, "question": question or "", "rounds_planned": rounds_planned}
+            self._rows.clear()
+
+    def round(
+        self, record: Mapping[str, Any], bytes_sent: int, dropouts: int = 0, epsilon: float | None = None
+    ) -> None:
+        """One round has ended; bytes, dropouts and epsilon are those of the run so far."""
+        accuracy = record.get("accuracy_after_mean")
+        told = {
+            "round": int(record["round"]),
+            "accuracy": accuracy,
+            "end_s": float(record["end_s"]),
+            "texts": [
+                seconds_text(float(record["end_s"])),
+                accuracy_text(accuracy),
+                bytes_text(bytes_sent),
+                count_text(dropouts),
+                epsilon_text(epsilon),
+            ],
+        }
+        with self._lock:
+            self._rows.append(told)
+
+    def state(self) -> str:
+        """All of it as JSON."""
+        with self._lock:
+            return json.dumps(plain({**self._run, "rows": list(self._rows)}), allow_nan=False)
+
+
+class NoPage:
+    """Shows nothing to nobody."""
+
+    def begin(self, name: str, question: str | None, rounds_planned: int) -> None:
+        """Does nothing."""
+
+    def round(
+        self, record: Mapping[str, Any], bytes_sent: int, dropouts: int = 0, epsilon: float | None = None
+    ) -> None:
+        """Does nothing."""
+
+
+@contextmanager
+def watching(wanted: bool, port: int = 0) -> Iterator[LivePage | NoPage]:
+    """Serves a page while the block runs, if wanted; its address is told on stderr."""
+    if not wanted:
+        yield NoPage()
+        return
+    page = LivePage()
+    server = ThreadingHTTPServer((LOOPBACK, port), _handler(page))
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.2}, daemon=True)
+    thread.start()
+    print(f"watch at http://{LOOPBACK}:{server.server_port}/", file=sys.stderr, flush=True)
+    try:
+        yield page
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def _handler(page: LivePage) -> type[BaseHTTPRequestHandler]:
+    content = (files("scenarios.report") / "watch.html").read_text(encoding="utf-8")
+    script = content[content.index("<script>") + len("<script>") : content.index("</script>")]
+    policy = f"default-src 'none'; connect-src 'self'; script-src {csp_hash(script)}; style-src 'unsafe-inline'"
+
+    class Handler(BaseHTTPRequestHandler):
+        """Two addresses, nothing to change."""
+
+        def do_GET(self) -> None:
+            """Answers `/` and `/state.json`; a name other than loopback's (a rebound one) is refused."""
+            port = cast("ThreadingHTTPServer", self.server).server_port
+            if self.headers.get("Host") not in {f"{LOOPBACK}:{port}", f"localhost:{port}"}:
+                self._answer(403, "text/plain", "ask for 127.0.0.1\n")
+            elif self.path == "/":
+                self._answer(200, "text/html", content)
+            elif self.path == "/state.json":
+                self._answer(200, "application/json", page.state())
+            else:
+                self._answer(404, "text/plain", "there is only / here\n")
+
+        def _answer(self, status: int, kind: str, text: str) -> None:
+            body = text.encode()
+            self.send_response(status)
+            headers = {
+                "Content-Type": f"{kind}; charset=utf-8",
+                "Content-Length": str(len(body)),
+                "Cache-Control": "no-store",
+                "Content-Security-Policy": policy,
+                "X-Content-Type-Options": "nosniff",
+                "X-Frame-Options": "DENY",
+                "Cross-Origin-Resource-Policy": "same-origin",
+            }
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Says nothing: the terminal belongs to the run."""
+
+    return Handler
