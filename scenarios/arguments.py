@@ -83,6 +83,33 @@ def _runs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("runs", metavar="RUN", type=Path, nargs="+", help="folders that `peerveil run` wrote")
 
 
+def calc(parser: argparse.ArgumentParser) -> None:
+    """`peerveil calc KIND key=value...`"""
+    parser.add_argument("kind", metavar="KIND", nargs="?", help="what to compute; --list explains each")
+    parser.add_argument("inputs", metavar="key=value", nargs="*", help="its inputs; lists as [1, 2]")
+    parser.add_argument("--cases", metavar="FILE", type=Path, help="compare a JSON file of cases with ours")
+    parser.add_argument("--list", action="store_true", help="every kind in a line")
+    parser.add_argument("--json", action="store_true", help="print tables as JSON; one formula always is")
+
+
+def cost(parser: argparse.ArgumentParser) -> None:
+    """`peerveil cost RUN`"""
+    parser.add_argument("run", metavar="RUN", type=Path, help="a folder that `peerveil run` wrote")
+    parser.add_argument("--json", action="store_true", help="print JSON, with every round's critical path")
+    parser.add_argument("--measure-from", metavar="N", type=int, help="leave rounds before N out of the figures")
+
+
+def flows(parser: argparse.ArgumentParser) -> None:
+    """`peerveil flows FILE.json`"""
+    parser.add_argument("file", metavar="FILE.json", help="nodes, latencies and flows; `-` reads standard input")
+    parser.add_argument("--json", action="store_true", help="JSON is what it prints anyway")
+
+
+def validate(parser: argparse.ArgumentParser) -> None:
+    """`peerveil validate`"""
+    parser.add_argument("--json", action="store_true", help="print the table as JSON")
+
+
 def _scenarios(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("scenarios", metavar="SCENARIO", nargs="+", help="a file, or a name that `list` shows")
     parser.add_argument(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import inspect
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, get_type_hints
 
 import numpy as np
@@ -13,15 +12,6 @@ import numpy as np
 from p2p.errors import UserError
 from scenarios.jsontext import to_json
 from scenarios.problems import Problems, rule_of, suggestion
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """`peerveil calc KIND key=value...`"""
-    parser.add_argument("kind", metavar="KIND", nargs="?", help="what to compute; --list explains each")
-    parser.add_argument("inputs", metavar="key=value", nargs="*", help="its inputs; lists as [1, 2]")
-    parser.add_argument("--cases", metavar="FILE", type=Path, help="compare a JSON file of cases with ours")
-    parser.add_argument("--list", action="store_true", help="every kind in a line")
-    parser.add_argument("--json", action="store_true", help="print tables as JSON; one formula always is")
 
 
 def run(values: argparse.Namespace) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from p2p import records
@@ -19,13 +18,6 @@ from scenarios.roles import Roles
 from scenarios.spending import by_kind, by_role, dropout_costs, held_back
 from scenarios.tables import measured_from
 from scenarios.traffic import books, late, stalled_s
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
-    parser.add_argument("run", metavar="RUN", type=Path, help="a folder that `peerveil run` wrote")
-    parser.add_argument("--json", action="store_true", help="print JSON, with every round's critical path")
-    parser.add_argument("--measure-from", metavar="N", type=int, help="leave rounds before N out of the figures")
 
 
 def run(args: argparse.Namespace) -> int:

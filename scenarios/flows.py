@@ -8,12 +8,6 @@ import json
 from scenarios.flow_files import read_case
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """`peerveil flows FILE.json`"""
-    parser.add_argument("file", metavar="FILE.json", help="nodes, latencies and flows; `-` reads standard input")
-    parser.add_argument("--json", action="store_true", help="JSON is what it prints anyway")
-
-
 def run(args: argparse.Namespace) -> int:
     """Prints when each flow has arrived, in the order given."""
     print(json.dumps({"arrived_s": read_case(args.file).arrived_s().tolist()}))

@@ -40,7 +40,10 @@ class Run:
     def log(self) -> Log:
         """The facts of the run, as they were in memory."""
         logged = {name: tables.from_arrow(name, self.table(name)) for name in tables.LOGGED}
-        return Log(**logged, rounds=tables.rounds_from_arrow(self.table("rounds")))
+        log = Log(rounds=tables.rounds_from_arrow(self.table("rounds")))
+        for name, table in logged.items():
+            setattr(log, name, table)
+        return log
 
     @cached_property
     def scenario(self) -> dict[str, Any]:

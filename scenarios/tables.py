@@ -167,7 +167,10 @@ def faults_to_arrow(faults: Sequence[Mapping[str, Any]]) -> pa.Table:
 def measured_from(log: Log, first_round: int) -> Log:
     """The log without what belongs to rounds before `first_round`, so that a warm-up stays out of the figures."""
     kept = {name: _after(name, getattr(log, name), first_round) for name in LOGGED}
-    return Log(**kept, rounds=[record for record in log.rounds if record["round"] >= first_round])
+    measured = Log(rounds=[record for record in log.rounds if record["round"] >= first_round], faults=log.faults)
+    for name, table in kept.items():
+        setattr(measured, name, table)
+    return measured
 
 
 def _after(name: str, table: Table, first_round: int) -> Table:

@@ -79,11 +79,6 @@ CASES = (
 )
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """`peerveil validate`"""
-    parser.add_argument("--json", action="store_true", help="print the table as JSON")
-
-
 def run(args: argparse.Namespace) -> int:
     """Prints a row per flow; exit code 1 if any is off by more than a billionth."""
     rows = [row for case in CASES for row in _rows(case)]

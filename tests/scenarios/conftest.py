@@ -90,7 +90,9 @@ def _random_log(seed: int, clients: int = 6, rounds: int = 3, messages: int = 60
             log.graphs.append(round=number, sender=node, receiver=(node + 1) % clients)
             epsilons = {"mu2": 1.0, "published": np.nan, "rigorous": np.inf}
             log.privacy.append(round=number, node=node, release=number, noise_std=0.1, **epsilons)
-            log.aggregations.append(round=number, aggregator=node, contributor=(node - 1) % clients, at_s=end_s)
+            log.aggregations.append(
+                round=number, aggregator=node, contributor=(node - 1) % clients, at_s=end_s, void=False
+            )
         log.dropout("absence", number, 0, "offline", start_s)
         log.dropout("missing", number, 1, "late", start_s + 9, aggregator=2)
         log.dropout("dropout", number, 1, "late", start_s + 10)

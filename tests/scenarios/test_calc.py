@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from p2p.errors import UserError
 from privacy.calc import CALC
-from scenarios.calc import add_arguments, compute, run
+from scenarios import arguments
+from scenarios.calc import compute, run
 from scenarios.cases import Tolerance, compare_case, read_cases
 
 CASES = json.loads((Path(__file__).parents[1] / "privacy" / "reference_cases.json").read_text())["cases"]
@@ -26,7 +27,7 @@ SHARE = ["round=3", "sender=7", "receiver=12", "share_index=0", "count=2"]
 def calc(*words: str) -> int:
     """The command with these words."""
     parser = argparse.ArgumentParser()
-    add_arguments(parser)
+    arguments.calc(parser)
     return run(parser.parse_args(list(words)))
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from p2p.errors import UserError
 from p2p.log import Log
-from scenarios import cost
+from scenarios import arguments, cost
 from scenarios.critical_path import critical_paths
 from scenarios.folder import RunFolder
 from scenarios.roles import Roles
@@ -143,7 +143,7 @@ def test_what_a_dropout_cost(story: Log) -> None:
 
 def _arguments(folder: Path, **changes: Any) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
-    cost.add_arguments(parser)
+    arguments.cost(parser)
     args = parser.parse_args([str(folder)])
     return argparse.Namespace(**(vars(args) | changes))
 

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p2p.errors import UserError
-from scenarios import flows, validate
+from scenarios import arguments, flows, validate
 from scenarios.flow_files import parse_case
 
 GOOD: dict[str, Any] = {
@@ -29,7 +29,7 @@ GOOD: dict[str, Any] = {
 
 def command(module: Any, *words: str) -> int:
     parser = argparse.ArgumentParser()
-    module.add_arguments(parser)
+    getattr(arguments, module.__name__.rpartition(".")[2])(parser)
     code: int = module.run(parser.parse_args(words))
     return code
 
