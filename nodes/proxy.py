@@ -23,6 +23,7 @@ from nodes.handout import Terms, make_assignments
 from nodes.invitations import Invitations
 from nodes.protocols.rules import RoundRules
 from nodes.rounds import RoundRecord
+from p2p.clock import LAST, Rank
 from p2p.records import NOBODY
 from p2p.streams import stream
 
@@ -228,6 +229,8 @@ class Proxy:
             current = [complaint for complaint in complaints if complaint.epoch == running.epoch]
             if current:
                 yield from self._check_leader(running, current)
+        # Whoever acts at the closing instant, the server too, does so before the round is closed.
+        yield self._world.clock.at(self._now_s, Rank.START, LAST)
         self._running = None
         if round_number in self._records:
             self._close(self._records[round_number])

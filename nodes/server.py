@@ -38,6 +38,8 @@ class Server(Participant):
                     yield from self._take_part(order)
 
     def _take_part(self, order: Assignment) -> Steps:
+        if self.now_s >= order.closes_s:
+            return
         self.endpoint.enter(order)
         self.skipped = False
         self.send(order, "bootstrap", self.bench.first_model(), order.closes_s)

@@ -24,6 +24,8 @@ class Rank(IntEnum):
 
 
 _RANK_SHIFT = 40
+LAST = (1 << _RANK_SHIFT) - 1
+"""Comes after all nodes of its rank."""
 
 
 class Clock(simpy.Environment):
