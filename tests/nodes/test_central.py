@@ -1,4 +1,4 @@
-"""The baseline with a server, as a story. Sizes and times: see tests/conftest.py."""
+"""The baseline with a server, as a story. Sizes and times: see tests/by_hand.py."""
 
 from __future__ import annotations
 

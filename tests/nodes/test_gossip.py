@@ -1,8 +1,9 @@
-"""Gossip rounds as stories computed by hand. Sizes and times: see tests/conftest.py."""
+"""Gossip rounds as stories computed by hand. Sizes and times: see tests/by_hand.py."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -235,3 +236,21 @@ def test_collecting_the_mean_asks_everyone(simulate: Simulate) -> None:
     simulation = simulate("clients=6", "protocol.collect=mean", "protocol.selection=first_come")
     assert simulation.proxy.outcome.collected_from == list(range(6))
     assert len(simulation.server.collected) == 6
+
+
+def test_a_lost_update_comes_again_with_the_same_bytes(
+    simulate: Simulate, book_rows: Callable[..., list[dict[str, Any]]]
+) -> None:
+    """A row of its own for every transmission; what arrives in the end is used like any other."""
+    simulation = simulate("network.loss=0.4", "rounds=4", "seed=3")
+    by_path: dict[tuple[int, int, int], list[dict[str, Any]]] = {}
+    for row in book_rows(simulation.log, kind="update"):
+        by_path.setdefault((row["round"], row["sender"], row["receiver"]), []).append(row)
+    assert any(len(rows) > 1 for rows in by_path.values())
+    for rows in by_path.values():
+        assert [row["attempt"] for row in rows] == list(range(1, len(rows) + 1))
+        assert len({(row["size_bytes"], row["overhead_bytes"]) for row in rows}) == 1
+        assert all((row["outcome"], row["reason"]) == ("lost", "random") for row in rows[:-1])
+        for earlier, later in pairwise(rows):
+            assert later["sent_s"] == pytest.approx(earlier["left_s"] + 2.0)
+    assert any(rows[-1]["used"] for rows in by_path.values() if len(rows) > 1)

@@ -1,4 +1,4 @@
-"""Rounds with a rotating leader as stories computed by hand. Sizes and times: see tests/conftest.py."""
+"""Rounds with a rotating leader as stories computed by hand. Sizes and times: see tests/by_hand.py."""
 
 from __future__ import annotations
 
