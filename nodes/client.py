@@ -154,6 +154,7 @@ class Client(Participant):
                 mu2=self.ledger.mu2,
                 published=np.nan if published is None else published,
                 rigorous=np.nan,
+                budget_left=self.ledger.budget_left,
             )
 
     def catch_up(self, assignment: Assignment, deadline_s: float) -> Steps:

@@ -76,7 +76,9 @@ PRIVACY_COLUMNS = {
     "mu2": "f8",
     "published": "f8",
     "rigorous": "f8",
+    "budget_left": "f8",
 }
+"""`budget_left`: the client's share of rounds or of mu^2 that is left after the release; nothing without a budget."""
 AGGREGATION_COLUMNS = {"round": "i4", "aggregator": "i4", "contributor": "i4", "at_s": "f8", "void": "?"}
 """`void`: the aggregator was lost before its model reached anybody, and the round was aggregated by another."""
 

@@ -45,11 +45,16 @@ class LedgerRule:
     view_share: float = 1.0
 
 
-def ledger_rule(privacy: Privacy, plan: NoisePlan) -> LedgerRule:
-    """The rule for a run; does the numerical work once, so that a million ledgers cost nothing more."""
+def ledger_rule(privacy: Privacy, plan: NoisePlan, own_epsilon: float | None = None) -> LedgerRule:
+    """The rule for a run; does the numerical work once, so that a million ledgers cost nothing more.
+
+    Args:
+        own_epsilon: of a class of clients that has a budget of its own; the section's unless given.
+    """
     from privacy.gaussian import mu_of
 
     by, epsilon, delta = privacy.resolved_budget()
+    epsilon = epsilon if own_epsilon is None else own_epsilon
     counted = by == "published" and plan.published is not None
     return LedgerRule(
         by=by,
@@ -114,6 +119,22 @@ class Ledger:
         from privacy.gaussian import epsilon_of
 
         return epsilon_of(math.sqrt(self.mu2), self.rule.delta)
+
+    @property
+    def budget_left(self) -> float:
+        """Share of the budget that is left: of the rounds (published), of mu^2 (rigorous); NaN without a budget."""
+        if self.rule.by == "published":
+            return max(0.0, 1.0 - self.last_round / self.rule.max_round) if self.rule.max_round else 0.0
+        if self.rule.by == "rigorous":
+            return max(0.0, 1.0 - self.mu2 * self.rule.view_share / self.rule.mu2_limit)
+        return math.nan
+
+    @property
+    def exhausted_from(self) -> float:
+        """The first round in which it may not release any more, as far as is known now; infinite while it may."""
+        if self.rule.by == "published":
+            return self.rule.max_round + 1
+        return math.inf if self.may_release(self.last_round + 1) else self.last_round + 1
 
     def _allows(self, round_number: int, cost: float) -> bool:
         if self.rule.by == "published":

@@ -39,9 +39,10 @@ from p2p.relays import Relays
 from p2p.streams import stream
 from privacy.calibration import NoisePlan, PlanContext, plan_noise
 from privacy.envelopes import message_size
-from privacy.ledger import Ledger, ledger_rule
+from privacy.ledger import Ledger, LedgerRule, ledger_rule
 from privacy.pseudonyms import Pseudonyms
 from privacy.sealing import make_sealer
+from scenarios.budgets import budget_epsilons
 from scenarios.observer import Observer, Watcher
 from scenarios.schema import Scenario
 
@@ -104,14 +105,16 @@ def build(
     threads: int | None = None,
     at_once: int | None = None,
     watchers: Sequence[Watcher] = (),
+    first_life: int = 0,
 ) -> Simulation:
     """Connects the parts of a scenario.
 
     Args:
         at_once: how many clients are trained in one stack; results agree to float tolerance.
         watchers: called after every round; they see, and change nothing.
+        first_life: beyond all lives of the run that is resumed, so that no key is drawn twice.
     """
-    world = _make_world(scenario)
+    world = _make_world(scenario, first_life)
     records_per_client, learner = _make_learner(scenario, data_dir, threads, at_once)
     noise = _plan_noise(scenario, records_per_client)
     bench = _make_bench(scenario, learner, noise)
@@ -191,7 +194,7 @@ def _make_relays(scenario: Scenario) -> Relays | None:
     return Relays(scenario.seed, nodes, anonymity.hops, layer_bytes) if nodes else None
 
 
-def _make_world(scenario: Scenario) -> World:
+def _make_world(scenario: Scenario, first_life: int) -> World:
     settings, count = scenario.network, scenario.clients
     clock, log = Clock(), Log()
     links = Links(settings, scenario.seed, count, _count_nodes(scenario))
@@ -218,6 +221,7 @@ def _make_world(scenario: Scenario) -> World:
         proxy=count + PROXY,
         standby=count + STANDBY,
         server=count + SERVER,
+        first_life=first_life,
     )
 
 
@@ -279,16 +283,25 @@ def _make_clients(
 ) -> list[Client]:
     speeds = per_client(scenario.network.devices, "compute", scenario.compute, scenario.seed, scenario.clients)
     train_s = rounded(scenario.training.epochs * records_per_client / speeds, "s")
-    rule = None if scenario.privacy is None or noise is None else ledger_rule(scenario.privacy, noise)
+    rules = ledger_rules(scenario, noise)
     clients = []
     for node in range(scenario.clients):
         std, sensitivity = (0.0, 0.0) if noise is None else (float(noise.noise_std[node]), noise.sensitivity)
         means = Means(float(train_s[node]), std, sensitivity)
-        ledger = None if rule is None else Ledger(rule, std, sensitivity)
+        ledger = Ledger(rules[node], std, sensitivity) if rules else None
         clients.append(Client(node, world, bench, records, scenario.protocol, means, ledger))
         if isinstance(scenario.protocol, Central):
             clients[-1].model_round = 0  # the server's model comes with every round, so none is handed out before
     return clients
+
+
+def ledger_rules(scenario: Scenario, noise: NoisePlan | None) -> list[LedgerRule]:
+    """The rule of each client's ledger, one object for all with the same epsilon; none without privacy."""
+    if scenario.privacy is None or noise is None:
+        return []
+    epsilons = budget_epsilons(scenario.privacy, scenario.clients, scenario.seed).tolist()
+    rules = {epsilon: ledger_rule(scenario.privacy, noise, epsilon) for epsilon in set(epsilons)}
+    return [rules[epsilon] for epsilon in epsilons]
 
 
 def _make_plan(scenario: Scenario, observer: Observer) -> Plan:

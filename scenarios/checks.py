@@ -9,6 +9,7 @@ from nodes.faults import fault_problems
 from nodes.partition import ByClient, Shards
 from nodes.protocols import roles_of
 from p2p.errors import UserError
+from scenarios.budgets import privacy_findings
 from scenarios.problems import Path, Problems
 from scenarios.shares import SHARES
 
@@ -100,6 +101,7 @@ CHECKS: tuple[tuple[tuple[str, ...], Check], ...] = (
     (("data", "clients"), _records_suffice),
     (("data",), _owners_known),
     (("faults", "protocol", "clients"), _faults_strike_somebody),
+    (("privacy", "clients"), privacy_findings),
 )
 
 

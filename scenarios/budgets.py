@@ -1,0 +1,93 @@
+"""Who has which budget, and who colludes: clients as the privacy section names them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodes.targets import parse_nodes
+from p2p.shares import place_of, share_problem
+from p2p.streams import draws
+from privacy.settings import Privacy
+
+Finding = tuple[tuple[str | int, ...], Any, str]
+_CLASSES = ("privacy", "budget", "classes")
+
+
+def budget_epsilons(privacy: Privacy, clients: int, seed: int) -> NDArray[np.float64]:
+    """The epsilon each client may spend: its class's, or the section's."""
+    epsilons = np.array([*(group.epsilon for group in privacy.budget.classes), privacy.resolved_budget().epsilon])
+    return epsilons[budget_classes(privacy, clients, seed)]
+
+
+def budget_classes(privacy: Privacy, clients: int, seed: int) -> NDArray[np.int64]:
+    """The class of each client as a position in `budget.classes`; one past the last for clients that are in none."""
+    groups = privacy.budget.classes
+    shares = [group.share for group in groups if group.share is not None]
+    if shares:
+        return place_of(draws(seed, "budget", np.arange(clients)), shares)
+    classes = np.full(clients, len(groups), dtype=np.int64)
+    for index, group in enumerate(groups):
+        if group.clients is not None:
+            classes[list(parse_nodes(group.clients, clients, ()).nodes)] = index
+    return classes
+
+
+def colluding_nodes(privacy: Privacy, clients: int, seed: int) -> tuple[int, ...]:
+    """The nodes that put together what they see; a share is that many clients, drawn by chance, but at least one."""
+    named = privacy.colluders
+    if named is None or isinstance(named, tuple):
+        return tuple(sorted(set(named or ())))
+    count = min(clients, max(1, round(named * clients))) if named > 0 else 0
+    order = np.argsort(draws(seed, "colluder", np.arange(clients)), kind="stable")
+    return tuple(sorted(order[:count].tolist()))
+
+
+def privacy_findings(privacy: Any, clients: int) -> Iterator[Finding]:
+    """What is wrong with the clients that a privacy section names, as (path, value, rule)."""
+    if privacy is None:
+        return
+    yield from _class_findings(privacy, clients)
+    if isinstance(privacy.colluders, tuple):
+        server = clients + 3
+        for index, node in enumerate(privacy.colluders):
+            if not 0 <= node < clients and node != server:
+                rule = f"there are clients 0 to {clients - 1} and the server, {server}; name some of them"
+                yield ("privacy", "colluders", index), node, rule
+
+
+def _class_findings(privacy: Any, clients: int) -> Iterator[Finding]:
+    groups = privacy.budget.classes
+    shares = [group.share for group in groups if group.share is not None]
+    if shares and len(shares) < len(groups):
+        yield _CLASSES, f"{len(groups)} classes", "some have a share and some name clients; use one way for all"
+        return
+    if shares and share_problem("", shares):
+        yield _CLASSES, round(sum(shares), 6), "the shares must sum to 1; change them"
+    taken: dict[int, int] = {}
+    for index, group in enumerate(groups):
+        if group.clients is not None:
+            yield from _named_findings(group.clients, index, clients, taken)
+    if groups and not shares and len(taken) < clients and _no_epsilon(privacy):
+        rule = "these clients are in no class; name them, or give `budget.epsilon` for the rest"
+        first = next(node for node in range(clients) if node not in taken)
+        yield _CLASSES, f"{first}, ...", rule
+
+
+def _named_findings(who: Any, index: int, clients: int, taken: dict[int, int]) -> Iterator[Finding]:
+    named = parse_nodes(who, clients, ())
+    for problem in named.problems:
+        value, _, rule = problem.removeprefix("who = ").partition(": ")
+        yield (*_CLASSES, index, "clients"), value, rule
+    twice = [node for node in named.nodes if node in taken]
+    if twice:
+        rule = f"client {twice[0]} is in class {taken[twice[0]]} already; name it once"
+        yield (*_CLASSES, index, "clients"), who, rule
+    taken.update(dict.fromkeys(named.nodes, index))
+
+
+def _no_epsilon(privacy: Any) -> bool:
+    return privacy.budget.epsilon is None and privacy.calibration is None
