@@ -40,6 +40,8 @@ class World:
     proxy: int
     standby: int
     server: int
+    first_life: int = 0
+    """Where endpoints begin to count their lives: a resumed run starts beyond those of the run it goes on with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,18 @@ class _Pass:
     senders: dict[tuple[str, bytes], bytes]
     sequence: int = 0
     seen: set[tuple[bytes, str, int]] = field(default_factory=set)
+    heard: set[tuple[bytes, str, int]] = field(default_factory=set)
+
+    def note(self, envelope: Envelope) -> None:
+        """Remembers an accepted message by its number, and that its sender has had its say in this arrangement."""
+        self.seen.add((envelope.sender, envelope.kind, envelope.sequence))
+        self.heard.add((envelope.sender, envelope.kind, self.assignment.epoch))
+
+    def knows(self, envelope: Envelope) -> bool:
+        """Whether a message came before, or another of its kind: nobody has two votes."""
+        if (envelope.sender, envelope.kind, envelope.sequence) in self.seen:
+            return True
+        return (envelope.sender, envelope.kind, self.assignment.epoch) in self.heard
 
 
 class Endpoint:
@@ -81,7 +95,7 @@ class Endpoint:
         self._probes: list[Probe] = []
         self._controls: set[tuple[int, int]] = set()
         self._latest_round = -1
-        self._life = 0
+        self._life = world.first_life
         self.active_round = -1
         world.network.attach(node, self.receive)
 
@@ -124,9 +138,12 @@ class Endpoint:
         self._answer_probes()
 
     def leave(self, round_number: int) -> None:
-        """Drops the round's address and keys."""
+        """Drops the round's address and keys, and what came too late for a round it is no longer in."""
         self._passes.pop(round_number, None)
         self._keys.pop(round_number, None)
+        if self.active_round != round_number:
+            for kind in KINDS:
+                self.mailbox.take((kind, round_number))
 
     def has_pass(self, round_number: int) -> bool:
         """Whether it has an address in a round."""
@@ -182,7 +199,7 @@ class Endpoint:
             return "stale_round" if envelope.round < self._latest_round else "unknown_address"
         reason, value = self._open(envelope, held)
         if not reason:
-            held.seen.add((envelope.sender, envelope.kind, envelope.sequence))
+            held.note(envelope)
             key = (envelope.kind, envelope.round)
             self.mailbox.put(key, Received(envelope.sender, value, parcel.row))
             if envelope.kind == "update":
@@ -253,7 +270,7 @@ class Endpoint:
         if public_key is None:
             stranger = self._world.router.node_of(envelope.sender) is None
             return "unknown_address" if stranger else "not_neighbour", None
-        if (envelope.sender, envelope.kind, envelope.sequence) in held.seen:
+        if held.knows(envelope):
             return "replay", None
         try:
             return "", self._world.sealer.open(envelope, held.keys, public_key)

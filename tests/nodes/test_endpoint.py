@@ -205,6 +205,26 @@ def test_orders_come_from_the_proxy_only(prepare: Prepare, book_rows: Rows, seal
 
 
 @SEALED
+def test_nobody_has_two_votes(prepare: Prepare, book_rows: Rows, sealed: str) -> None:
+    """A neighbour that seals two updates of one round is heard once, and crowds nobody out."""
+    ring = (*RING, "protocol.exchange_with=2", f"anonymity.sealed={sealed}")
+    at_s = training_s(prepare, 1, *ring)
+    simulation = prepare(*ring)
+
+    def act() -> None:
+        forger = Forger(simulation)
+        receiver = forger.successor(0, 1)
+        forger.post(forger.seal(0, receiver, 1), 0, receiver, 1)
+
+    simulation.clock.call_at(at_s, Rank.START, 0, act)
+    simulation.run()
+    table = simulation.log.aggregations
+    rows = list(zip(*(table[name].tolist() for name in ("round", "aggregator", "contributor")), strict=True))
+    assert len(rows) == len(set(rows)) == 3 * 5 * 3
+    assert [row["reason"] for row in book_rows(simulation.log, outcome="rejected")] == ["replay"]
+
+
+@SEALED
 def test_a_stranger_has_no_address(prepare: Prepare, sealed: str) -> None:
     """Only registered nodes get one, and each round's addresses are new."""
     simulation = prepare(*RING, f"anonymity.sealed={sealed}")
