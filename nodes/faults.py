@@ -374,13 +374,12 @@ Fault = Crash | Straggle | SlowLink | Split | BurstLoss | Corrupt | Duplicate | 
 
 def fault_problems(fault: object, clients: int, roles: tuple[str, ...]) -> list[str]:
     """What is wrong with whom a fault names: unknown nodes, or a role the protocol does not have."""
-    named = [getattr(fault, "who", None), *getattr(fault, "between", ())]
+    named = [("who", getattr(fault, "who", None)), *(("between", group) for group in getattr(fault, "between", ()))]
+    may_be_role = isinstance(fault, Crash)
     problems: list[str] = []
-    for who in named:
-        if who is None:
-            continue
-        may_be_role = isinstance(fault, Crash)
-        problems.extend(parse_nodes(who, clients, roles if may_be_role else ()).problems)
+    for key, who in named:
+        if who is not None:
+            problems.extend(parse_nodes(who, clients, roles if may_be_role else (), key).problems)
     return problems
 
 

@@ -20,8 +20,8 @@ class Named(NamedTuple):
     problems: tuple[str, ...] = ()
 
 
-def parse_nodes(who: Who, clients: int, roles: Sequence[str]) -> Named:
-    """The clients that `who` names, in order, or a role out of `roles`."""
+def parse_nodes(who: Who, clients: int, roles: Sequence[str], key: str = "who") -> Named:
+    """The clients that `who` names, in order, or a role out of `roles`; problems speak of the scenario's `key`."""
     if isinstance(who, str) and who in roles:
         return Named(role=who)
     nodes: set[int] = set()
@@ -30,11 +30,13 @@ def parse_nodes(who: Who, clients: int, roles: Sequence[str]) -> Named:
         match = _RANGE.fullmatch(str(part))
         if match is None:
             known = f"a client 0-{clients - 1}, a range such as 0-9" + "".join(f", {role}" for role in roles)
-            problems.append(f"who = {part}: names nobody here; use {known}")
+            problems.append(f"{key} = {part}: names nobody here; use {known}")
             continue
         first, last = int(match[1]), int(match[2] or match[1])
         if first > last or last >= clients:
-            problems.append(f"who = {part}: there are clients 0 to {clients - 1}; name some of them, the smaller first")
+            problems.append(
+                f"{key} = {part}: there are clients 0 to {clients - 1}; name some of them, the smaller first"
+            )
             continue
         nodes.update(range(first, last + 1))
     return Named(tuple(sorted(nodes)), "", tuple(problems))

@@ -38,7 +38,8 @@ def apply_overrides(data: dict[str, Any], overrides: Sequence[str], problems: Pr
 def _set(data: dict[str, Any], path: Path, value: Any, problems: Problems) -> None:
     place: Any = data
     for depth, part in enumerate(path[:-1]):
-        place = _step(place, part, NAMED_BY.get(str(path[0]), "kind") if depth == 0 else "kind")
+        key = NAMED_BY.get(str(path[0]), "kind") if depth == 0 else "kind"
+        place = _step(place, part, key, of_items=_index(path[depth + 1]) is not None)
         if place is None:
             problems.wrong(path, value, f"`{part}` is not a place to set a key in; set the whole of it")
             return
@@ -49,14 +50,16 @@ def _set(data: dict[str, Any], path: Path, value: Any, problems: Problems) -> No
         place[last] = value
 
 
-def _step(place: Any, part: str | int, key: str) -> Any:
-    """The mapping or list below `part`, made if it is not there yet; None if there cannot be one."""
+def _step(place: Any, part: str | int, key: str, of_items: bool) -> Any:
+    """The mapping or list (`of_items`) below `part`, made if it is not there yet; None if there cannot be one."""
     if isinstance(place, list):
         index = _index(part)
+        if index == len(place):
+            place.append({})
         return place[index] if index is not None and index < len(place) and _opens(place[index]) else None
     inner = place.get(part)
     if inner is None or inner == "none":
-        inner = place[part] = {}
+        inner = place[part] = [] if of_items else {}
     elif isinstance(inner, str):
         inner = place[part] = {key: inner}
     return inner if _opens(inner) else None

@@ -213,7 +213,7 @@ class Reader:
     def _leaf(self, annotation: Any, value: Any, path: Path) -> Any:
         """Text, numbers, words and lists of them, checked by pydantic."""
         try:
-            return _adapter(annotation).validate_json(json.dumps(value))
+            return _adapter(repr(annotation), annotation).validate_json(json.dumps(value))
         except ValidationError as error:
             union = len(members(annotation)) > 1
             for place, rules in _grouped(error, skip=1 if union else 0).items():
@@ -226,7 +226,8 @@ class Reader:
 
 
 @cache
-def _adapter(annotation: Any) -> TypeAdapter[Any]:
+def _adapter(written: str, annotation: Any) -> TypeAdapter[Any]:
+    # `int | str` equals `str | int`, but messages follow the order in which it is written: hence both are the key.
     # Strict and by way of JSON: `true` is no number and `"5"` no whole number, yet a list may become a tuple.
     return TypeAdapter(annotation, config=ConfigDict(strict=True, allow_inf_nan=False))
 

@@ -49,7 +49,7 @@ def starter_text(name: str) -> str:
 def _lines(key: Key, value: Any, indent: str) -> Iterator[str]:
     """The line of a key, and those of the keys inside it."""
     section = _section(key.annotation)
-    if section is None or not isinstance(dump_value(section, value), dict):
+    if section is None or not isinstance(dump_value(key.annotation, value), dict):
         yield _line(indent, key.name, to_flow(dump_value(key.annotation, value)), _half(key))
         return
     yield _line(indent, key.name, "", _half(key))

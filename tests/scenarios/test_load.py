@@ -87,7 +87,7 @@ def test_shares_of_clients_become_counts() -> None:
 BAD: list[tuple[list[str], list[str]]] = [
     (["protocl={kind: gossip}"], ["protocl: unknown key; did you mean `protocol`?"]),
     (["protocol.exchange_wiht=2"], ["protocol.exchange_wiht: unknown key; did you mean `exchange_with`?"]),
-    (["availability={kind: churn}"], ["availability: unknown key; known are anonymity, clients, compute"]),
+    (["availability={kind: churn}"], ["availability.mean_up: needs exactly one of mean_up and up"]),
     (["rounds=many"], ["rounds = many: must be a whole number"]),
     (["rounds=true"], ["rounds = true: must be a whole number"]),
     (["rounds=0"], ["rounds = 0: must be >= 1"]),
@@ -159,7 +159,7 @@ BAD: list[tuple[list[str], list[str]]] = [
     (["a..b=5"], ["--set a..b=5: must be path=value"]),
     (["rounds=[1"], ["--set rounds=[1: is not valid YAML"]),
     (["rounds.x=5"], ["rounds.x = 5: `rounds` is not a place to set a key in; set the whole of it"]),
-    (["faults.0.kind=crash"], ["faults: unknown key"]),
+    (["faults.0.kind=crash"], ["faults.0.who: needs exactly one of who and fraction"]),
 ]
 
 
