@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nodes.protocols import roles_of
 from nodes.targets import parse_nodes
 from p2p.shares import place_of, share_problem
 from p2p.streams import draws
 from privacy.settings import Privacy
 
 Finding = tuple[tuple[str | int, ...], Any, str]
+_SERVER = 3
+"""The server's number after the clients', see `scenarios.build`."""
 _CLASSES = ("privacy", "budget", "classes")
 
 
@@ -46,17 +49,16 @@ def colluding_nodes(privacy: Privacy, clients: int, seed: int) -> tuple[int, ...
     return tuple(sorted(order[:count].tolist()))
 
 
-def privacy_findings(privacy: Any, clients: int) -> Iterator[Finding]:
+def privacy_findings(privacy: Any, clients: int, protocol: Any) -> Iterator[Finding]:
     """What is wrong with the clients that a privacy section names, as (path, value, rule)."""
     if privacy is None:
         return
     yield from _class_findings(privacy, clients)
-    if isinstance(privacy.colluders, tuple):
-        server = clients + 3
-        for index, node in enumerate(privacy.colluders):
-            if not 0 <= node < clients and node != server:
-                rule = f"there are clients 0 to {clients - 1} and the server, {server}; name some of them"
-                yield ("privacy", "colluders", index), node, rule
+    server = clients + _SERVER if "server" in roles_of(protocol) else None
+    known = f"clients 0 to {clients - 1}" + ("" if server is None else f" and the server, {server}")
+    for index, node in enumerate(privacy.colluders if isinstance(privacy.colluders, tuple) else ()):
+        if not 0 <= node < clients and node != server:
+            yield ("privacy", "colluders", index), node, f"there are {known}; name some of them"
 
 
 def _class_findings(privacy: Any, clients: int) -> Iterator[Finding]:

@@ -101,7 +101,7 @@ CHECKS: tuple[tuple[tuple[str, ...], Check], ...] = (
     (("data", "clients"), _records_suffice),
     (("data",), _owners_known),
     (("faults", "protocol", "clients"), _faults_strike_somebody),
-    (("privacy", "clients"), privacy_findings),
+    (("privacy", "clients", "protocol"), privacy_findings),
 )
 
 

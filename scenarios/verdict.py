@@ -1,7 +1,8 @@
 """What the privacy figures of a run amount to, in one sentence, with `published` and `rigorous` kept apart.
 
-Reads `{"published": ..., "rigorous": {view: ..., "unit": ..., "delta": ...}}`. A view is an epsilon or a mapping with
-`epsilon` or `worst`; an epsilon is a number, `"inf"` or None (no mechanism, or the formula does not apply).
+Reads `{"published": ..., "rigorous": {view: ..., "unit": ..., "delta": ...}, "why_infinite": ...}`. A view is an
+epsilon or a mapping with `epsilon` or `worst`; an epsilon is a number, `"inf"` or None (no mechanism, or the formula
+does not apply).
 """
 
 from __future__ import annotations
@@ -50,15 +51,15 @@ def epsilon_headline(privacy: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def verdict(privacy: Mapping[str, Any]) -> str:
-    """One sentence: what is claimed, and whether it is proven."""
-    published, proven = epsilon_of(privacy.get("published")), receiver_epsilon(privacy)
+    """One sentence: what is claimed, and whether it is proven; where nothing is, why."""
+    published, proven = epsilon_of(privacy.get("published")), _against_whom(privacy)
     if published is None or math.isinf(published):
         return _without_claim(privacy, proven)
     claim = f"published epsilon {epsilon_text(published)} ({_formula(privacy)})"
     if proven is not None and proven <= published * (1 + _SLACK):
         return f"{claim} is covered: the proven {_unit(privacy)}-level epsilon {_against(privacy, proven)}."
     if proven is None or math.isinf(proven):
-        return f"{claim} is not a proven guarantee: nothing is proven against a receiver."
+        return f"{claim} is not a proven guarantee: nothing is proven against a receiver{_because(privacy)}."
     what = f"the proven {_unit(privacy)}-level epsilon {_against(privacy, proven)}"
     return f"{claim} is not a proven guarantee: {what}{_comment(proven)}."
 
@@ -68,8 +69,19 @@ def _without_claim(privacy: Mapping[str, Any], proven: float | None) -> str:
     if isinstance(privacy.get("published"), (str, Mapping)) and privacy["published"] != "inf":
         start = "the published formula does not apply; "
     if proven is None or math.isinf(proven):
-        return f"{start}no differential privacy is proven: a receiver may learn all that an update tells."
+        nothing = "no differential privacy is proven: a receiver may learn all that an update tells"
+        return f"{start}{nothing}{_because(privacy)}."
     return f"{start}the proven {_unit(privacy)}-level epsilon {_against(privacy, proven)}{_comment(proven)}."
+
+
+def _against_whom(privacy: Mapping[str, Any]) -> float | None:
+    """The rigorous epsilon against the worst node that gets updates: a server where there is one, else a peer."""
+    receiver = epsilon_of((privacy.get("rigorous") or {}).get("receiver"))
+    return receiver if receiver is not None else receiver_epsilon(privacy)
+
+
+def _because(privacy: Mapping[str, Any]) -> str:
+    return f", because {privacy['why_infinite']}" if privacy.get("why_infinite") else ""
 
 
 def _against(privacy: Mapping[str, Any], proven: float) -> str:
