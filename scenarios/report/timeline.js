@@ -33,6 +33,7 @@ PV.timeline = () => {
   const barHeight = { send: [0.3, -0.45], aggregate: [0.3, 0.15], broadcast: [0.3, -0.45] };
   let rowOf = new Map();
   let shownIds = [];
+  let shownEnd = 0;
 
   function shownRounds() {
     const start = numbers.indexOf(Number(roundBox.value));
@@ -147,6 +148,7 @@ PV.timeline = () => {
     const drops = pictures.dropouts.filter(drop => rounds.includes(drop[0]));
     order(found, path, arrows, drops);
     const end = Math.max(0, ...found.map(span => span.end), ...path.map(step => step.end), ...arrows.map(message => message.arrived ?? message.sent));
+    shownEnd = end;
     const { shapes, annotations } = faultShapes(base, end);
     rounds.slice(1).forEach(n => shapes.push({ type: "line", yref: "paper", y0: 0, y1: 1, x0: pictures.base_s[n] - base, x1: pictures.base_s[n] - base, line: { width: 1, dash: "dot", color: PV.style("--soft") } }));
     const count = shownIds.length;
@@ -185,8 +187,7 @@ PV.timeline = () => {
     Plotly.relayout(box, { "xaxis.range": [middle - half, middle + half] });
   }
   function reset() {
-    const spansEnd = Math.max(0, ...box.data.flatMap(trace => trace.type === "bar" ? trace.x.map((wide, i) => trace.base[i] + wide) : trace.x.filter(value => value != null)));
-    Plotly.relayout(box, { "xaxis.range": [0, spansEnd * 1.01], "yaxis.range": [shownIds.length - 0.4, -0.6] });
+    Plotly.relayout(box, { "xaxis.range": [0, shownEnd * 1.01], "yaxis.range": [shownIds.length - 0.4, -0.6] });
   }
   function move(by) {
     const next = numbers.indexOf(Number(roundBox.value)) + by;

@@ -1,0 +1,167 @@
+"""The page of a run and the comparison of three, in a real browser."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scenarios.cli import main
+
+pytestmark = pytest.mark.slow
+CHARTS = (
+    *("accuracy-rounds", "accuracy-time", "bytes-rounds", "bytes-nodes", "timeline", "topology", "gap"),
+    *("dropouts-rounds", "dropouts-moments", "epsilon-views", "spent-published", "spent-rigorous", "seen"),
+)
+
+
+@pytest.fixture(scope="module")
+def report(run_folders: list[Path]) -> Path:
+    """The page of one run."""
+    assert main(["report", str(run_folders[1])]) == 0
+    return run_folders[1] / "report.html"
+
+
+@pytest.fixture(scope="module")
+def shown(visit: Any, report: Path) -> Any:
+    """That page, opened once: every test leaves it usable for the next."""
+    return visit(report)
+
+
+def test_the_page_draws_every_section_and_asks_nobody(visit: Any, report: Path, shown: Any) -> None:
+    """No console message, no request but the page itself, a drawing in every chart, both themes."""
+    for opened in (shown, visit(report, "dark")):
+        assert opened.complaints == []
+        assert [url for url in opened.requests if not url.startswith(("file:", "data:", "blob:"))] == []
+        drawn = opened.page.eval_on_selector_all(".plot[data-drawn] .main-svg", "found => found.length")
+        assert drawn >= len(CHARTS)
+        for name in CHARTS:
+            assert opened.page.locator(f"#{name}[data-drawn]").count() == 1, name
+            assert opened.page.locator(f"#{name}").get_attribute("aria-label")
+
+
+def test_the_theme_can_be_switched(shown: Any) -> None:
+    """The button turns the ground dark and back."""
+    page = shown.page
+    ground = "getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(ground)
+    page.click("#theme")
+    assert page.evaluate(ground) != light
+    page.click("#theme")
+    assert page.evaluate(ground) == light
+
+
+def test_numbers_on_the_page_are_those_of_the_folder(shown: Any, report: Path) -> None:
+    """What the charts hold equals the tables and the summary."""
+    import pyarrow.parquet as pq
+
+    page, folder = shown.page, report.parent
+    summary = json.loads((folder / "summary.json").read_text())
+    rounds = pq.read_table(folder / "rounds.parquet").to_pydict()
+    mean = page.evaluate("Array.from(document.getElementById('accuracy-rounds').data.at(-1).y)")
+    assert mean == rounds["accuracy_after_mean"]
+    sent = page.evaluate("PV.data.rounds.bytes")
+    assert sum(sum(amounts) for amounts in sent.values()) == summary["bytes"]["sent"] == sum(rounds["bytes"])
+    spans = page.evaluate("PV.pictureSpans.columns.node.length")
+    assert spans == pq.read_table(folder / "spans.parquet").num_rows
+    messages = page.evaluate("Array.from(PV.pictureMessages.columns.size_bytes).reduce((a, b) => a + b, 0)")
+    assert messages == summary["bytes"]["sent"]
+    text = page.inner_text("#headline")
+    assert "0.610 collected model" in text
+    assert summary["headline"]["epsilon"]["verdict"] in text
+
+
+def test_the_timeline_zooms_and_shows_messages(shown: Any) -> None:
+    """Buttons, keys and the mouse change the shown time; a chosen node brings arrows; rounds can be chosen."""
+    page = shown.page
+    width = "(() => { const [a, b] = document.getElementById('timeline').layout.xaxis.range; return b - a; })()"
+    wide = page.evaluate(width)
+    page.click("#zoom-in")
+    assert page.evaluate(width) == pytest.approx(wide / 2)
+    page.focus("#timeline")
+    page.keyboard.press("+")
+    assert page.evaluate(width) == pytest.approx(wide / 4)
+    page.click("#zoom-reset")
+    assert page.evaluate(width) == pytest.approx(wide, rel=0.05)
+    box = page.locator("#timeline .nsewdrag").first.bounding_box()
+    y = box["y"] + box["height"] / 2
+    page.mouse.move(box["x"] + box["width"] * 0.3, y)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.6, y, steps=4)
+    page.mouse.up()
+    page.wait_for_function(f"{width} < {wide * 0.5}")
+    traces = "document.getElementById('timeline').data.map(trace => trace.name)"
+    assert "critical path" in page.evaluate(traces)
+    assert "delivered" not in page.evaluate(traces)
+    page.select_option("#timeline-node", "0")
+    assert "delivered" in page.evaluate(traces)
+    page.select_option("#timeline-round", "3")
+    assert "Round 3" in page.inner_text("#timeline-status")
+
+
+def test_the_slider_changes_the_graph_and_nodes_stay(shown: Any) -> None:
+    """Another round has other edges between nodes at the same places; colours and the matrix can be chosen."""
+    page = shown.page
+    places = "JSON.stringify(document.getElementById('topology').data.at(-1).x)"
+    edges = "JSON.stringify(document.getElementById('topology').data.map(trace => trace.x))"
+    before, stood = page.evaluate(edges), page.evaluate(places)
+    page.focus("#topology-round")
+    page.keyboard.press("ArrowRight")
+    assert page.inner_text("#topology-number") == "2"
+    assert page.evaluate(edges) != before
+    assert page.evaluate(places) == stood
+    for colour in ("traffic", "published", "rigorous"):
+        page.select_option("#topology-colour", colour)
+    page.select_option("#topology-edges", "fate")
+    assert "lost" in page.inner_text("#topology-status")
+    page.select_option("#topology-view", "matrix")
+    assert page.evaluate("document.getElementById('topology').data[0].type") == "heatmap"
+
+
+def test_every_fold_lists_its_numbers(shown: Any) -> None:
+    """The tables behind the charts fill when opened."""
+    page = shown.page
+    page.eval_on_selector_all("details.data", "folds => folds.forEach(fold => { fold.open = true; })")
+    page.wait_for_timeout(200)
+    filled = page.eval_on_selector_all("details.data table tbody", "bodies => bodies.filter(b => b.rows.length).length")
+    assert filled == len(CHARTS)
+
+
+def test_three_runs_are_compared(visit: Any, run_folders: list[Path], tmp_path: Path) -> None:
+    """Same axes for all, a table with differences, and a slider that tells what accuracy costs."""
+    out = tmp_path / "comparison.html"
+    assert main(["report", *map(str, run_folders), "-o", str(out)]) == 0
+    opened = visit(out)
+    page = opened.page
+    assert opened.complaints == []
+    assert page.evaluate("document.getElementById('compare-rounds').data.length") == 3
+    assert page.locator("#figures thead th").all_inner_texts()[-1] == "minus slow"
+    assert "not reached" in page.inner_text("#cost-table")
+    page.locator("#cost-target").fill("0.3")
+    assert "not reached" not in page.inner_text("#cost-table")
+    reached = page.locator("#cost-table tbody tr").nth(2).inner_text()
+    assert reached.split("\t")[:2] == ["fast", "1"]
+
+
+def test_hostile_names_stay_text(visit: Any, hostile_folder: Path, hostile_name: str, tmp_path: Path) -> None:
+    """Markup in a scenario's name is shown as text on both kinds of page and runs nothing."""
+    assert main(["report", str(hostile_folder)]) == 0
+    out = tmp_path / "comparison.html"
+    assert main(["report", str(hostile_folder), str(hostile_folder), "-o", str(out)]) == 0
+    for path in (hostile_folder / "report.html", out):
+        opened = visit(path)
+        assert opened.complaints == []
+        assert opened.page.locator("main img, main script").count() == 0
+        assert "<script>alert(1)</script>" in opened.page.inner_text("h1")
+
+
+def test_pictures_alone_open_too(visit: Any, run_folders: list[Path], tmp_path: Path) -> None:
+    """`topology -o t.html` and `timeline -o t.html` are pages with one picture."""
+    for command, argument in (("topology", "--round"), ("timeline", "--rounds")):
+        out = tmp_path / f"{command}.html"
+        assert main([command, str(run_folders[0]), argument, "2", "-o", str(out)]) == 0
+        opened = visit(out)
+        assert opened.complaints == []
+        assert "Round 2" in opened.page.inner_text(f"#{command}-status")
