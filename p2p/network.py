@@ -26,7 +26,10 @@ from p2p.streams import stream
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """A message on its way, as the network knows it: true ends, sizes, and contents it does not look into."""
+    """A message on its way, as the network knows it: true ends, sizes, and contents it does not look into.
+
+    `as_sent` is the content before it was damaged on this hop, which is what its sender will send again.
+    """
 
     row: int
     kind: str
@@ -43,6 +46,7 @@ class Parcel:
     onward: tuple[int, ...] = ()
     hop: int = 0
     previous: int = NOBODY
+    as_sent: Any = None
 
     @property
     def destination(self) -> int:
@@ -207,10 +211,11 @@ class Network:
         doubled = self.conditions.doubled(batch)
         self._start(batch, [self._damage(batch, parcels, index) for index in range(len(parcels))])
         if len(doubled):
-            copies = [parcels[index] for index in doubled]
+            # A copy has a fate of its own, and nobody sends it again: the sender knows only of the first.
+            copies = [replace(parcels[index], give_up_s=-np.inf) for index in doubled]
             self._open[batch.round_number] += len(copies)
-            ends = batch.destinations[doubled]
-            self._start(replace(batch, receivers=batch.receivers[doubled], destinations=ends), copies)
+            ends, receivers = batch.destinations[doubled], batch.receivers[doubled]
+            self._start(replace(batch, sequence=-batch.sequence, receivers=receivers, destinations=ends), copies)
 
     def _batch(self, parcels: list[Parcel]) -> Batch:
         first = parcels[0]
@@ -225,7 +230,8 @@ class Network:
             return parcels[index]
         name = (batch.kind, batch.round_number, batch.sender, batch.sequence, batch.attempt, index)
         rng = stream(self._seed, "damage", *name)
-        return replace(parcels[index], content=self.conditions.alter(parcels[index].content, rng))
+        content = parcels[index].content
+        return replace(parcels[index], content=self.conditions.alter(content, rng), as_sent=content)
 
     def _start(self, batch: Batch, parcels: list[Parcel]) -> None:
         rows = self._record(batch, parcels)
@@ -314,7 +320,8 @@ class Network:
         again_s = self._clock.now + self._retransmit.timeout
         if parcel.attempt < self._retransmit.tries and again_s <= parcel.give_up_s and parcel.sender not in self._down:
             self._open[parcel.round_number] += 1
-            again = replace(parcel, attempt=parcel.attempt + 1)
+            content = parcel.content if parcel.as_sent is None else parcel.as_sent
+            again = replace(parcel, attempt=parcel.attempt + 1, content=content, as_sent=None)
             self._clock.call_at(again_s, Rank.START, parcel.sender, lambda: self._hand_over(parcel.sender, [again]))
         self._end(parcel, "lost", reason)
 

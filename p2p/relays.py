@@ -75,6 +75,7 @@ class Relays:
             attempt=1,
             hop=parcel.hop + 1,
             previous=parcel.row,
+            as_sent=None,
         )
 
     def ways(self, parcels: list[Parcel]) -> Nodes:

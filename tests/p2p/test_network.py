@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from p2p.clock import Clock
-from p2p.conditions import Conditions
+from p2p.conditions import Chance, Conditions
 from p2p.distributions import Constant
 from p2p.links import Links, NetworkSettings, Retransmit
 from p2p.log import Log
@@ -173,3 +173,35 @@ def test_the_share_of_losses_is_the_one_asked_for() -> None:
         post.send(0, [0, 1, 2, 3])
     post.clock.run()
     assert abs(np.mean(post.log.messages["outcome"] == 2) - 0.1) < 4 * np.sqrt(0.09 / 4000)
+
+
+EVERYONE = np.ones(4, dtype=np.bool_)
+
+
+def test_damage_does_not_outlive_its_transmission() -> None:
+    """A damaged message that is also lost is sent again as it was: later attempts are damaged no more often."""
+    post = Post(loss=0.5, tries=20)
+    post.network.conditions.corruptions.append(Chance("damage", 0.3, EVERYONE))
+    post.network.conditions.alter = lambda content, rng: f"{content}, damaged"
+    for _ in range(200):
+        post.send(0, [1, 2, 3])
+    post.clock.run()
+    again = [str(parcel.content) for _, _, parcel in post.got if parcel.attempt > 1]
+    assert abs(np.mean([text.endswith("damaged") for text in again]) - 0.3) < 0.11
+    assert max(text.count("damaged") for text in again) == 1
+
+
+def test_a_double_has_a_fate_of_its_own_and_breeds_no_more(book_rows: Rows) -> None:
+    """It may arrive although the first was lost, and it is never sent again."""
+    post = Post(loss=0.5, tries=2)
+    post.network.conditions.duplications.append(Chance("double", 1.0, EVERYONE))
+    for _ in range(100):
+        post.send(0, [1])
+    post.clock.run()
+    rows = book_rows(post.log)
+    first, double = ([row["outcome"] for row in rows if row["attempt"] == 1][place::2] for place in (0, 1))
+    assert {*zip(first, double, strict=True)} == {
+        (one, other) for one in ("lost", "delivered") for other in ("lost", "delivered")
+    }
+    # Each first that was lost is sent once more, and that one is doubled too.
+    assert len([row for row in rows if row["attempt"] == 2]) == 2 * first.count("lost")
