@@ -70,16 +70,14 @@ class _Pass:
     seen: set[tuple[bytes, str, int]] = field(default_factory=set)
     heard: set[tuple[bytes, str, int]] = field(default_factory=set)
 
-    def note(self, envelope: Envelope) -> None:
+    def note(self, sender: bytes, kind: str, sequence: int) -> None:
         """Remembers an accepted message by its number, and that its sender has had its say in this arrangement."""
-        self.seen.add((envelope.sender, envelope.kind, envelope.sequence))
-        self.heard.add((envelope.sender, envelope.kind, self.assignment.epoch))
+        self.seen.add((sender, kind, sequence))
+        self.heard.add((sender, kind, self.assignment.epoch))
 
-    def knows(self, envelope: Envelope) -> bool:
+    def knows(self, sender: bytes, kind: str, sequence: int) -> bool:
         """Whether a message came before, or another of its kind: nobody has two votes."""
-        if (envelope.sender, envelope.kind, envelope.sequence) in self.seen:
-            return True
-        return (envelope.sender, envelope.kind, self.assignment.epoch) in self.heard
+        return (sender, kind, sequence) in self.seen or (sender, kind, self.assignment.epoch) in self.heard
 
 
 class Endpoint:
@@ -197,12 +195,12 @@ class Endpoint:
             return None
         if held is None:
             return "stale_round" if envelope.round < self._latest_round else "unknown_address"
-        reason, value = self._open(envelope, held)
+        kind = envelope.kind
+        reason, value = self._open(envelope, kind, held)
         if not reason:
-            held.note(envelope)
-            key = (envelope.kind, envelope.round)
-            self.mailbox.put(key, Received(envelope.sender, value, parcel.row))
-            if envelope.kind == "update":
+            held.note(envelope.sender, kind, envelope.sequence)
+            self.mailbox.put((kind, envelope.round), Received(envelope.sender, value, parcel.row))
+            if kind == "update":
                 self._world.triggers.reach(self.node, envelope.round, "aggregate")
         return reason
 
@@ -263,14 +261,14 @@ class Endpoint:
         elif isinstance(control, Complaint):
             self.mailbox.wake(("done", round_number))
 
-    def _open(self, envelope: Envelope, held: _Pass) -> tuple[str, Any]:
+    def _open(self, envelope: Envelope, kind: str, held: _Pass) -> tuple[str, Any]:
         if envelope.receiver != held.assignment.address:
             return "unknown_address", None
-        public_key = held.senders.get((envelope.kind, envelope.sender))
+        public_key = held.senders.get((kind, envelope.sender))
         if public_key is None:
             stranger = self._world.router.node_of(envelope.sender) is None
             return "unknown_address" if stranger else "not_neighbour", None
-        if held.knows(envelope):
+        if held.knows(envelope.sender, kind, envelope.sequence):
             return "replay", None
         try:
             return "", self._world.sealer.open(envelope, held.keys, public_key)

@@ -36,6 +36,9 @@ class IdealEngine:
             self._order += 1
             heappush(self._heap, (end_s, transfer.dst, transfer.src, self._order, transfer))
 
+    def run_ahead(self, limit_s: float) -> None:
+        """There is nothing but endings."""
+
     def next_s(self) -> float:
         """When the next transfer ends."""
         return self._heap[0][0] if self._heap else np.inf
@@ -90,6 +93,17 @@ class FifoEngine:
             queue.append(transfer)
             if len(queue) == 1:
                 self._begin(transfer, now_s)
+
+    def run_ahead(self, limit_s: float) -> None:
+        """Works off steps on the links, as far as the next ending or the limit."""
+        heap, steps = self._heap, (self._on_left, self._on_served, self._on_first_byte)
+        while heap and heap[0][0] < limit_s:
+            time_s, step, _, _, transfer = heap[0]
+            if step == _ARRIVED or (step == _LEFT and transfer.cut):
+                return
+            heappop(heap)
+            if transfer.started_s <= time_s:  # not aborted since
+                steps[step](transfer, time_s)
 
     def next_s(self) -> float:
         """When the next step of any transfer is due."""

@@ -42,6 +42,15 @@ class FairEngine:
             self._soonest_s = min(self._soonest_s, now_s + least_s)
         self._waiting += transfers
 
+    def run_ahead(self, limit_s: float) -> None:
+        """Lets bytes leave, as far as the next arrival or the limit."""
+        while limit_s > self._waiting_s:
+            next_s = self.next_s()
+            if next_s >= limit_s or (self._arriving and self._arriving[0][0] <= next_s):
+                return
+            self._enter()
+            self._share_to(next_s)
+
     def next_s(self) -> float:
         """When to advance next: no ending comes before."""
         while self._arriving and self._arriving[0][4].started_s == np.inf:  # aborted since

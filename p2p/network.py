@@ -24,7 +24,7 @@ from p2p.sharing import Ended, Engine, Transfer
 from p2p.streams import stream
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Parcel:
     """A message on its way, as the network knows it: true ends, sizes, and contents it does not look into.
 
@@ -208,11 +208,13 @@ class Network:
         if self._stand_ins:
             parcels = [replace(one, receiver=self._stand_ins.get(one.receiver, one.receiver)) for one in parcels]
         batch = self._batch(parcels)
+        # A copy has a fate of its own, and nobody sends it again: the sender knows only of the first.
         doubled = self.conditions.doubled(batch)
-        self._start(batch, [self._damage(batch, parcels, index) for index in range(len(parcels))])
-        if len(doubled):
-            # A copy has a fate of its own, and nobody sends it again: the sender knows only of the first.
-            copies = [replace(parcels[index], give_up_s=-np.inf) for index in doubled]
+        copies = [replace(parcels[index], give_up_s=-np.inf) for index in doubled]
+        for index in self.conditions.damaged(batch).tolist():
+            parcels[index] = self._damage(batch, parcels[index], index)
+        self._start(batch, parcels)
+        if copies:
             self._open[batch.round_number] += len(copies)
             ends, receivers = batch.destinations[doubled], batch.receivers[doubled]
             self._start(replace(batch, sequence=-batch.sequence, receivers=receivers, destinations=ends), copies)
@@ -225,13 +227,10 @@ class Network:
         name = (self._seed, kind, first.round_number, first.sender, first.sequence, first.attempt)
         return Batch(*name, receivers, now_s, first.origin, ends, first.hop)
 
-    def _damage(self, batch: Batch, parcels: list[Parcel], index: int) -> Parcel:
-        if not self.conditions.corruptions or index not in self.conditions.damaged(batch):
-            return parcels[index]
+    def _damage(self, batch: Batch, parcel: Parcel, index: int) -> Parcel:
         name = (batch.kind, batch.round_number, batch.sender, batch.sequence, batch.attempt, index)
         rng = stream(self._seed, "damage", *name)
-        content = parcels[index].content
-        return replace(parcels[index], content=self.conditions.alter(content, rng), as_sent=content)
+        return replace(parcel, content=self.conditions.alter(parcel.content, rng), as_sent=parcel.content)
 
     def _start(self, batch: Batch, parcels: list[Parcel]) -> None:
         rows = self._record(batch, parcels)
@@ -244,13 +243,14 @@ class Network:
         for row, parcel, reason, latency_s in columns:
             cut = bool(reason) or parcel.receiver == NOBODY
             transfer = Transfer(row, batch.sender, parcel.receiver, parcel.size_bytes, latency_s, cut, batch.now_s)
-            self._parcels[row] = replace(parcel, row=row)
+            parcel.row = row
+            self._parcels[row] = parcel
             self._transfers[row] = transfer
             if reason:
                 self._fates[row] = REASONS[reason]
             transfers.append(transfer)
             for overhear in self._listeners:
-                overhear(self._parcels[row])
+                overhear(parcel)
         self._engine.start(batch.now_s, transfers)
         self._schedule()
 
@@ -290,6 +290,8 @@ class Network:
         self._wake_s = np.inf
         for ended in self._engine.advance(self._clock.now):
             self._on_ended(ended)
+        # Until the next thing happens to anybody, nothing can start or be aborted: links may work off their queues.
+        self._engine.run_ahead(self._clock.peek())
         self._schedule()
 
     def _on_ended(self, ended: Ended) -> None:

@@ -48,6 +48,9 @@ class Engine(Protocol):
     def start(self, now_s: float, transfers: Sequence[Transfer]) -> None:
         """Takes transfers handed over now, in the order of sending."""
 
+    def run_ahead(self, limit_s: float) -> None:
+        """Works off what ends nothing, as far as the next ending or the limit; until then nobody changes anything."""
+
     def next_s(self) -> float:
         """When something happens next; infinity if nothing is under way."""
 
