@@ -75,6 +75,18 @@ def pair_mu2(rounds: Sequence[MeanRound], clients: int, sensitivity: float) -> N
     return _exact_pairs(rounds, clients, sensitivity, received)
 
 
+def round_pairs(one: MeanRound, clients: int, sensitivity: float) -> NDArray[np.float64]:
+    """One round for every client as a single observer: row v holds its mu^2 about each client, zero about itself."""
+    share, present = _mean_parts([one], clients, sensitivity)
+    about: NDArray[np.float64] = np.minimum(share.T, _HUGE) * present
+    for node in np.unique(one.receivers[one.receivers < clients]).tolist():
+        about[node] = 0.0
+        _add_round(about[node], one, sensitivity, np.array([node]))
+    np.fill_diagonal(about, 0.0)
+    about[about >= _HUGE / 2] = np.inf
+    return about
+
+
 def _exact_pairs(
     rounds: Sequence[MeanRound], clients: int, sensitivity: float, received: Mapping[int, list[int]]
 ) -> NDArray[np.float64]:

@@ -49,6 +49,11 @@ def cohort_epsilon(rate: float, zs: Sequence[float] | NDArray[np.float64], delta
     return best_epsilon(total, delta)[0]
 
 
+def rounded_bound_rdp(rate: float, z: float) -> NDArray[np.float64]:
+    """`gaussian_bound_rdp` at z rounded down to four digits, as `cohort_epsilon` adds it up; no sampling at rate 1."""
+    return gaussian_bound_rdp(rate, float(_rounded_down(np.array([z]))[0]))
+
+
 def model_epsilon(rate: float, zs: Sequence[float] | NDArray[np.float64], delta: float) -> float:
     """Epsilon of one who sees only each step's mean: the sampled bound or no sampling, whichever is smaller."""
     inverse = np.divide(1.0, zs, out=np.full(len(zs), np.inf), where=np.asarray(zs) > 0.0)

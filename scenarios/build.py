@@ -44,6 +44,7 @@ from privacy.pseudonyms import Pseudonyms
 from privacy.sealing import make_sealer
 from scenarios.budgets import budget_epsilons
 from scenarios.observer import Observer, Watcher
+from scenarios.round_privacy import RoundPrivacy
 from scenarios.schema import Scenario
 
 if TYPE_CHECKING:
@@ -122,7 +123,8 @@ def build(
     clients = _make_clients(scenario, world, bench, records, records_per_client, noise)
     server = Server(world.server, world, bench, records, scenario.protocol)
     participants: dict[int, Participant] = {client.node: client for client in clients} | {server.node: server}
-    observer = Observer(scenario, world, bench, participants, noise, watchers)
+    account = RoundPrivacy(scenario, topology_of(scenario), world.log, noise, clients)
+    observer = Observer(scenario, world, bench, participants, noise, watchers, account)
     proxy = Proxy(world, _make_plan(scenario, observer), records)
     takeover_s = scenario.proxy.takeover if scenario.proxy.standby else None
     lives = Lives(world, {client.node: client for client in clients} | {server.node: server}, proxy, takeover_s)

@@ -20,6 +20,7 @@ from p2p.records import NOBODY
 from p2p.streams import stream
 from privacy.attacks.linkage import Linkage
 from privacy.calibration import NoisePlan
+from scenarios.round_privacy import RoundPrivacy
 from scenarios.schema import Scenario
 
 
@@ -41,11 +42,13 @@ class Observer:
         participants: Mapping[int, Participant],
         noise: NoisePlan | None,
         watchers: Sequence[Watcher],
+        privacy: RoundPrivacy,
     ) -> None:
         self._scenario, self._world, self._bench, self._noise = scenario, world, bench, noise
         self._participants, self._watchers = participants, watchers
         self._chosen = scenario.evaluation.chosen(scenario.clients, scenario.seed)
         self._before: RoundRecord | None = None
+        self.privacy = privacy
         self.linkage = Linkage()
 
     def on_forming(self, round_number: int, members: NDArray[np.int64]) -> None:
@@ -56,6 +59,7 @@ class Observer:
     def on_closed(self, record: RoundRecord) -> None:
         """Completes the round's row and tells the watchers."""
         row = record.row() | {"noise_std": self._noise_std(record)} | self._accuracies(record)
+        row |= self.privacy.figures(record)
         self._fill_rigorous()
         self._observe_linkage(record)
         self._world.log.rounds.append(row)

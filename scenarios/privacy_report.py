@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from p2p.log import Log
-from p2p.records import KIND, OUTCOME, WHAT
+from p2p.records import KIND, OUTCOME
 from privacy.calibration import NoisePlan
 from privacy.calibrations import AdpdflCalibration, DpFedAvgCalibration
 from privacy.settings import Privacy
@@ -154,41 +154,10 @@ def _trace(simulation: Simulation) -> Trace:
             noise_std=table["noise_std"].copy(),
         ),
         aggregations=_arrivals(simulation.log),
-        sampling_rate=_sampling_rate(simulation),
+        sampling_rate=simulation.observer.privacy.sampling_rate,
         collected=collected[0] if len(collected) == 1 else None,
         accounted=not scenario.plugins,
     )
-
-
-def _sampling_rate(simulation: Simulation) -> float | None:
-    """The largest share that a cohort was of the clients it was drawn from; None if it was no uniform sample.
-
-    Who is left when others have spent their budget depends on who took part before, so the rounds are not
-    independent samples any more: no amplification is claimed then.
-    """
-    scenario = simulation.scenario
-    if scenario.protocol.selection != "uniform" or first_exhaustion(simulation) is not None:
-        return None
-    fewest = min(joined_by_round(simulation.log, scenario.clients).values(), default=scenario.clients)
-    return min(1.0, scenario.protocol.cohort_size / max(fewest, 1))
-
-
-def joined_by_round(log: Log, clients: int) -> dict[int, int]:
-    """How many clients the cohort of each round was drawn from: they answered the invitation and were not absent."""
-    messages, absent = log.messages, log.dropouts
-    said = (messages["kind"] == KIND["control"]) & (messages["outcome"] == OUTCOME["delivered"])
-    said &= (messages["sender"] < clients) & (messages["round"] > 0)
-    answered = _pairs(messages["round"][said], messages["sender"][said])
-    away = absent["what"] == WHAT["absence"]
-    joined = np.setdiff1d(answered, _pairs(absent["round"][away], absent["node"][away]))
-    held = {int(row["round"]) for row in log.rounds}
-    rounds, counts = np.unique(joined >> 32, return_counts=True)
-    return {int(number): int(count) for number, count in zip(rounds, counts, strict=True) if int(number) in held}
-
-
-def _pairs(rounds: NDArray[Any], nodes: NDArray[Any]) -> NDArray[np.int64]:
-    """Each round and node as one number, every pair once."""
-    return np.unique((rounds.astype(np.int64) << 32) | nodes.astype(np.int64))
 
 
 def _arrivals(log: Log) -> Aggregations:

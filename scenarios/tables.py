@@ -51,6 +51,7 @@ _ROUND_TYPES = {
     "noise_std": "float64",
     **{f"accuracy_{when}_{what}": "float64" for when in ("before", "after") for what in ("max", "mean", "min")},
     "loss": "float64",
+    **{f"epsilon_{view}": "float64" for view in ("published", "local", "peer_worst", "model")},
 }
 
 
