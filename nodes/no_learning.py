@@ -41,6 +41,9 @@ class NoLearning:
     def forget(self, round_number: int) -> None:
         """Nothing was kept."""
 
+    def settle(self) -> None:
+        """Nothing is pending."""
+
     def watch(self, round_number: int, nodes: Sequence[int]) -> None:
         """There is nothing to measure."""
 

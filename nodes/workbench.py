@@ -7,51 +7,36 @@ rows, never copies, and a released row is not written to again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
+from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nodes.vectors import Given, Name
+from nodes.vectors import Matrix as Matrix
+from nodes.vectors import Vector as Vector
+from nodes.vectors import mean_vector as mean_vector
 from p2p.streams import stream
-from privacy.envelopes import Payload
-from privacy.wire import decode_vector, encode_vector, vector_size
 
-Matrix = NDArray[np.float32]
 Scores = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
-class Vector:
-    """A vector of the model's size that is known once somebody asks for it."""
+@dataclass(frozen=True, slots=True)
+class LearningState:
+    """All that learning holds between two rounds.
 
-    __slots__ = ("_array", "_find", "size")
+    Attributes:
+        models: every client's, and the server's in the last row.
+        noise_numbers: how often each client has drawn noise.
+        given: vectors that somebody may still look at.
+    """
 
-    def __init__(self, size: int, find: Callable[[], Matrix]) -> None:
-        self.size = size
-        self._find = find
-        self._array: Matrix | None = None
-
-    def array(self) -> Matrix:
-        """The numbers; computed at the first call, the same object ever after."""
-        if self._array is None:
-            self._array = self._find()
-        return self._array
-
-    def payload(self) -> Payload:
-        """This vector on the wire."""
-        return Payload(self, vector_size(self.size), lambda: encode_vector(self.array()), self._read)
-
-    def _read(self, data: bytes) -> Vector:
-        return Vector(self.size, lambda: decode_vector(data))
-
-
-def mean_vector(vectors: Sequence[Vector]) -> Vector:
-    """The mean of some vectors; of a single one, that one."""
-    if len(vectors) == 1:
-        return vectors[0]
-    rows = np.stack([vector.array() for vector in vectors])
-    mean: Matrix = rows.mean(axis=0, dtype=np.float64).astype(np.float32)
-    return Vector(vectors[0].size, lambda: mean)
+    models: Matrix
+    noise_numbers: NDArray[np.int64]
+    given: Mapping[Name, Matrix]
 
 
 class Bench(Protocol):
@@ -115,6 +100,11 @@ class Workbench:
         self._noise_numbers: NDArray[np.int64] = np.zeros(clients, dtype=np.int64)
         self._watched: dict[int, list[int]] = {}
         self._before: dict[int, Scores] = {}
+        self._open: set[int] = set()
+        self._given: WeakSet[Given] = WeakSet()
+        self._models_given = 0
+        self._blank: Matrix | None = None
+        self.asleep = False
 
     def first_model(self) -> Vector:
         """What the bootstrap server hands out."""
@@ -123,33 +113,39 @@ class Workbench:
     def begin(self, node: int, round_number: int) -> None:
         """A node starts to train from its model as it is now; its noise, once drawn, is never drawn again."""
         self._take_steps()
-        self._waiting.setdefault(round_number, {})[node] = int(self._noise_numbers[node])
+        self._open.add(round_number)
+        if not self.asleep:
+            self._waiting.setdefault(round_number, {})[node] = int(self._noise_numbers[node])
         self._noise_numbers[node] += 1
 
     def release(self, node: int, round_number: int) -> Vector:
         """The clipped and noised update of a node that began to train."""
-        return Vector(self.dimension, lambda: self._release(node, round_number))
+        return self._give(("release", round_number, node))
 
     def model(self, node: int) -> Vector:
         """A node's model as it is now; later steps do not change it."""
         self._take_steps()
-        snapshot = self._models[self._row(node)].copy()
-        return Vector(self.dimension, lambda: snapshot)
+        self._models_given += 1
+        snapshot = None if self.asleep else self._models[self._row(node)].copy()
+        return self._give(("model", node, self._models_given), snapshot)
 
     def adopt(self, node: int, model: Vector) -> None:
         """A node takes over a model it received."""
+        if self.asleep:
+            return
         self._take_steps()
         self._train_from_now(node)
         self._models[self._row(node)] = model.array()
 
     def step(self, node: int, updates: Sequence[Vector]) -> None:
         """A node moves its model by minus the mean of some updates."""
-        if updates:
+        if updates and not self.asleep:
             self._steps.append((node, list(updates)))
 
     def watch(self, round_number: int, nodes: Sequence[int]) -> None:
         """Asks for the accuracy of these nodes' local models before they are aggregated."""
-        self._watched[round_number] = list(nodes)
+        if not self.asleep:
+            self._watched[round_number] = list(nodes)
 
     def scores_before(self, round_number: int) -> Scores | None:
         """Accuracy and loss of the watched nodes' local models of a round."""
@@ -167,14 +163,66 @@ class Workbench:
         return float(accuracy[0]), float(loss[0])
 
     def forget(self, round_number: int) -> None:
-        """Lets go of a round's updates once no message carries them."""
+        """Lets go of a round's updates once no message carries them; vectors in somebody's hands keep their numbers."""
         self._take_steps()
+        self._open.discard(round_number)
+        for vector in self._given:
+            if vector.name[:2] == ("release", round_number):
+                vector.array()
         for kept in (self._releases, self._waiting, self._watched, self._before):
             kept.pop(round_number, None)
 
-    def _release(self, node: int, round_number: int) -> Matrix:
+    def settle(self) -> None:
+        """Does all that is pending, at the end of each round: whether it is also saved then changes no bit."""
+        for round_number in sorted(self._waiting):
+            self._train(round_number)
+        self._take_steps()
+
+    def state(self) -> LearningState:
+        """What a resumed run needs to go on from here."""
+        self.settle()
+        given: dict[Name, Matrix] = {
+            ("release", number, node): row for number, rows in self._releases.items() for node, row in rows.items()
+        }
+        for vector in self._given:
+            given.setdefault(vector.name, vector.array())
+        return LearningState(self._models, self._noise_numbers, given)
+
+    def sleep(self) -> None:
+        """Learns nothing until `wake`: vectors are promised by name, and only noise is counted."""
+        self.asleep = True
+
+    def wake(self, state: LearningState) -> None:
+        """Goes on from a state that was saved at this instant of an earlier run."""
+        self.asleep = False
+        self._models[:] = state.models
+        self._noise_numbers[:] = state.noise_numbers
+        for (what, number, node), row in state.given.items():
+            if what == "release" and number in self._open:
+                self._releases.setdefault(number, {})[node] = row
+        for vector in self._given:
+            if vector.name in state.given:
+                vector.know(state.given[vector.name])
+
+    def find(self, name: Name) -> Matrix:
+        """The numbers of a release that was promised."""
+        what, round_number, node = name
+        if what != "release":
+            raise KeyError(name)
         self._train(round_number)
         return self._releases[round_number][node]
+
+    def blank(self) -> Matrix:
+        """Zeros, which stand for every vector while the learning sleeps."""
+        if self._blank is None:
+            self._blank = np.zeros(self.dimension, dtype=np.float32)
+            self._blank.flags.writeable = False
+        return self._blank
+
+    def _give(self, name: Name, array: Matrix | None = None) -> Vector:
+        vector = Given(self, name, array)
+        self._given.add(vector)
+        return vector
 
     def _train_from_now(self, node: int) -> None:
         """Whoever began to train did so from the model as it was: a change has to wait for that."""

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from p2p import records
 from p2p.errors import UserError
 from p2p.log import Log
 from scenarios import atomic
+from scenarios.fresh_rows import FreshRows
 from scenarios.jsontext import to_json
 
 if TYPE_CHECKING:
@@ -54,12 +54,12 @@ def _unwritable(error: OSError) -> str:
 class RunFolder:
     """Writes one run. Every file is whole or absent; a killed run leaves `parts/`, which `open_run` reads."""
 
-    __slots__ = ("_in_flight", "_written", "path")
+    __slots__ = ("_fresh", "_rounds", "path")
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._written: dict[str, int] = {}
-        self._in_flight: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self._fresh = FreshRows()
+        self._rounds = 0
 
     @classmethod
     def create(cls, out: Path | None, name: str, seed: int) -> RunFolder:
@@ -84,28 +84,30 @@ class RunFolder:
         """
         from scenarios import tables
 
-        for name in tables.LOGGED:
-            table = getattr(log, name)
-            rows = np.arange(self._written.get(name, 0), len(table))
-            if name == "messages":
-                rows = self._with_ended(log, rows)
-            self._written[name] = len(table)
+        for name, rows in self._fresh.take(log).items():
             if len(rows):
-                arrow = tables.to_arrow(name, table, rows)
+                arrow = tables.to_arrow(name, getattr(log, name), rows)
                 self._write_table(f"parts/{name}-{round_number}.parquet", arrow)
-        fresh = log.rounds[self._written.get("rounds", 0) :]
-        self._written["rounds"] = len(log.rounds)
+        fresh, self._rounds = log.rounds[self._rounds :], len(log.rounds)
         if fresh:
             arrow = tables.rounds_to_arrow(fresh, log.messages)
             self._write_table(f"parts/rounds-{round_number}.parquet", arrow)
 
-    def _with_ended(self, log: Log, new_rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        rows = np.concatenate([self._in_flight, new_rows])
-        under_way = log.messages["outcome"][rows] == records.OUTCOME["in_flight"]
-        fresh = np.arange(len(rows)) >= len(self._in_flight)
-        self._in_flight = rows[under_way]
-        changed: NDArray[np.int64] = rows[fresh | ~under_way]
-        return changed
+    def skip_part(self, log: Log) -> None:
+        """Takes the part as written: a resumed run finds it in the folder."""
+        self._fresh.take(log)
+        self._rounds = len(log.rounds)
+
+    def reopen(self, last_round: int) -> None:
+        """Makes an interrupted run a killed one, with its parts up to `last_round`; what it summed up is removed."""
+        from scenarios.tables import TABLES
+
+        for name in ("summary.json", "model.safetensors", *(f"{table}.parquet" for table in TABLES)):
+            (self.path / name).unlink(missing_ok=True)
+        for path in self.path.glob("parts/*-*.parquet"):
+            number = path.stem.rpartition("-")[2]
+            if not number.isdecimal() or int(number) > last_round:
+                path.unlink(missing_ok=True)
 
     def finish(
         self,
@@ -114,9 +116,10 @@ class RunFolder:
         model: Mapping[str, NDArray[Any]] | None = None,
         partial: bool = False,
     ) -> None:
-        """Writes the whole tables, the model and the summary, and removes the parts.
+        """Writes the whole tables, the model and the summary, and removes the parts and the checkpoint.
 
-        `partial`: the run was interrupted; the summary then says so in `stopped_because`.
+        `partial`: the run was interrupted; the summary then says so in `stopped_because`, and what a resumed run
+        needs stays.
         """
         from scenarios import tables
 
@@ -128,7 +131,8 @@ class RunFolder:
         if partial and not told.startswith(INTERRUPTED):
             summary = {**summary, "stopped_because": INTERRUPTED}
         atomic.write_text(self.path / "summary.json", to_json(summary))
-        shutil.rmtree(self.path / "parts", ignore_errors=True)
+        for name in () if partial else ("parts", "checkpoint"):
+            shutil.rmtree(self.path / name, ignore_errors=True)
 
     def _write_model(self, model: Mapping[str, NDArray[Any]]) -> None:
         from safetensors.numpy import save_file

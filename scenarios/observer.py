@@ -23,6 +23,10 @@ from privacy.calibration import NoisePlan
 from scenarios.round_privacy import RoundPrivacy
 from scenarios.schema import Scenario
 
+Figures = Mapping[str, float | None]
+FIGURES = (*(f"accuracy_{when}_{what}" for when in ("before", "after") for what in ("max", "mean", "min")), "loss")
+"""What learning adds to a round's row."""
+
 
 class Watcher(Protocol):
     """Somebody who wants to know when a round has ended."""
@@ -50,6 +54,8 @@ class Observer:
         self._before: RoundRecord | None = None
         self.privacy = privacy
         self.linkage = Linkage()
+        self.measured: Mapping[int, Figures] = {}
+        """What was measured before an interrupt, by round: a replay measures nothing."""
 
     def on_forming(self, round_number: int, members: NDArray[np.int64]) -> None:
         """Asks for the accuracy of the cohort's local models, if this round is measured."""
@@ -58,10 +64,12 @@ class Observer:
 
     def on_closed(self, record: RoundRecord) -> None:
         """Completes the round's row and tells the watchers."""
-        row = record.row() | {"noise_std": self._noise_std(record)} | self._accuracies(record)
+        figures = self.measured.get(record.round_number) or self._accuracies(record)
+        row = record.row() | {"noise_std": self._noise_std(record)} | dict(figures)
         row |= self.privacy.figures(record)
         self._fill_rigorous()
         self._observe_linkage(record)
+        self._bench.settle()
         self._world.log.rounds.append(row)
         for watcher in self._watchers:
             watcher(row)
@@ -105,7 +113,7 @@ class Observer:
 
     def _observe_linkage(self, record: RoundRecord) -> None:
         """Feeds the attack what one observer got: the leaders together, or one gossip member present in both rounds."""
-        if isinstance(self._bench, NoLearning):
+        if isinstance(self._bench, NoLearning) or self._bench.asleep:
             return
         senders = self._seen_by_one(record)
         vectors = [self._bench.release(node, record.round_number).array() for node in senders]

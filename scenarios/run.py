@@ -20,10 +20,14 @@ from scenarios.energy import energy_j
 from scenarios.environment import describe_environment
 from scenarios.facts import RunFacts
 from scenarios.folder import RunFolder, check_out
+from scenarios.journal import Journal
 from scenarios.jsontext import to_json
 from scenarios.load import dump_scenario, load_scenario
 from scenarios.metrics import summarise
+from scenarios.observer import Watcher
+from scenarios.past import Past, find_past, no_past
 from scenarios.privacy_report import report_privacy
+from scenarios.resume import only_writer
 from scenarios.schema import Scenario
 from scenarios.watch import LivePage, NoPage, watching
 
@@ -33,7 +37,8 @@ INTERRUPTED = 130
 def run_command(args: argparse.Namespace) -> int:
     """Runs every scenario on every seed; prints the headline table, or a comparison of several."""
     scenarios = _load_all(args)
-    check_out(args.out)
+    if not args.resume:
+        check_out(args.out)
     with watching(args.watch) as page:
         return _run_all(args, scenarios, page)
 
@@ -43,7 +48,13 @@ def _run_all(args: argparse.Namespace, scenarios: Sequence[Scenario], page: Live
     for scenario in scenarios:
         out = args.out if args.out is None or len(scenarios) == 1 else args.out / f"{scenario.name}-{scenario.seed}"
         summary, folder = run_scenario(
-            scenario, out, data_dir=args.data_dir, threads=args.threads, quiet=args.quiet or args.json, page=page
+            scenario,
+            out,
+            data_dir=args.data_dir,
+            threads=args.threads,
+            quiet=args.quiet or args.json,
+            page=page,
+            resume=args.resume,
         )
         summaries.append(summary)
         if not args.json and not args.quiet:
@@ -68,37 +79,70 @@ def run_scenario(
     at_once: int | None = None,
     quiet: bool = True,
     page: LivePage | NoPage | None = None,
+    resume: bool = False,
+    watchers: Sequence[Watcher] = (),
 ) -> tuple[dict[str, Any], RunFolder]:
     """Runs one scenario and writes its folder; the summary, and where the files are.
 
     An interrupt (Ctrl-C) ends it early: what was done is written all the same, and the summary says so.
+
+    Args:
+        resume: goes on with the run in `out`, or with the newest unfinished one; one that has finished stays as it is.
+        watchers: called after every round, when it is on disk.
     """
     started_s = time.perf_counter()
     live = page or NoPage()
     live.begin(scenario.name, scenario.question, scenario.rounds)
-    watch: list[Any] = []
+    past = find_past(scenario, out) if resume else no_past(scenario)
+    _tell(past, resume and not quiet)
+    if past.path is not None and past.summary is not None:
+        return past.summary, RunFolder(past.path)
+    watch: list[Watcher] = []
     simulation = build(
-        scenario, data_dir=data_dir, threads=threads, at_once=at_once, watchers=[lambda row: watch[0](row)]
+        scenario,
+        data_dir=data_dir,
+        threads=threads,
+        at_once=at_once,
+        watchers=[lambda row: watch[0](row), *watchers],
+        first_life=past.first_life,
     )
-    folder = RunFolder.create(out, scenario.name, scenario.seed)
-    folder.begin(dump_scenario(scenario), describe_environment(threads, scenario.plugins))
-    with progress(scenario.rounds, quiet, scenario.name) as bar:
-        watch.append(_Scribe(simulation, folder, (bar, live)))
-        interrupted = _go(simulation)
-    summary = _summarise(simulation, interrupted, time.perf_counter() - started_s)
-    folder.finish(simulation.log, summary, None if interrupted else _final_tensors(simulation), partial=interrupted)
+    folder = RunFolder.create(out, scenario.name, scenario.seed) if past.path is None else RunFolder(past.path)
+    with only_writer(folder.path):
+        folder.reopen(past.checkpoint.round_number)
+        folder.begin(dump_scenario(scenario), describe_environment(threads, scenario.plugins))
+        journal = Journal(simulation, folder, past.checkpoint)
+        with progress(scenario.rounds, quiet, scenario.name) as bar:
+            watch.append(_Scribe(simulation, journal, (bar, live)))
+            interrupted = _go(simulation)
+        if interrupted and journal.replay.under_way:
+            raise KeyboardInterrupt  # nothing is new, and the folder holds more than was replayed
+        journal.replay.check_over()
+        summary = _summarise(simulation, interrupted, time.perf_counter() - started_s, past.checkpoint.resumes)
+        folder.finish(simulation.log, summary, None if interrupted else _final_tensors(simulation), partial=interrupted)
     return summary, folder
 
 
-class _Scribe:
-    """Called after every round: writes the round's part files and tells those who follow the run."""
+def _tell(past: Past, aloud: bool) -> None:
+    """Says what `--resume` found."""
+    if not aloud:
+        return
+    if past.path is None:
+        print("nothing to resume; the run begins", file=sys.stderr)
+    elif past.summary is not None:
+        print(f"the run in {past.path} has finished; nothing is left to do", file=sys.stderr)
+    else:
+        print(f"resuming {past.path} after round {past.checkpoint.round_number}", file=sys.stderr)
 
-    def __init__(self, simulation: Simulation, folder: RunFolder, followers: Sequence[RoundProgress]) -> None:
-        self._simulation, self._folder, self._followers = simulation, folder, followers
+
+class _Scribe:
+    """Called after every round: has it written down and tells those who follow the run."""
+
+    def __init__(self, simulation: Simulation, journal: Journal, followers: Sequence[RoundProgress]) -> None:
+        self._simulation, self._journal, self._followers = simulation, journal, followers
 
     def __call__(self, row: Mapping[str, Any]) -> None:
+        self._journal.close_round(int(row["round"]))
         log = self._simulation.log
-        self._folder.write_part(log, int(row["round"]))
         dropouts = int(np.count_nonzero(log.dropouts["what"] == 2))
         published = log.privacy["published"]
         epsilon = float(published[-1]) if len(published) and np.isfinite(published[-1]) else None
@@ -117,7 +161,7 @@ def _go(simulation: Simulation) -> bool:
     return False
 
 
-def _summarise(simulation: Simulation, interrupted: bool, wall_s: float) -> dict[str, Any]:
+def _summarise(simulation: Simulation, interrupted: bool, wall_s: float, resumes: int) -> dict[str, Any]:
     scenario, outcome = simulation.scenario, simulation.proxy.outcome
     accuracy, collected = (None, None) if interrupted else final_scores(simulation)
     facts = RunFacts(
@@ -136,7 +180,7 @@ def _summarise(simulation: Simulation, interrupted: bool, wall_s: float) -> dict
         sealed=scenario.anonymity.sealed,
         routing=scenario.anonymity.routing,
         relays=relay_nodes(scenario),
-        extra=_extra(simulation),
+        extra=_extra(simulation) | ({"resumed": resumes} if resumes else {}),
     )
     return summarise(facts)
 

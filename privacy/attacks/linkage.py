@@ -7,8 +7,9 @@ vectors. True identities enter only where guesses are scored, in `Linkage`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,6 +103,30 @@ class Linkage:
             return {"address": None, "content": None, "chance": None}
         shares = (self._hits / self._returning).tolist()
         return dict(zip(("address", "content", "chance"), shares, strict=True))
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """All it knows, as arrays: a resumed run goes on from there."""
+        sketches = -1 if self._sketches is None else int(self._sketches)
+        state: dict[str, NDArray[Any]] = {
+            "counts": np.array([self._round, self._returning, sketches], dtype=np.int64),
+            "hits": self._hits.copy(),
+        }
+        if self._before is not None:
+            ids, sight = self._before
+            addresses = np.frombuffer(b"".join(sight.addresses), dtype=np.uint8)
+            state |= {"ids": ids, "addresses": addresses, "vectors": sight.vectors}
+        return state
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Takes over what `state` gave."""
+        self._round, self._returning, sketches = state["counts"].tolist()
+        self._sketches = None if sketches < 0 else bool(sketches)
+        self._hits = state["hits"].copy()
+        if "ids" in state:
+            ids, data = state["ids"], state["addresses"].tobytes()
+            width = len(data) // max(len(ids), 1)
+            addresses = [data[place * width : (place + 1) * width] for place in range(len(ids))]
+            self._before = (ids, Sight(addresses, state["vectors"]))
 
     def _keep(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
         """A copy that fits: rows belong to the learner, who may write to them when the round is over."""

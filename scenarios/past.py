@@ -1,0 +1,129 @@
+"""What a folder holds of a run that is to be resumed: nothing yet, a checkpoint to go on from, or all of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from p2p.errors import UserError
+from scenarios.checkpoint import FILE, Checkpoint, read_checkpoint
+from scenarios.folder import INTERRUPTED, check_out, folder_name
+from scenarios.load import dump_scenario
+from scenarios.schema import Scenario
+
+LIVES_PER_RESUME = 1 << 16
+"""No node recovers more often than this between two resumes."""
+_ABSENT = "(nothing)"
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What there is of a run before it starts.
+
+    Attributes:
+        path: the folder it is in; None if there is none yet.
+        checkpoint: where to go on; at round 0 if it has to start over.
+        summary: of a run that has finished.
+    """
+
+    path: Path | None
+    checkpoint: Checkpoint
+    summary: dict[str, Any] | None = None
+
+    @property
+    def first_life(self) -> int:
+        """The life in which endpoints draw their first keys, beyond the lives of all earlier attempts."""
+        return self.checkpoint.resumes * LIVES_PER_RESUME
+
+
+def no_past(scenario: Scenario) -> Past:
+    """A run that begins."""
+    return Past(None, Checkpoint(scenario_sha256=_fingerprint(scenario)))
+
+
+def find_past(scenario: Scenario, out: Path | None) -> Past:
+    """The run of this scenario in `out`, or its newest unfinished one in `runs/`.
+
+    Raises:
+        UserError: `out` holds something else, or a checkpoint that cannot be used.
+    """
+    found = _newest(scenario) if out is None else out
+    if found is None or not found.is_dir() or not any(found.iterdir()):
+        check_out(out)
+        return no_past(scenario)
+    if not (found / "scenario.yaml").is_file():
+        raise UserError(f"--out = {found}: holds no run to resume; name the folder of one, or leave --resume out")
+    _check_same(scenario, found)
+    summary = _finished(found)
+    if summary is not None:
+        return Past(found, no_past(scenario).checkpoint, summary)
+    checkpoint = read_checkpoint(found) or no_past(scenario).checkpoint
+    if checkpoint.scenario_sha256 != _fingerprint(scenario):
+        raise UserError(f"--resume = {found / FILE}: belongs to another scenario or plug-in; start the run anew")
+    return Past(found, replace(checkpoint, resumes=checkpoint.resumes + 1))
+
+
+def _newest(scenario: Scenario) -> Path | None:
+    """The unfinished run of this very scenario that was last written to; else a finished one."""
+    name, keys = folder_name(scenario.name, scenario.seed), _keys(dump_scenario(scenario))
+    folders = [path for path in Path("runs").glob(f"{name}*") if (path / "scenario.yaml").is_file()]
+    same = [path for path in folders if _difference(_stored(path), keys) is None]
+    return max(same, key=lambda path: (_finished(path) is None, _changed_s(path)), default=None)
+
+
+def _changed_s(path: Path) -> float:
+    return max(file.stat().st_mtime for file in (path, path / FILE) if file.exists())
+
+
+def _finished(path: Path) -> dict[str, Any] | None:
+    """The summary of a run that came to its end."""
+    try:
+        summary = json.loads((path / "summary.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    ended = isinstance(summary, dict) and not str(summary.get("stopped_because", "")).startswith(INTERRUPTED)
+    return summary if ended else None
+
+
+def _fingerprint(scenario: Scenario) -> str:
+    told = [dump_scenario(scenario), sorted(scenario.plugins.items())]
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+
+
+def _check_same(scenario: Scenario, path: Path) -> None:
+    differs = _difference(_stored(path), _keys(dump_scenario(scenario)))
+    if differs is not None:
+        key, there, here = differs
+        cure = "resume with the scenario as it was, or name another --out"
+        raise UserError(f"{key} = {here}: the run in {path} has {there}; {cure}")
+
+
+def _stored(path: Path) -> dict[str, Any]:
+    try:
+        return _keys((path / "scenario.yaml").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "is no YAML"
+        raise UserError(f"--resume = {path / 'scenario.yaml'}: cannot be read ({why}); start the run anew") from error
+
+
+def _keys(text: str) -> dict[str, Any]:
+    from scenarios.yamltext import parse_yaml
+
+    content = parse_yaml(text)
+    return content if isinstance(content, dict) else {}
+
+
+def _difference(there: Any, here: Any, key: str = "") -> tuple[str, Any, Any] | None:
+    """The first key whose values differ, with both."""
+    if isinstance(there, Mapping) and isinstance(here, Mapping):
+        for name in (*here, *(name for name in there if name not in here)):
+            inner = f"{key}.{name}" if key else str(name)
+            found = _difference(there.get(name, _ABSENT), here.get(name, _ABSENT), inner)
+            if found is not None:
+                return found
+        return None
+    return None if there == here else (key or "scenario", there, here)

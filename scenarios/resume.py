@@ -1,0 +1,129 @@
+"""Going on with an interrupted run: its events are replayed with the learning asleep, which wakes where it stopped.
+
+The events of a run repeat, and are cheap without learning, so only what was learnt is kept on disk. The replay seals
+with keys of another life: under the same names it has other plaintexts to send (zeros).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodes.workbench import LearningState
+from p2p.errors import UserError
+from scenarios.build import Simulation
+from scenarios.checkpoint import Arrays, Checkpoint
+from scenarios.observer import FIGURES, Figures
+
+_WHATS = ("release", "model")
+
+
+class Replay:
+    """The rounds of a resumed run that have been before; none if it begins."""
+
+    def __init__(self, simulation: Simulation, checkpoint: Checkpoint) -> None:
+        self._simulation, self._checkpoint = simulation, checkpoint
+        self.under_way = checkpoint.round_number > 0
+        if self.under_way and simulation.workbench is not None:
+            simulation.observer.measured = _read_figures(checkpoint.part("figures"))
+            simulation.workbench.sleep()
+
+    def check(self, round_number: int, chain: NDArray[np.uint8]) -> None:
+        """A round has closed: recognises it by its events, and after the last one wakes the learning.
+
+        Raises:
+            UserError: other things happened than in the interrupted run.
+        """
+        if not np.array_equal(chain[-1], self._checkpoint.chain[round_number - 1]):
+            raise _differs(f"in round {round_number}")
+        if round_number == self._checkpoint.round_number:
+            self.under_way = False
+            self._wake()
+
+    def check_over(self) -> None:
+        """The run has ended, so all its rounds must have been there again."""
+        if self.under_way:
+            raise _differs("and ended too early")
+
+    def _wake(self) -> None:
+        bench, checkpoint = self._simulation.workbench, self._checkpoint
+        if bench is not None:
+            bench.wake(_read_learning(checkpoint.part("learning")))
+            self._simulation.observer.linkage.restore(checkpoint.part("linkage"))
+
+
+def _differs(where: str) -> UserError:
+    cure = "other version or machine? Resume where the run began, or start it anew into another folder"
+    return UserError(f"--resume: the replay differs from the interrupted run {where}: {cure}")
+
+
+def learnt(simulation: Simulation) -> dict[str, NDArray[Any]]:
+    """What a checkpoint keeps of the learning: models, vectors under way, figures, and the linkage attack's memory."""
+    bench = simulation.workbench
+    if bench is None:
+        return {}
+    parts: dict[str, Arrays] = {
+        "learning": _learning(bench.state()),
+        "linkage": simulation.observer.linkage.state(),
+        "figures": _figures(simulation.log.rounds),
+    }
+    return {f"{part}.{name}": array for part, arrays in parts.items() for name, array in arrays.items()}
+
+
+def _learning(state: LearningState) -> Arrays:
+    names = sorted(state.given)
+    rows = np.stack([state.given[name] for name in names]) if names else np.zeros((0, state.models.shape[1]), "<f4")
+    numbers = [(_WHATS.index(what), first, second) for what, first, second in names]
+    return {
+        "models": state.models,
+        "noise_numbers": state.noise_numbers,
+        "given_names": np.array(numbers, dtype=np.int64).reshape(-1, 3),
+        "given_rows": rows,
+    }
+
+
+def _read_learning(arrays: Arrays) -> LearningState:
+    rows = arrays["given_rows"]
+    rows.flags.writeable = False
+    names = [(_WHATS[what], first, second) for what, first, second in arrays["given_names"].tolist()]
+    return LearningState(arrays["models"], arrays["noise_numbers"], dict(zip(names, rows, strict=True)))
+
+
+def _figures(rounds: list[dict[str, Any]]) -> Arrays:
+    """The figures of each round, and which of them were measured: a loss that is no number is still a figure."""
+    told = [[row.get(name) for name in FIGURES] for row in rounds]
+    values = np.array([[np.nan if value is None else value for value in row] for row in told], dtype=np.float64)
+    known = np.array([[value is not None for value in row] for row in told], dtype=np.bool_)
+    numbers = np.array([row["round"] for row in rounds], dtype=np.int64)
+    return {"rounds": numbers, "values": values, "known": known}
+
+
+def _read_figures(arrays: Arrays) -> Mapping[int, Figures]:
+    rows = zip(arrays["rounds"].tolist(), arrays["values"].tolist(), arrays["known"].tolist(), strict=True)
+    return {
+        number: {name: value if known else None for name, value, known in zip(FIGURES, values, knowns, strict=True)}
+        for number, values, knowns in rows
+    }
+
+
+@contextmanager
+def only_writer(folder: Path) -> Iterator[None]:
+    """Holds the folder against a second process that would resume a run which is still going."""
+    try:
+        import fcntl
+    except ImportError:  # a system without such locks
+        yield
+        return
+    path = folder / "checkpoint" / "lock"
+    path.parent.mkdir(exist_ok=True)
+    with path.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise UserError(f"--out = {folder}: another process is writing to it; let it finish or end it") from error
+        yield
