@@ -117,7 +117,7 @@ def build(
     """
     world = _make_world(scenario, first_life)
     records_per_client, learner = _make_learner(scenario, data_dir, threads, at_once)
-    noise = _plan_noise(scenario, records_per_client)
+    noise = plan_run_noise(scenario, records_per_client)
     bench = _make_bench(scenario, learner, noise)
     records: dict[int, RoundRecord] = {}
     clients = _make_clients(scenario, world, bench, records, records_per_client, noise)
@@ -245,7 +245,8 @@ def _make_learner(
     return np.array([len(shard) for shard in shards], dtype=np.int64), learner
 
 
-def _plan_noise(scenario: Scenario, records_per_client: NDArray[np.int64]) -> NoisePlan | None:
+def plan_run_noise(scenario: Scenario, records_per_client: NDArray[np.int64]) -> NoisePlan | None:
+    """The noise each client adds; None without a privacy section."""
     if scenario.privacy is None:
         return None
     protocol = scenario.protocol

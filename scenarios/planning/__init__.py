@@ -1,0 +1,1 @@
+"""What a run will cost and prove, worked out before it starts."""

@@ -1,0 +1,132 @@
+"""Bytes of a run by kind, from the rounds on paper and the wire format; losses enter by their expectation."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodes.client import Arrangement
+from nodes.controls import Answer, Assignment, Done, Invite, Register
+from nodes.protocols.central import Central
+from privacy.anonymity import Sealed
+from privacy.controls import KEY_BYTES
+from privacy.envelopes import message_size
+from privacy.wire import vector_size
+from scenarios.planning.rehearsal import PlannedRound, Rehearsal
+from scenarios.schema import Scenario
+
+Bytes = Counter[str]
+
+
+class Sizes:
+    """What each message of a scenario weighs."""
+
+    def __init__(self, scenario: Scenario, dimension: int) -> None:
+        self._scenario, self._dimension = scenario, dimension
+        self._key = b"" if scenario.anonymity.sealed is False else bytes(KEY_BYTES)
+
+    def vectors(self, edges: NDArray[np.int64]) -> int:
+        """All messages along these edges: one payload per sender, sealed for one or for many; relays included."""
+        _, receivers = np.unique(edges[:, 0], return_counts=True)
+        single, many = int((receivers == 1).sum()), int(receivers[receivers > 1].sum())
+        return single * self._vector(many=False) + many * self._vector(many=True)
+
+    def control(self, said: Register | Invite | Answer | Done | Assignment) -> int:
+        """One control message."""
+        return message_size(said.payload_bytes, many=False, sealed=self._sealed)
+
+    def register(self) -> int:
+        """One registration."""
+        return self.control(Register(0, self._key))
+
+    def question(self) -> int:
+        """One invitation and its answer."""
+        return self.control(Invite(1, 1.0)) + self.control(Answer(1, 0, "", self._key))
+
+    def refusal(self) -> int:
+        """What a refusal is longer than a consent."""
+        return self.control(Answer(1, 0, "budget", self._key)) - self.control(Answer(1, 0, "", self._key))
+
+    def orders(self, arrangement: Arrangement, members: NDArray[np.int64]) -> int:
+        """The assignments of a round, and the reports that it is done."""
+        ends = np.concatenate([*(edges for edges in arrangement.edges.values()), np.zeros((0, 2), dtype=np.int64)])
+        nodes = np.unique(np.concatenate([ends.ravel(), members]))
+        updates = len(arrangement.edges.get("update", ()))
+        whole = updates if self._scenario.anonymity.hand_out == "graph" else 0
+        pairs = np.unique(np.concatenate([ends, ends[:, ::-1]]), axis=0)
+        known = len(nodes) * len(members) if whole else len(pairs)
+        one = self.control(self._assignment(0, whole)) + self.control(Done(1, 0))
+        entry = self.control(self._assignment(1, 0)) - self.control(self._assignment(0, 0))
+        return len(nodes) * one + known * entry
+
+    def _assignment(self, known: int, edges: int) -> Assignment:
+        return Assignment(1, "member", b"", {}, {}, known=known, edges=edges, keyed=bool(self._key))
+
+    def _vector(self, *, many: bool) -> int:
+        """One message with all its hops: each relay takes a layer off."""
+        size = message_size(vector_size(self._dimension), many=many and self._sealed is not False, sealed=self._sealed)
+        if not self._scenario.anonymity.relay_count:
+            return size
+        hops, layer = self._scenario.anonymity.hops, message_size(0, many=False, sealed=self._sealed)
+        return (hops + 1) * size + layer * hops * (hops + 1) // 2
+
+    @property
+    def _sealed(self) -> Sealed:
+        return self._scenario.anonymity.sealed
+
+
+def planned_bytes(scenario: Scenario, rehearsal: Rehearsal, dimension: int) -> dict[str, Mapping[str, int]]:
+    """Bytes by kind: of a mean round, and of the whole run with set-up and collection."""
+    sizes = Sizes(scenario, dimension)
+    rounds: Bytes = Counter()
+    for planned in rehearsal.arranged:
+        rounds.update(_round(scenario, sizes, planned))
+    worked_out = max(len(rehearsal.arranged), 1)
+    total = Counter({kind: round(amount * rehearsal.rounds / worked_out) for kind, amount in rounds.items()})
+    total.update(_set_up(scenario, sizes))
+    total.update(_end(scenario, sizes, rehearsal))
+    factor = transmissions(scenario.network.loss, scenario.network.retransmit.tries)
+    per_round = {kind: round(factor * amount / worked_out) for kind, amount in rounds.items()}
+    return {"per_round": per_round, "total": {kind: round(factor * amount) for kind, amount in total.items()}}
+
+
+def transmissions(loss: float, tries: int) -> float:
+    """How often a message is sent on average until it arrives or is given up."""
+    return float(sum(loss**attempt for attempt in range(tries)))
+
+
+def _round(scenario: Scenario, sizes: Sizes, planned: PlannedRound) -> Bytes:
+    found: Bytes = Counter({kind: sizes.vectors(edges) for kind, edges in planned.arrangement.edges.items()})
+    found["control"] = _invited(scenario) * sizes.question() + planned.declining * sizes.refusal()
+    found["control"] += sizes.orders(planned.arrangement, planned.members)
+    return found
+
+
+def _invited(scenario: Scenario) -> int:
+    return scenario.clients + isinstance(scenario.protocol, Central)
+
+
+def _set_up(scenario: Scenario, sizes: Sizes) -> Bytes:
+    found: Bytes = Counter({"control": (scenario.clients + 1) * sizes.register()})
+    if not isinstance(scenario.protocol, Central):
+        clients = np.arange(scenario.clients)
+        edges = np.column_stack([np.full_like(clients, scenario.clients + 3), clients])
+        found["control"] += sizes.orders(Arrangement({"bootstrap": edges}), clients[:0])
+        found["bootstrap"] = sizes.vectors(edges)
+    return found
+
+
+def _end(scenario: Scenario, sizes: Sizes, rehearsal: Rehearsal) -> Bytes:
+    found: Bytes = Counter()
+    if rehearsal.stopped_in is not None:
+        found["control"] += _invited(scenario) * sizes.question()
+    if not isinstance(scenario.protocol, Central):
+        sources = np.arange(scenario.clients if getattr(scenario.protocol, "collect", "") == "mean" else 1)
+        edges = np.column_stack([sources, np.full_like(sources, scenario.clients + 3)])
+        found["collect"] = sizes.vectors(edges)
+        found["control"] += (len(sources) + 1) * sizes.question()
+        found["control"] += sizes.orders(Arrangement({"collect": edges}), sources[:0])
+    return found
