@@ -7,6 +7,7 @@ the order of events. Names never contain the protocol: on one seed every protoco
 from __future__ import annotations
 
 import zlib
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,11 +25,16 @@ def draws(seed: int, name: str, *ids: NDArray[np.int64]) -> NDArray[np.float64]:
 
     Counter-based: the number of an id depends on seed, name and id alone, and a million cost milliseconds.
     """
-    state = np.random.SeedSequence(seed, spawn_key=_key((name,))).generate_state(1, np.uint64)[0]
-    mixed = np.asarray(state, dtype=np.uint64)
+    mixed = np.asarray(_state(seed, name), dtype=np.uint64)
     for part in ids:
         mixed = _scramble(mixed ^ _scramble(np.asarray(part).astype(np.uint64)))
     return ((mixed >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+
+
+@lru_cache(maxsize=256)
+def _state(seed: int, name: str) -> np.uint64:
+    """The word that a name stands for; asked for at every message, so it is kept."""
+    return np.uint64(np.random.SeedSequence(seed, spawn_key=_key((name,))).generate_state(1, np.uint64)[0])
 
 
 def _key(name: tuple[str | int, ...]) -> tuple[int, ...]:
