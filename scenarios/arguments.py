@@ -19,6 +19,16 @@ def run(parser: argparse.ArgumentParser) -> None:
     _json(parser, "print the summary as JSON")
 
 
+def plan(parser: argparse.ArgumentParser) -> None:
+    """`peerveil plan SCENARIO...`"""
+    _scenarios(parser)
+    parser.add_argument(
+        "--memory", metavar="SIZE", help="what the run may use, such as 8 GB; else what the machine has"
+    )
+    parser.add_argument("--data-dir", metavar="DIR", type=Path, help="where data sets are; else PEERVEIL_DATA")
+    _json(parser, "print the plan as JSON")
+
+
 def check(parser: argparse.ArgumentParser) -> None:
     """`peerveil check SCENARIO...`"""
     _scenarios(parser)

@@ -32,6 +32,7 @@ class Command:
 
 COMMANDS: dict[str, Command] = {
     "run": Command("run scenarios and write their results", arguments.run, "scenarios.run:run_command"),
+    "plan": Command("say before a run what it will cost and prove", arguments.plan, "scenarios.plan:plan_command"),
     "check": Command("validate scenarios", arguments.check, "scenarios.commands.check:check_command"),
     "list": Command("show the catalog", arguments.listing, "scenarios.commands.listing:list_command"),
     "new": Command("write a commented starter file", arguments.new, "scenarios.commands.new:new_command"),

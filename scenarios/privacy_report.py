@@ -92,13 +92,13 @@ def budget_report(simulation: Simulation) -> list[dict[str, Any]]:
 
 def _published(simulation: Simulation, privacy: Privacy, noise: NoisePlan) -> dict[str, Any] | str | None:
     if noise.published is None:
-        return NOT_APPLICABLE if _claims_a_formula(privacy) else None
+        return NOT_APPLICABLE if claims_a_formula(privacy) else None
     rounds = int(simulation.log.privacy["round"].max(initial=0))
     delta = privacy.resolved_budget().delta
     return {"epsilon": noise.published.epsilon_after(rounds), "delta": delta, "formula": noise.published.formula}
 
 
-def _claims_a_formula(privacy: Privacy) -> bool:
+def claims_a_formula(privacy: Privacy) -> bool:
     """Whether the noise or the budget speaks of a paper's epsilon; given or provable noise alone claims none."""
     return privacy.resolved_budget().by == "published" or isinstance(
         privacy.calibration, AdpdflCalibration | DpFedAvgCalibration

@@ -23,7 +23,7 @@ from scenarios.schema import Scenario
 Ids = NDArray[np.int64]
 _SERVER = 3
 # Draws of cohorts and edges of graphs that a plan may cost: some seconds. Longer runs are extrapolated.
-_MOST_DRAWS = 3e7
+_MOST_DRAWS = 3e6
 _MOST_EDGES = 2e6
 
 

@@ -1,0 +1,96 @@
+"""Peak memory of a run, estimated, and what the machine has."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+
+from p2p import records
+from p2p.errors import UserError
+from scenarios.amounts import bytes_text
+from scenarios.planning.rehearsal import Rehearsal
+from scenarios.planning.shape import Shape
+from scenarios.schema import Scenario
+
+# Measured with 500 to 2000 clients: Python objects of a client, and of a message under way. Tables grow by doubling.
+_BASE, _TORCH = 90e6, 260e6
+_PER_CLIENT, _PER_MESSAGE, _GROWTH = 17e3, 1.5e3, 1.5
+_STACKS = 5
+"""Copies of a cohort's vectors alive at once: before and after training, releases, and their means."""
+_DENSE_LATENCIES = 1500
+
+
+def estimate_memory(scenario: Scenario, shape: Shape, rehearsal: Rehearsal) -> dict[str, int]:
+    """Peak bytes by what holds them, and in all."""
+    cohort, learns = scenario.protocol.cohort_size, scenario.learning == "torch"
+    messages = messages_per_round(scenario, rehearsal)
+    nodes = scenario.clients + 4 + scenario.anonymity.relay_count
+    parts = {
+        "program": _BASE + (_TORCH if learns else 0.0),
+        "models": 4.0 * shape.dimension * (scenario.clients + 1) if learns else 4.0 * shape.dimension,
+        "releases": 4.0 * shape.dimension * cohort * _vectors_alive(scenario, learns),
+        "data": 2.0 * shape.data_bytes if learns else 0.0,
+        "nodes": _PER_CLIENT * scenario.clients + (8.0 * nodes**2 if nodes <= _DENSE_LATENCIES else 0.0),
+        "messages": _PER_MESSAGE * messages,
+        "tables": _GROWTH * _table_bytes(scenario, rehearsal, messages),
+    }
+    told = {name: round(amount) for name, amount in parts.items()}
+    return told | {"total": sum(told.values())}
+
+
+def messages_per_round(scenario: Scenario, rehearsal: Rehearsal) -> float:
+    """Transmissions of one round, control included, losses apart."""
+    hops = 1 + (scenario.anonymity.hops if scenario.anonymity.relay_count else 0)
+    edges = [sum(map(len, planned.arrangement.edges.values())) for planned in rehearsal.arranged]
+    cohort = scenario.protocol.cohort_size
+    return hops * float(np.mean(edges)) + 2 * scenario.clients + 2 * cohort if edges else 2.0 * scenario.clients
+
+
+def machine_bytes() -> int:
+    """Memory that this process may use: the machine's, or its container's if that is less."""
+    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    for name in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        with suppress(OSError, ValueError):
+            limits.append(int(Path(name).read_text(encoding="ascii")))
+    return min(limits)
+
+
+def refuse_what_does_not_fit(needed: dict[str, int], available: int, scenario: Scenario) -> None:
+    """Raises a `UserError` that names the largest part and what would help."""
+    if needed["total"] <= available:
+        return
+    largest = max((name for name in needed if name != "total"), key=lambda name: needed[name])
+    cures = {
+        "models": "use fewer clients, a smaller model or `learning: none`",
+        "releases": "use a smaller cohort, a smaller model or `learning: none`",
+        "data": "use less data or `learning: none`",
+        "tables": "use fewer rounds or fewer messages per round",
+    }
+    raise UserError(
+        f"clients = {scenario.clients}: the run needs about {bytes_text(needed['total'])} of memory "
+        f"({largest} {bytes_text(needed[largest])}), there are {bytes_text(available)}; "
+        f"{cures.get(largest, 'use fewer clients')}, or give --memory"
+    )
+
+
+def _vectors_alive(scenario: Scenario, learns: bool) -> float:
+    """Copies of each member's vector: of the arithmetic, and one ciphertext if it is really sealed."""
+    return (_STACKS if learns else 0) + (1 if scenario.anonymity.sealed is True else 0)
+
+
+def _table_bytes(scenario: Scenario, rehearsal: Rehearsal, messages: float) -> float:
+    updates = [len(planned.arrangement.edges.get("update", ())) for planned in rehearsal.arranged]
+    per_round = float(np.mean(updates)) if updates else 0.0
+    cohort = scenario.protocol.cohort_size
+    rows = (
+        (records.MESSAGES, messages),
+        (records.GRAPH_COLUMNS, per_round),
+        (records.AGGREGATION_COLUMNS, per_round + cohort),
+        (records.SPAN_COLUMNS, 6.0 * cohort),
+        (records.PRIVACY_COLUMNS, float(cohort)),
+    )
+    row_bytes = sum(count * sum(np.dtype(kind).itemsize for kind in columns.values()) for columns, count in rows)
+    return row_bytes * rehearsal.rounds
