@@ -163,12 +163,17 @@ def test_an_interrupt_while_learning(tmp_path: Path, protocol: str, monkeypatch:
     assert opened.summary["messages"]["sent"] == len(opened.log.messages)
 
 
+def _listen() -> None:
+    """A process started in the background may have been told to ignore Ctrl-C; the run must not inherit that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def start(out: Path) -> subprocess.Popen[str]:
     """A run of its own process that is in the middle: its first part is on disk, many are to come."""
     changes = ("rounds=500", "evaluation.every=0", "privacy=null", "anonymity.sealed=sizes")
     options = [word for change in changes for word in ("--set", change)]
     command = [sys.executable, "-m", "scenarios", "run", "adpdfl-gossip", "--out", str(out), *options]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=Path.cwd())
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=_listen)
     until_s = time.monotonic() + 120
     while not list(out.glob("parts/rounds-*.parquet")):
         assert process.poll() is None, process.communicate()[1]
