@@ -26,6 +26,7 @@ from privacy.ledger import Ledger
 
 Edges = NDArray[np.int64]
 Training = Generator[simpy.Event, Any, bool]
+Protecting = Generator[simpy.Event, Any, bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +120,19 @@ class Client(Participant):
         self.bench.begin(self.node, assignment.round_number)
         deadline_s = min(deadline_s, assignment.closes_s)
         ready_s = finish_s(self.now_s, self.means.train_s, self.slow)
-        yield from self._until(min(ready_s, deadline_s), assignment, "train")
+        yield from self.wait_until(min(ready_s, deadline_s), assignment, "train")
         send_s = ready_s if assignment.barrier_s is None else max(ready_s, assignment.barrier_s)
-        yield from self._until(min(send_s, deadline_s), assignment, "idle")
+        yield from self.wait_until(min(send_s, deadline_s), assignment, "idle")
         return send_s <= deadline_s
 
-    def _until(self, end_s: float, assignment: Assignment, span: str) -> Steps:
+    def protect(self, assignment: Assignment, deadline_s: float) -> Protecting:
+        """Exchanges noise shares, where the scenario asks for them; False if the update must not leave without."""
+        if self.shares is None:
+            return True
+        return (yield from self.shares.exchange(self, assignment, deadline_s))
+
+    def wait_until(self, end_s: float, assignment: Assignment, span: str) -> Steps:
+        """Lets time pass, and writes down what it was for."""
         start_s = self.now_s
         if end_s > start_s:
             yield self.world.clock.at(end_s, Rank.START, self.node)
@@ -136,14 +144,17 @@ class Client(Participant):
 
     def publish(self, assignment: Assignment, update: Vector, give_up_s: float) -> None:
         """Sends the identical noisy update to all successors; charged once, when first handed over."""
-        self.charge(assignment.round_number)
+        if self.shares is not None and not self.shares.protects(assignment.round_number):
+            raise RuntimeError("an update was about to leave without noise shares; `yield from client.protect(...)`")
+        self.charge(assignment)
         self.send(assignment, "update", update, give_up_s)
 
-    def charge(self, round_number: int) -> None:
+    def charge(self, assignment: Assignment) -> None:
         """Charges this round's release to the ledger and writes the charge down."""
         if self.ledger is None:
             return
-        std, sensitivity = self.means.noise_std, self.means.sensitivity
+        round_number, sensitivity = assignment.round_number, self.means.sensitivity
+        std = self.means.noise_std if self.shares is None else self.shares.charged_std(assignment)
         if self.ledger.charge(round_number, std, sensitivity, round_number):
             published = self.ledger.published_epsilon
             self.world.log.privacy.append(

@@ -174,6 +174,24 @@ class Close:
 
 
 @dataclass(frozen=True, slots=True)
+class Gone:
+    """The proxy tells a member that a peer whose noise share it holds has gone."""
+
+    round_number: int
+    address: bytes
+
+    @property
+    def key(self) -> Hashable:
+        """Where a mailbox files it."""
+        return ("gone", self.round_number)
+
+    @property
+    def payload_bytes(self) -> int:
+        """Bytes on the wire without framing."""
+        return control_size("close") + len(self.address)
+
+
+@dataclass(frozen=True, slots=True)
 class Assignment:
     """What a member is told for one round: its address, and whom it sends to and hears from, by kind of message.
 
@@ -184,6 +202,7 @@ class Assignment:
         edges: edges of the graph it was told beyond its own
         epoch: how often the round was arranged anew after its leader was lost
         closes_s: when the proxy closes the round at the latest; nobody goes on with it after that
+        whole: where updates carry their weight, the members or records that they are weighted by; else 0
     """
 
     round_number: int
@@ -197,6 +216,7 @@ class Assignment:
     keyed: bool = True
     closes_s: float = math.inf
     epoch: int = 0
+    whole: float = 0.0
 
     @property
     def key(self) -> Hashable:
@@ -205,8 +225,8 @@ class Assignment:
 
     @property
     def payload_bytes(self) -> int:
-        """Bytes on the wire without framing."""
-        return assignment_size(self.known, self.edges, self.keyed)
+        """Bytes on the wire without framing; a whole takes eight."""
+        return assignment_size(self.known, self.edges, self.keyed) + (8 if self.whole else 0)
 
 
-Control = Register | Invite | Answer | Done | Assignment | Complaint | Probe | Alive | Close
+Control = Register | Invite | Answer | Done | Assignment | Complaint | Probe | Alive | Close | Gone

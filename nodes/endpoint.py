@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from nodes.controls import Alive, Assignment, Close, Complaint, Control, Probe, Register
+from nodes.controls import Alive, Assignment, Close, Complaint, Control, Peer, Probe, Register
 from nodes.triggers import Triggers
 from p2p.clock import Clock, Rank
 from p2p.log import Log
@@ -95,6 +95,8 @@ class Endpoint:
         self._latest_round = -1
         self._life = world.first_life
         self.active_round = -1
+        self.answer: Callable[[str, int, Received], bool] = lambda kind, round_number, item: False
+        """Asked about every payload that was opened; what it answers itself does not go to the mailbox."""
         world.network.attach(node, self.receive)
 
     def draw_keys(self, round_number: int) -> bytes:
@@ -159,6 +161,23 @@ class Endpoint:
         )
         self.send_envelopes(envelopes, kind, round_number, give_up_s)
 
+    def send_each(
+        self, round_number: int, kind: str, items: Sequence[tuple[Peer, Payload]], give_up_s: float = np.inf
+    ) -> None:
+        """Seals a payload of its own for each peer; all of the same size."""
+        held = self._passes.get(round_number)
+        if held is None or not items:
+            return
+        seal, sender, envelopes = self._world.sealer.seal_one, held.assignment.address, []
+        for peer, payload in items:
+            held.sequence += 1
+            envelopes.append(seal(kind, round_number, held.sequence, held.keys, sender, peer, payload))
+        self.send_envelopes(envelopes, kind, round_number, give_up_s)
+
+    def agree(self, round_number: int, peer: Peer, purpose: bytes) -> bytes:
+        """A secret with a peer from this round's one-time keys; nothing is sent."""
+        return self._world.sealer.agree(round_number, self._passes[round_number].keys, peer.public_key, purpose)
+
     def send_envelopes(
         self, envelopes: Sequence[Envelope], kind: str, round_number: int, give_up_s: float = np.inf
     ) -> None:
@@ -199,7 +218,9 @@ class Endpoint:
         reason, value = self._open(envelope, kind, held)
         if not reason:
             held.note(envelope.sender, kind, envelope.sequence)
-            self.mailbox.put((kind, envelope.round), Received(envelope.sender, value, parcel.row))
+            item = Received(envelope.sender, value, parcel.row)
+            if not self.answer(kind, envelope.round, item):
+                self.mailbox.put((kind, envelope.round), item)
             if kind == "update":
                 self._world.triggers.reach(self.node, envelope.round, "aggregate")
         return reason

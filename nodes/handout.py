@@ -17,6 +17,7 @@ class Terms:
 
     Attributes:
         whole_graph: whether everyone is told all members and edges
+        whole: what the weights of updates are parts of, where updates carry them
     """
 
     round_number: int
@@ -24,6 +25,7 @@ class Terms:
     barrier_s: float | None = None
     epoch: int = 0
     whole_graph: bool = False
+    whole: float = 0.0
 
 
 def make_assignments(
@@ -52,6 +54,7 @@ def make_assignments(
             keyed=bool(peer.public_key),
             closes_s=terms.closes_s,
             epoch=terms.epoch,
+            whole=terms.whole,
         )
     return told
 

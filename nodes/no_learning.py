@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +35,10 @@ class NoLearning:
     def adopt(self, node: int, model: Vector) -> None:
         """Nothing is kept."""
 
-    def step(self, node: int, updates: Sequence[Vector]) -> None:
+    def protect(self, node: int, round_number: int, weight: float, noise: Callable[[], NDArray[np.float64]]) -> None:
+        """Nothing is noised."""
+
+    def step(self, node: int, updates: Sequence[Vector], weight: float | None = None) -> None:
         """Nothing moves."""
 
     def forget(self, round_number: int) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import simpy
@@ -19,8 +19,12 @@ from nodes.rounds import RoundRecord
 from nodes.triggers import Phase
 from nodes.workbench import Bench, Vector
 
+if TYPE_CHECKING:
+    from nodes.shares.desk import ShareDesk
+
 Steps = Generator[simpy.Event, Any, None]
 Collecting = Generator[simpy.Event, Any, list[Received]]
+Repairing = Generator[simpy.Event, Any, list[Vector]]
 _PHASE_OF_KIND: dict[str, Phase] = {"update": "send", "model": "broadcast", "share": "share"}
 
 
@@ -34,11 +38,15 @@ class Participant:
         self.endpoint = Endpoint(node, world)
         self.model_round = -1
         self.skipped = False
+        self.shares: ShareDesk | None = None
         self._records = records
+        self.endpoint.answer = self._answer_for_the_lost
 
     def lose_state(self) -> None:
         """A crash: only the model, the ledger and the count of noise drawn survive."""
         self.endpoint.lose_state()
+        if self.shares is not None:
+            self.shares.lose_state()
 
     @property
     def now_s(self) -> float:
@@ -87,18 +95,33 @@ class Participant:
         self.world.log.span(self.node, assignment.round_number, "wait", start_s, self.now_s)
         return received
 
+    def repair(self, assignment: Assignment, received: Sequence[Received]) -> Repairing:
+        """What takes off the noise that lost share partners left in the updates received; mostly nothing."""
+        if self.shares is None:
+            return []
+        return (yield from self.shares.repair(self, assignment, received))
+
+    def _answer_for_the_lost(self, kind: str, round_number: int, item: Received) -> bool:
+        return kind == "correction" and self.shares is not None and self.shares.answer(self, round_number, item)
+
     def average(
-        self, assignment: Assignment, received: Sequence[Received], own: Vector | None, min_updates: int = 1
+        self,
+        assignment: Assignment,
+        received: Sequence[Received],
+        own: Vector | None,
+        min_updates: int = 1,
+        repairs: Sequence[Vector] = (),
     ) -> bool:
         """Moves this node's model by minus the mean of the updates received, and of its own if given.
 
+        Where updates carry their weights (noise shares), by minus their sum, and that of `repairs`.
         Returns False, and moves nothing, if fewer than `min_updates` were received.
         """
         vectors = [item.value for item in received] + ([own] if own is not None else [])
         if not vectors or len(received) < min_updates:
             self.skipped = True
             return False
-        self.bench.step(self.node, vectors)
+        self.bench.step(self.node, [*vectors, *repairs], 1.0 if assignment.whole else None)
         self.model_round = assignment.round_number
         self._write_down(assignment, received, own is not None)
         return True

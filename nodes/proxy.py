@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 
 from nodes.client import Arrangement, Draft, PeerProtocol
 from nodes.cohorts import choose_cohort
-from nodes.controls import Answer, Assignment, Close, Complaint, Done, Probe, Register
+from nodes.controls import Answer, Assignment, Close, Complaint, Done, Gone, Probe, Register
 from nodes.elections import arrange_without_leader
 from nodes.endpoint import Endpoint, World
 from nodes.handout import Terms, make_assignments
 from nodes.invitations import Invitations
 from nodes.protocols.rules import RoundRules
 from nodes.rounds import RoundRecord
+from nodes.shares.tracker import Tracker
 from p2p.clock import LAST, Rank
 from p2p.records import NOBODY
 from p2p.streams import stream
@@ -46,6 +47,8 @@ class Plan:
     on_forming: Callable[[int, NDArray[np.int64]], None]
     on_closed: Callable[[RoundRecord], None]
     on_quiet: Callable[[int, Sequence[int]], None]
+    tracker: Tracker | None = None
+    extra_s: float = 0.0
 
 
 @dataclass(slots=True)
@@ -93,9 +96,18 @@ class Proxy:
         self._stopped = False
 
     def note_crash(self, node: int) -> None:
-        """Writes down that a node went down during the round under way."""
+        """Writes down that a node went down during the round under way; who holds its noise shares may be told."""
+        if self._running is not None and self._plan.tracker is not None:
+            self._tell_partners(self._running, node)
         if self._running is not None and self._running.round_number in self._records:
             self._records[self._running.round_number].crashed.add(node)
+
+    def _tell_partners(self, running: Running, lost: int) -> None:
+        """The proxy sees a member's connection end; whoever holds a share of it need not use it."""
+        partners = self._plan.tracker.to_be_told(running.arrangement, lost) if self._plan.tracker else []
+        if partners and lost in running.assignments:
+            notice = Gone(running.round_number, running.assignments[lost].address)
+            self._endpoint.tell(partners, running.round_number, notice, running.closes_s)
 
     def move_to(self, node: int) -> None:
         """A standby takes over: the state is replicated, what was in the old mailbox is not."""
@@ -128,7 +140,7 @@ class Proxy:
         members = self._clients()
         if self._world.server in self._registered and len(members) and not self._plan.central:
             edges = np.column_stack([np.full_like(members, self._world.server), members])
-            longest_s = self._plan.protocol.longest_s + self._plan.rules.grace
+            longest_s = self._plan.protocol.longest_s + self._plan.extra_s + self._plan.rules.grace
             yield from self._carry_out(0, Arrangement({"bootstrap": edges}), self._registered, [], longest_s)
 
     def _round(self, round_number: int) -> Steps:
@@ -144,12 +156,14 @@ class Proxy:
         answers = invited.answers
         arrangement = self._plan.protocol.arrange(self._draft(round_number, members, answers))
         self._serve_newcomers(arrangement, answers)
+        if self._plan.tracker is not None:
+            self._plan.tracker.add_to(arrangement, round_number, members.tolist())
         record = RoundRecord(round_number, start_s, members, arrangement.leader, arrangement.edges, first_row=first_row)
         self._records[round_number] = record
         self._plan.on_forming(round_number, members)
         self._log_graph(round_number, arrangement)
         barrier_s = self._barrier(members, answers, start_s) if rules.send_at == "barrier" else None
-        longest_s = self._plan.protocol.longest_s + rules.grace
+        longest_s = self._plan.protocol.longest_s + self._plan.extra_s + rules.grace
         yield from self._carry_out(round_number, arrangement, answers, members.tolist(), longest_s, barrier_s)
 
     def _invite(self, round_number: int) -> Generator[simpy.Event, Any, Invitations]:
@@ -205,9 +219,15 @@ class Proxy:
         if running.round_number in self._records:
             self._records[running.round_number].addresses |= addresses
         whole = self._plan.hand_out == "graph"
-        terms = Terms(running.round_number, running.closes_s, barrier_s, running.epoch, whole)
+        terms = Terms(running.round_number, running.closes_s, barrier_s, running.epoch, whole, self._whole(running))
         fresh = make_assignments(running.arrangement, terms, addresses, running.answers, running.members)
         running.assignments |= fresh
+
+    def _whole(self, running: Running) -> float:
+        """What updates that carry their weights are parts of: everyone who was to take part, also after an election."""
+        if self._plan.tracker is None or "update" not in running.arrangement.edges:
+            return 0.0
+        return self._plan.tracker.whole(running.members, self._records[running.round_number].leader)
 
     def _hand_out(self, nodes: Sequence[int]) -> None:
         if self._running is not None:
@@ -269,8 +289,10 @@ class Proxy:
             if found is None:
                 self._endpoint.tell(waiting, round_number, Close(round_number), running.closes_s)
                 return
+            if self._plan.tracker is not None:
+                self._plan.tracker.let_correct(found)
             running.arrangement = found
-            running.closes_s = self._now_s + protocol.longest_s + self._plan.rules.grace
+            running.closes_s = self._now_s + protocol.longest_s + self._plan.extra_s + self._plan.rules.grace
             nodes = np.unique(np.concatenate([edges.ravel() for edges in found.edges.values()])).tolist()
             self._assign(running, nodes)
             if found.leader == NOBODY:
@@ -316,7 +338,7 @@ class Proxy:
         if not sources or self._world.server not in invited.answers:
             return
         edges = np.array([(node, self._world.server) for node in sources], dtype=np.int64)
-        longest_s = self._plan.protocol.longest_s + self._plan.rules.grace
+        longest_s = self._plan.protocol.longest_s + self._plan.extra_s + self._plan.rules.grace
         arrangement = Arrangement({"collect": edges}, self._world.server)
         yield from self._carry_out(round_number, arrangement, invited.answers, [], longest_s)
         self.outcome.collected_from = sources

@@ -7,7 +7,7 @@ rows, never copies, and a released row is not written to again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 from weakref import WeakSet
@@ -22,6 +22,7 @@ from nodes.vectors import mean_vector as mean_vector
 from p2p.streams import stream
 
 Scores = tuple[NDArray[np.float64], NDArray[np.float64]]
+Noise = Callable[[], NDArray[np.float64]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +60,11 @@ class Bench(Protocol):
     def adopt(self, node: int, model: Vector) -> None:
         """A node takes over a model it received."""
 
-    def step(self, node: int, updates: Sequence[Vector]) -> None:
-        """A node moves its model by minus the mean of some updates."""
+    def protect(self, node: int, round_number: int, weight: float, noise: Noise) -> None:
+        """A node's release will be its clipped update times its weight, plus noise."""
+
+    def step(self, node: int, updates: Sequence[Vector], weight: float | None = None) -> None:
+        """A node moves its model by minus the mean of some updates, or by minus their sum times a weight."""
 
 
 class Teacher(Protocol):
@@ -96,7 +100,8 @@ class Workbench:
         self._models: Matrix = np.tile(self._first, (clients + 1, 1))
         self._waiting: dict[int, dict[int, int]] = {}
         self._releases: dict[int, dict[int, Matrix]] = {}
-        self._steps: list[tuple[int, list[Vector]]] = []
+        self._steps: list[tuple[int, list[Vector], float | None]] = []
+        self._masks: dict[tuple[int, int], tuple[float, Noise]] = {}
         self._noise_numbers: NDArray[np.int64] = np.zeros(clients, dtype=np.int64)
         self._watched: dict[int, list[int]] = {}
         self._before: dict[int, Scores] = {}
@@ -137,10 +142,15 @@ class Workbench:
         self._train_from_now(node)
         self._models[self._row(node)] = model.array()
 
-    def step(self, node: int, updates: Sequence[Vector]) -> None:
-        """A node moves its model by minus the mean of some updates."""
+    def protect(self, node: int, round_number: int, weight: float, noise: Noise) -> None:
+        """A node's release will be its clipped update times its weight, plus noise."""
+        if not self.asleep:
+            self._masks[round_number, node] = (weight, noise)
+
+    def step(self, node: int, updates: Sequence[Vector], weight: float | None = None) -> None:
+        """A node moves its model by minus the mean of some updates, or by minus their sum times a weight."""
         if updates and not self.asleep:
-            self._steps.append((node, list(updates)))
+            self._steps.append((node, list(updates), weight))
 
     def watch(self, round_number: int, nodes: Sequence[int]) -> None:
         """Asks for the accuracy of these nodes' local models before they are aggregated."""
@@ -171,11 +181,14 @@ class Workbench:
                 vector.array()
         for kept in (self._releases, self._waiting, self._watched, self._before):
             kept.pop(round_number, None)
+        self._masks = {key: mask for key, mask in self._masks.items() if key[0] != round_number}
 
     def settle(self) -> None:
         """Does all that is pending, at the end of each round: whether it is also saved then changes no bit."""
         for round_number in sorted(self._waiting):
             self._train(round_number)
+        for round_number, node in list(self._masks):
+            self._mask(round_number, node)
         self._take_steps()
 
     def state(self) -> LearningState:
@@ -210,7 +223,16 @@ class Workbench:
         if what != "release":
             raise KeyError(name)
         self._train(round_number)
+        self._mask(round_number, node)
         return self._releases[round_number][node]
+
+    def _mask(self, round_number: int, node: int) -> None:
+        """In float64, and rounded once: noise that cancels in a sum then does so to float32's accuracy."""
+        weight, noise = self._masks.pop((round_number, node), (1.0, None))
+        if noise is not None:
+            row = (weight * self._releases[round_number][node].astype(np.float64) + noise()).astype(np.float32)
+            row.flags.writeable = False
+            self._releases[round_number][node] = row
 
     def blank(self) -> Matrix:
         """Zeros, which stand for every vector while the learning sleeps."""
@@ -258,25 +280,25 @@ class Workbench:
         self._before[round_number] = (joined[0], joined[1])
 
     def _take_steps(self) -> None:
-        """Applies all pending steps as one product: each row of weights says which updates a node averages."""
+        """Applies all pending steps as one product: each row of weights says which updates a node averages or sums."""
         if not self._steps:
             return
         steps = self._steps
         distinct: dict[int, int] = {}
         rows: list[Matrix] = []
-        weights = np.zeros((len(steps), sum(len(updates) for _, updates in steps)), dtype=np.float32)
-        for index, (_, updates) in enumerate(steps):
+        weights = np.zeros((len(steps), sum(len(updates) for _, updates, _ in steps)), dtype=np.float32)
+        for index, (_, updates, weight) in enumerate(steps):
             for update in updates:
                 array = update.array()
                 column = distinct.setdefault(id(array), len(distinct))
                 if column == len(rows):
                     rows.append(array)
-                weights[index, column] += 1.0 / len(updates)
-        for node, _ in steps:
+                weights[index, column] += 1.0 / len(updates) if weight is None else weight
+        for node, _, _ in steps:
             self._train_from_now(node)
         moves = weights[:, : len(rows)] @ np.stack(rows)
         self._steps = []
-        for (node, _), move in zip(steps, moves, strict=True):
+        for (node, _, _), move in zip(steps, moves, strict=True):
             self._models[self._row(node)] -= move
 
     def _row(self, node: int) -> int:

@@ -95,3 +95,10 @@ def collusion_tail(others: int, colluders: int, count: int, at_least: int) -> fl
     from scipy.stats import hypergeom
 
     return float(hypergeom.sf(at_least - 1, others, colluders, count))
+
+
+def collusion_quantile(others: int, colluders: int, count: int, quantile: float) -> int:
+    """How many of `count` distinct random peers collude at most, with that probability (E-N07)."""
+    from scipy.stats import hypergeom
+
+    return int(hypergeom.ppf(quantile, others, colluders, count))

@@ -63,6 +63,9 @@ class Sealer(Protocol):
     def open(self, envelope: Envelope, keys: KeyPair, sender_public_key: bytes) -> Any:
         """The payload's value, by reference; raises `Rejected` if the envelope is not what was sealed."""
 
+    def agree(self, round: int, keys: KeyPair, other_public_key: bytes, purpose: bytes) -> bytes:
+        """32 bytes that both ends find from their keys alone, other ones for every purpose."""
+
     def close_round(self, round: int) -> None:
         """Forgets what was kept for the round."""
 
@@ -153,6 +156,10 @@ class RealSealer:
             raise Rejected from None
         return content.payload.value
 
+    def agree(self, round: int, keys: KeyPair, other_public_key: bytes, purpose: bytes) -> bytes:
+        self._pairs.begin(round)
+        return expand(self._pairs.secret(round, keys, other_public_key), round.to_bytes(8, "little") + purpose)
+
     def _read(self, content: Ciphertext, content_key: bytes, digest: bytes) -> None:
         """Checks the ciphertext against the ticket; decrypts it if nobody has yet."""
         if content.digest != digest:
@@ -208,6 +215,11 @@ class CountingSealer:
             raise Rejected
         return content.value
 
+    def agree(self, round: int, keys: KeyPair, other_public_key: bytes, purpose: bytes) -> bytes:
+        """Stands in for the exchange: the same at both ends, and no secret at all."""
+        pair = b"".join(sorted((keys.public, other_public_key)))
+        return expand(pair, round.to_bytes(8, "little") + purpose)
+
     def close_round(self, round: int) -> None:
         """Nothing is kept."""
 
@@ -244,6 +256,9 @@ class PlainSealer:
         if envelope.code not in KIND_NAMES or envelope.payload_bytes != content.size_bytes:
             raise Rejected
         return content.value
+
+    def agree(self, round: int, keys: KeyPair, other_public_key: bytes, purpose: bytes) -> bytes:
+        raise ValueError("without sealing there are no keys to agree with")
 
     def close_round(self, round: int) -> None:
         """Nothing is kept."""

@@ -43,6 +43,7 @@ from privacy.ledger import Ledger, LedgerRule, ledger_rule
 from privacy.pseudonyms import Pseudonyms
 from privacy.sealing import make_sealer
 from scenarios.budgets import budget_epsilons
+from scenarios.noise_sharing import NoiseSharing, share_noise
 from scenarios.observer import Observer, Watcher
 from scenarios.round_privacy import RoundPrivacy
 from scenarios.schema import Scenario
@@ -77,6 +78,7 @@ class Simulation:
     lives: Lives
     samples_per_training: NDArray[np.int64]
     records: dict[int, RoundRecord] = field(default_factory=dict)
+    sharing: NoiseSharing | None = None
 
     def run(self) -> None:
         """Runs the processes until the proxy has finished, or nothing can happen any more."""
@@ -124,8 +126,9 @@ def build(
     server = Server(world.server, world, bench, records, scenario.protocol)
     participants: dict[int, Participant] = {client.node: client for client in clients} | {server.node: server}
     account = RoundPrivacy(scenario, topology_of(scenario), world.log, noise, clients)
-    observer = Observer(scenario, world, bench, participants, noise, watchers, account)
-    proxy = Proxy(world, _make_plan(scenario, observer), records)
+    sharing = share_noise(scenario, world, participants, noise, records_per_client)
+    observer = Observer(scenario, world, bench, participants, noise, watchers, account, sharing)
+    proxy = Proxy(world, _make_plan(scenario, observer, sharing), records)
     takeover_s = scenario.proxy.takeover if scenario.proxy.standby else None
     lives = Lives(world, {client.node: client for client in clients} | {server.node: server}, proxy, takeover_s)
     _install_faults(
@@ -156,6 +159,7 @@ def build(
         lives=lives,
         samples_per_training=scenario.training.epochs * records_per_client,
         records=records,
+        sharing=sharing,
     )
 
 
@@ -307,7 +311,7 @@ def ledger_rules(scenario: Scenario, noise: NoisePlan | None) -> list[LedgerRule
     return [rules[epsilon] for epsilon in epsilons]
 
 
-def _make_plan(scenario: Scenario, observer: Observer) -> Plan:
+def _make_plan(scenario: Scenario, observer: Observer, sharing: NoiseSharing | None) -> Plan:
     protocol = scenario.protocol
     return Plan(
         clients=scenario.clients,
@@ -320,4 +324,6 @@ def _make_plan(scenario: Scenario, observer: Observer) -> Plan:
         on_forming=observer.on_forming,
         on_closed=observer.on_closed,
         on_quiet=observer.on_quiet,
+        tracker=None if sharing is None else sharing.tracker,
+        extra_s=0.0 if sharing is None else sharing.extra_s,
     )

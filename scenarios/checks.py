@@ -10,6 +10,7 @@ from nodes.partition import ByClient, Shards
 from nodes.protocols import roles_of
 from p2p.errors import UserError
 from scenarios.budgets import privacy_findings
+from scenarios.noise_sharing import share_findings
 from scenarios.problems import Path, Problems
 from scenarios.shares import SHARES
 
@@ -102,6 +103,7 @@ CHECKS: tuple[tuple[tuple[str, ...], Check], ...] = (
     (("data",), _owners_known),
     (("faults", "protocol", "clients"), _faults_strike_somebody),
     (("privacy", "clients", "protocol"), privacy_findings),
+    (("noise_shares", "protocol", "privacy", "anonymity", "clients"), share_findings),
 )
 
 

@@ -20,6 +20,7 @@ from p2p.records import NOBODY
 from p2p.streams import stream
 from privacy.attacks.linkage import Linkage
 from privacy.calibration import NoisePlan
+from scenarios.noise_sharing import NoiseSharing
 from scenarios.round_privacy import RoundPrivacy
 from scenarios.schema import Scenario
 
@@ -47,12 +48,13 @@ class Observer:
         noise: NoisePlan | None,
         watchers: Sequence[Watcher],
         privacy: RoundPrivacy,
+        sharing: NoiseSharing | None = None,
     ) -> None:
         self._scenario, self._world, self._bench, self._noise = scenario, world, bench, noise
         self._participants, self._watchers = participants, watchers
         self._chosen = scenario.evaluation.chosen(scenario.clients, scenario.seed)
         self._before: RoundRecord | None = None
-        self.privacy = privacy
+        self.privacy, self._sharing = privacy, sharing
         self.linkage = Linkage()
         self.measured: Mapping[int, Figures] = {}
         """What was measured before an interrupt, by round: a replay measures nothing."""
@@ -67,6 +69,8 @@ class Observer:
         figures = self.measured.get(record.round_number) or self._accuracies(record)
         row = record.row() | {"noise_std": self._noise_std(record)} | dict(figures)
         row |= self.privacy.figures(record)
+        if self._sharing is not None:
+            row |= self._sharing.figures(record.round_number, self._world.log)
         self._fill_rigorous()
         self._observe_linkage(record)
         self._bench.settle()
@@ -80,6 +84,8 @@ class Observer:
             self._participants[node].endpoint.leave(round_number)
         self._world.sealer.close_round(round_number)
         self._bench.forget(round_number)
+        if self._sharing is not None:
+            self._sharing.book.forget(round_number)
 
     def _noise_std(self, record: RoundRecord) -> float | None:
         return None if self._noise is None else float(np.mean(self._noise.noise_std[record.cohort]))

@@ -25,6 +25,7 @@ from p2p.distributions import Constant, SpeedPerNode
 from p2p.links import NetworkSettings
 from privacy.anonymity import Anonymity
 from privacy.settings import Privacy
+from privacy.share_settings import NoiseShares
 
 Data = Annotated[Digits | Synthetic | File | Mnist | FashionMnist | Cifar10 | Adult, Choice(DATASETS, key="name")]
 Model = Annotated[Linear | Mlp | Cnn, Choice(MODELS)]
@@ -50,6 +51,7 @@ class Scenario:
         protocol: how updates meet
         anonymity: what peers may know of each other
         privacy: how updates are protected; none leaves them as they are
+        noise_shares: noise that peers split among themselves and that cancels in the sum; none exchanges nothing
         network: links, latencies and losses
         compute: how many samples a client trains on per second
         proxy: what happens when the trusted proxy is lost
@@ -70,6 +72,7 @@ class Scenario:
     protocol: Protocol
     anonymity: Anonymity = field(default_factory=Anonymity)
     privacy: Privacy | None = None
+    noise_shares: NoiseShares | None = None
     network: NetworkSettings = field(default_factory=NetworkSettings)
     compute: SpeedPerNode = field(default_factory=lambda: Constant(value=200.0))
     proxy: ProxySettings = field(default_factory=ProxySettings)

@@ -43,7 +43,7 @@ class Central(RoundRules):
         if not models:
             return
         client.adopt(models[0], assignment.round_number - 1)
-        if (yield from client.train(assignment, deadline_s)):
+        if (yield from client.train(assignment, deadline_s)) and (yield from client.protect(assignment, deadline_s)):
             client.publish(assignment, client.release(assignment), deadline_s)
 
     def serve(self, server: Participant, assignment: Assignment) -> Steps:
@@ -51,4 +51,5 @@ class Central(RoundRules):
         deadline_s = server.deadline_s(assignment, self.deadline)
         server.send(assignment, "model", server.bench.model(server.node), deadline_s)
         received = yield from server.collect(assignment, "update", deadline_s, self.quorum)
-        server.average(assignment, received, None, self.min_updates)
+        repairs = yield from server.repair(assignment, received)
+        server.average(assignment, received, None, self.min_updates, repairs)

@@ -51,7 +51,7 @@ class Gossip(RoundRules):
         """Train, send, average what has come."""
         deadline_s = client.deadline_s(assignment, self.deadline)
         own = None
-        if (yield from client.train(assignment, deadline_s)):
+        if (yield from client.train(assignment, deadline_s)) and (yield from client.protect(assignment, deadline_s)):
             own = client.release(assignment)
             client.publish(assignment, own, deadline_s)
         received = yield from client.collect(assignment, "update", deadline_s, self.quorum)

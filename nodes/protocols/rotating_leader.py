@@ -66,6 +66,7 @@ class RotatingLeader(RoundRules):
             client.send(assignment, "model", client.bench.model(client.node), assignment.closes_s)
             return
         trained = yield from client.train(assignment, deadline_s)
+        trained = trained and (yield from client.protect(assignment, deadline_s))
         client.world.triggers.reach(client.node, assignment.round_number, "send")
         own = client.release(assignment) if trained else None
         if assignment.role == "leader":
@@ -77,10 +78,11 @@ class RotatingLeader(RoundRules):
 
     def _lead(self, client: Client, assignment: Assignment, own: Vector | None, deadline_s: float) -> Steps:
         received = yield from client.collect(assignment, "update", deadline_s, self.quorum)
+        repairs = yield from client.repair(assignment, received)
         own = own if self.include_own else None
-        if client.average(assignment, received, own, self.min_updates):
+        if client.average(assignment, received, own, self.min_updates, repairs):
             if own is not None:
-                client.charge(assignment.round_number)
+                client.charge(assignment)
             client.send(assignment, "model", client.bench.model(client.node), assignment.closes_s)
 
     def _follow(self, client: Client, assignment: Assignment, own: Vector | None, deadline_s: float) -> Steps:

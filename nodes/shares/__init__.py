@@ -1,0 +1,1 @@
+"""The noise-share exchange: partners, the exchange itself, corrections, and what they leave."""
