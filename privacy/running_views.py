@@ -75,9 +75,8 @@ class RunningViews:
     def add(self, facts: RoundFacts) -> None:
         """Adds one round; a release that arrived without having been charged makes everything infinite."""
         if not np.isin(np.concatenate([facts.used[:, 0], facts.unused[:, 0]]), facts.clients).all():
-            self._local[:] = np.inf
-            self._model[:] = np.inf
-            self._pairs[:] = np.inf
+            for known in (self._local, self._model, self._pairs, self._models):
+                known[:] = np.inf
             return
         with np.errstate(divide="ignore", invalid="ignore"):
             mu2 = np.square(np.where(facts.stds > 0.0, self._sensitivity / facts.stds, np.inf))

@@ -1,0 +1,108 @@
+"""Whatever goes wrong, no client spends more than it may: whole runs under random faults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from p2p.records import KIND
+from privacy.ledger import SLACK, release_mu2
+from scenarios.build import Simulation
+
+Prepare = Callable[..., Simulation]
+PROTOCOLS = {
+    "gossip": "{kind: gossip, train_per_round: 4, exchange_with: 2, deadline: 8 s, invite_timeout: 40 s, grace: 1 s}",
+    "leader": "{kind: rotating_leader, train_per_round: 4, deadline: 8 s, leader_timeout: 3 s, model_deadline: 12 s, "
+    "handover_timeout: 2 s, invite_timeout: 40 s, grace: 1 s}",
+    "central": "{kind: central, train_per_round: 4, deadline: 8 s, invite_timeout: 40 s, grace: 1 s}",
+}
+BUDGETS = (
+    "noise: {kind: gaussian, sigma: 4}, budget: {by: rigorous, epsilon: 3}",
+    "noise: {kind: gaussian, sigma: 4}, budget: {classes: [{share: 0.5, epsilon: 1.5}, {share: 0.5, epsilon: 6}]}",
+    "noise: {kind: gaussian, calibrate: {kind: rigorous, epsilon: 4, view: model, releases: 3}}",
+    "noise: {kind: gaussian, calibrate: {kind: adpdfl, epsilon: 8}}, budget: {by: published, epsilon: 6}",
+    "noise: {kind: gaussian, calibrate: {kind: adpdfl, epsilon: 8}}, "
+    "budget: {classes: [{clients: 0-2, epsilon: 5}, {clients: 3-6, epsilon: 7}]}",
+)
+PHASES = ("invite", "train", "send", "aggregate", "broadcast")
+
+
+@st.composite
+def faults(draw: st.DrawFn, kind: str) -> list[str]:
+    """Crashes at any instant and phase, of leaders too; losses, doubles, detours, damage and churn."""
+    found = []
+    for _ in range(draw(st.integers(0, 3))):
+        who = draw(st.sampled_from(["0", "3", "0-2", *(["leader"] * 3 if kind == "leader" else [])]))
+        phase, number = draw(st.sampled_from(PHASES)), draw(st.integers(1, 4))
+        lasts = draw(st.sampled_from(["", ", lasts: 2 s", ", lasts: 15 s"]))
+        found.append(f"{{kind: crash, who: {who}, round: {number}, phase: {phase}{lasts}}}")
+    names = draw(st.lists(st.sampled_from(["duplicate", "corrupt", "reorder"]), unique=True))
+    found += [f"{{kind: {name}, probability: 0.3}}" for name in names]
+    if draw(st.booleans()):
+        found.append("{kind: partition, between: [0-2, 3-6], start: 3 s, end: 20 s}")
+    return found
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> list[str]:
+    """A small run with a budget that a few rounds use up."""
+    kind = draw(st.sampled_from(sorted(PROTOCOLS)))
+    loss, up = draw(st.sampled_from([0.0, 0.1, 0.4])), draw(st.sampled_from(["500 B/s", "1 MB/s"]))
+    return [
+        "clients=7",
+        "rounds=6",
+        "data.samples=140",
+        f"seed={draw(st.integers(0, 1000))}",
+        f"protocol={PROTOCOLS[kind]}",
+        f"privacy={{clip: flat, {draw(st.sampled_from(BUDGETS))}}}",
+        f"network.loss={loss}",
+        f"network.uplink={up}",
+        "network.retransmit={tries: 4, timeout: 1 s}",
+        f"faults=[{', '.join(draw(faults(kind)))}]",
+        draw(st.sampled_from(["availability=always", "availability={kind: churn, mean_up: 40 s, mean_down: 5 s}"])),
+    ]
+
+
+@pytest.mark.slow
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(runs())
+def test_no_ledger_overspends_under_any_faults(prepare: Prepare, world: list[str]) -> None:
+    """mu^2 and rounds stay within each client's own limit; one charge per round, before the first byte leaves."""
+    simulation = prepare(*world)
+    simulation.run()
+    table = simulation.log.privacy
+    pairs = list(zip(table["node"].tolist(), table["round"].tolist(), strict=True))
+    assert len(set(pairs)) == len(pairs), "charged twice for the same bytes"
+    for client in simulation.clients:
+        check_client(simulation, client.node)
+    check_sent_is_charged(simulation, set(pairs))
+
+
+def check_client(simulation: Simulation, node: int) -> None:
+    """What the table says was charged is what the ledger has, and within its rule."""
+    ledger, table = simulation.clients[node].ledger, simulation.log.privacy
+    assert ledger is not None
+    rows = np.flatnonzero(table["node"] == node)
+    costs = [release_mu2(float(std), simulation.clients[node].means.sensitivity) for std in table["noise_std"][rows]]
+    assert ledger.releases == len(rows)
+    assert ledger.mu2 == pytest.approx(sum(costs), rel=1e-12)
+    assert table["release"][rows].tolist() == list(range(1, len(rows) + 1))
+    assert sum(costs) * ledger.rule.view_share <= ledger.rule.mu2_limit * (1 + 2 * SLACK)
+    assert table["round"][rows].max(initial=0) <= ledger.rule.max_round
+    left = table["budget_left"][rows]
+    assert ((left >= 0) & (left < 1)).all()
+    assert (np.diff(left) < 0).all()
+
+
+def check_sent_is_charged(simulation: Simulation, charged: set[tuple[int, int]]) -> None:
+    """Every update that was handed over, or averaged by its own sender, belongs to a charge."""
+    messages, averaged = simulation.log.messages, simulation.log.aggregations
+    rows = (messages["kind"] == KIND["update"]) & (messages["origin"] < simulation.scenario.clients)
+    sent = set(zip(messages["origin"][rows].tolist(), messages["round"][rows].tolist(), strict=True))
+    used = set(zip(averaged["contributor"].tolist(), averaged["round"].tolist(), strict=True))
+    assert sent <= charged
+    assert used <= charged
