@@ -94,9 +94,10 @@ const PV = (() => {
     if (built.after) built.after(place);
   }
 
-  // The palette's blue is too dark for a dark ground.
+  // On a dark ground the palette's blue is too dark, and the greys of waiting too bright.
+  const inTheDark = { "#0072b2": "#4a9fdc", "#c3c8cf": "#5b636e", "#e3e5e8": "#333942", "#444444": "#8a8f96" };
   function lighten(trace) {
-    const lighter = colour => (typeof colour === "string" ? colour.replace("#0072b2", "#4a9fdc") : Array.isArray(colour) ? colour.map(lighter) : colour);
+    const lighter = colour => (typeof colour === "string" ? (inTheDark[colour.slice(0, 7)] || colour.slice(0, 7)) + colour.slice(7) : Array.isArray(colour) ? colour.map(lighter) : colour);
     for (const part of [trace.line, trace.marker]) if (part && part.color) part.color = lighter(part.color);
     if (trace.fillcolor) trace.fillcolor = lighter(trace.fillcolor);
   }

@@ -37,8 +37,7 @@ def timeline(data: Mapping[str, Any]) -> str:
         "Timeline of one round: one row per node, spans coloured by name. The fold below lists every span shown.",
         controls,
     )
-    pictures = data["pictures"]
-    hints = markup.notes(line for line in (pictures["note"], pictures["message_note"]) if line)
+    hints = _hints(data)
     status = '<p id="timeline-status" class="status" aria-live="polite"></p>'
     return markup.section("timeline-section", "Round timeline", hints, chart, status)
 
@@ -78,4 +77,9 @@ def topology(data: Mapping[str, Any]) -> str:
         gap_alternative(data["rounds"]),
     )
     status = '<p id="topology-status" class="status" aria-live="polite"></p>'
-    return markup.section("topology-section", "Topology", chart, status, gap)
+    return markup.section("topology-section", "Topology", _hints(data), chart, status, gap)
+
+
+def _hints(data: Mapping[str, Any]) -> str:
+    pictures = data["pictures"]
+    return markup.notes(line for line in (pictures["note"], pictures["message_note"]) if line)

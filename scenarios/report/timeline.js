@@ -102,7 +102,8 @@ PV.timeline = () => {
         sizes.push(3, 9, 0);
         told.push(text, text, "");
       });
-      return [{ x, y, text: told, mode: "lines+markers", name: fate.replace("_", " "), line: { width: 1.2, color: PV.fateColours[fate] }, opacity: own.length > 60 ? 0.65 : 0.9, marker: { color: PV.fateColours[fate], size: sizes, symbol: fate === "lost" ? "x" : "arrow", angleref: fate === "lost" ? "up" : "previous" }, hovertemplate: "%{text}<extra></extra>" }];
+      const colour = fate === "delivered" ? PV.style("--ink") : PV.fateColours[fate];
+      return [{ x, y, text: told, mode: "lines+markers", name: `${own.length} ${fate.replace("_", " ")}`, line: { width: 1, color: colour }, opacity: own.length > 60 ? 0.6 : 0.85, marker: { color: colour, opacity: 1, line: { width: 0 }, size: sizes, symbol: fate === "lost" ? "x" : "arrow", angleref: fate === "lost" ? "up" : "previous" }, hovertemplate: "%{text}<extra></extra>" }];
     });
   }
 

@@ -101,7 +101,7 @@ PV.topology = () => {
     const leader = row < 0 ? null : data.rounds.leader[row];
     const role = nodes.id.map((id, i) => (id === leader && nodes.role[i] === "client" ? "leader" : nodes.role[i] === "client" && !traffic.has(id) ? "absent" : nodes.role[i]));
     const published = epsilons(n, "published"), rigorous = epsilons(n, "rigorous");
-    const told = nodes.id.map((id, i) => `${nodes.name[i]}${role[i] === nodes.role[i] ? "" : ` (${role[i] === "absent" ? "no data in this round" : role[i]})`}<br>${PV.bytesText(traffic.get(id) || 0)} in this round${published.get(id) == null ? "" : `<br>epsilon published ${PV.epsilonText(published.get(id))}`}${rigorous.get(id) == null ? "" : `<br>epsilon rigorous (local) ${PV.epsilonText(rigorous.get(id))}`}`);
+    const told = nodes.id.map((id, i) => `${nodes.name[i]}${role[i] === nodes.role[i] ? "" : ` (${role[i] === "absent" ? "no data in this round" : role[i]})`}<br>${PV.bytesText(traffic.get(id) || 0)} in this round${pictures.note ? " with shown nodes" : ""}${published.get(id) == null ? "" : `<br>epsilon published ${PV.epsilonText(published.get(id))}`}${rigorous.get(id) == null ? "" : `<br>epsilon rigorous (local) ${PV.epsilonText(rigorous.get(id))}`}`);
     const size = i => (nodes.id[i] === chosen ? 17 : nodes.role[i] === "client" && role[i] !== "leader" ? (nodes.id.length > 120 ? 7 : 10) : 15);
     const make = (rows, marker, name) => ({ x: rows.map(i => nodes.x[i]), y: rows.map(i => nodes.y[i]), customdata: rows.map(i => nodes.id[i]), text: rows.map(i => told[i]), mode: "markers", name, marker: { opacity: 1, size: rows.map(size), line: { width: rows.map(i => (nodes.id[i] === chosen ? 3 : 1)), color: PV.style("--bg") }, ...marker }, hovertemplate: "%{text}<extra></extra>", showlegend: Boolean(name) });
     const every = nodes.id.map((_, i) => i);
@@ -138,11 +138,12 @@ PV.topology = () => {
     shown.textContent = String(n);
     slider.setAttribute("aria-valuetext", `round ${n}`);
     const edges = collect(n);
+    begin(edges);
     const chosen = nodeBox.value === "" ? null : Number(nodeBox.value);
     const counts = badness.map(fate => [fate, edges.filter(edge => edge.fate === fate).length]).filter(pair => pair[1]).reverse();
     const own = chosen === null || view.value === "matrix" ? "" : ` Drawn: the ${edges.filter(edge => edge.sender === chosen || edge.receiver === chosen).length} edges of ${nodes.name[place.get(chosen)]}.`;
     const many = chosen === null && edges.length > MANY && view.value === "graph" ? " So many edges are drawn faintly: choose a node or the matrix to tell them apart." : "";
-    document.getElementById("topology-status").textContent = `Round ${n}: ${edges.length} edges, ${PV.bytesText(edges.reduce((sum, edge) => sum + edge.bytes, 0))}; ${counts.map(([fate, count]) => `${count} ${fate.replace("_", " ")}`).join(", ") || "no data was sent"}.${own}${many}`;
+    document.getElementById("topology-status").textContent = `Round ${n}${pictures.note ? `, between the ${nodes.id.length} shown nodes` : ""}: ${edges.length} edges, ${PV.bytesText(edges.reduce((sum, edge) => sum + edge.bytes, 0))}; ${counts.map(([fate, count]) => `${count} ${fate.replace("_", " ")}`).join(", ") || "no data was sent"}.${own}${many}`;
     const rows = (chosen === null ? edges : edges.filter(edge => edge.sender === chosen || edge.receiver === chosen)).map(edge => [nodes.name[place.get(edge.sender)], nodes.name[place.get(edge.receiver)], edge.bytes, edge.messages, edge.fate.replace("_", " ")]);
     const table = { head: ["sender", "receiver", "bytes", "messages", "outcome"], rows };
     if (view.value === "matrix") { const made = matrix(edges); return { traces: made.traces, layout: { height: 620, ...made.axes }, table, after: listen }; }
@@ -151,10 +152,12 @@ PV.topology = () => {
   });
 
   // Thousands of edges at once say nothing: begin with those of the busiest client.
-  const begin = numbers.length ? collect(numbers[Number(slider.value)]) : [];
-  if (begin.length > MANY) {
+  let begun = false;
+  function begin(edges) {
+    if (begun || edges.length <= MANY) return;
+    begun = true;
     const sums = new Map();
-    begin.forEach(edge => { for (const id of [edge.sender, edge.receiver]) sums.set(id, (sums.get(id) || 0) + edge.bytes); });
+    edges.forEach(edge => { for (const id of [edge.sender, edge.receiver]) sums.set(id, (sums.get(id) || 0) + edge.bytes); });
     nodeBox.value = String([...sums.keys()].filter(id => nodes.role[place.get(id)] === "client").sort((a, b) => sums.get(b) - sums.get(a) || a - b)[0] ?? "");
   }
 

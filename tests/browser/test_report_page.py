@@ -94,9 +94,9 @@ def test_the_timeline_zooms_and_shows_messages(shown: Any) -> None:
     page.wait_for_function(f"{width} < {wide * 0.5}")
     traces = "document.getElementById('timeline').data.map(trace => trace.name)"
     assert "critical path" in page.evaluate(traces)
-    assert "delivered" not in page.evaluate(traces)
+    assert "2 delivered" not in page.evaluate(traces)
     page.select_option("#timeline-node", "0")
-    assert "delivered" in page.evaluate(traces)
+    assert "3 delivered" in page.evaluate(traces)
     page.select_option("#timeline-round", "3")
     assert "Round 3" in page.inner_text("#timeline-status")
 
