@@ -198,6 +198,7 @@ class Network:
 
     def lose(self, parcel: Parcel, reason: str) -> None:
         """A parcel that had arrived is lost after all: its receiver went down before reading it."""
+        self._log.messages["arrived_s"][parcel.row] = np.nan
         self._on_lost(parcel, reason)
 
     def _hand_over(self, sender: int, parcels: list[Parcel]) -> None:

@@ -2,70 +2,24 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from dataclasses import fields
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nodes.protocols import PROTOCOLS
 from p2p import records
 from p2p.clock import Rank
 from p2p.log import Log
-from p2p.sharing import SHARINGS
 from scenarios.build import Simulation
 from scenarios.digest import events_digest
-from scenarios.traffic import books
+from tests.random_worlds import FEW, LOSSES, MANY, balance, worlds
 
 Prepare = Callable[..., Simulation]
-
-
-@st.composite
-def worlds(draw: st.DrawFn, kinds: list[str], loss: st.SearchStrategy[float]) -> list[str]:
-    """Overrides for a small run of one of the protocols."""
-    clients = draw(st.integers(3, 8))
-    cohort = draw(st.integers(2, clients))
-    kind = draw(st.sampled_from(kinds))
-    rules = {
-        "kind": kind,
-        "train_per_round": cohort,
-        "deadline": f"{draw(st.sampled_from([2, 5, 20, 60]))} s",
-        "selection": draw(st.sampled_from(["uniform", "first_come"])),
-        "send_at": draw(st.sampled_from(["ready", "barrier"])),
-        "include_own": draw(st.booleans()),
-        "invite_timeout": "60 s",
-        "grace": f"{draw(st.sampled_from([0, 1, 5]))} s",
-    }
-    if "exchange_with" in {field.name for field in fields(PROTOCOLS[kind])}:
-        rules["exchange_with"] = draw(st.integers(1, cohort - 1))
-    protocol = ", ".join(f"{name}: {str(value).lower()}" for name, value in rules.items())
-    up, down = (draw(st.sampled_from(["300 B/s", "1 kB/s", "1 MB/s"])) for _ in range(2))
-    return [
-        f"clients={clients}",
-        f"data.samples={20 * clients}",
-        f"seed={draw(st.integers(0, 10_000))}",
-        f"rounds={draw(st.integers(1, 3))}",
-        f"protocol={{{protocol}}}",
-        f"anonymity.sealed={draw(st.sampled_from(['true', 'sizes', 'false']))}",
-        f"anonymity.rehash={draw(st.sampled_from(['every_round', 'never']))}",
-        f"network.sharing={draw(st.sampled_from(sorted(SHARINGS)))}",
-        f"network.uplink={up}",
-        f"network.downlink={down}",
-        "network.latency={kind: uniform, low: 10 ms, high: 400 ms}",
-        f"network.loss={draw(loss)}",
-        "compute={kind: lognormal, median: 20 samples/s, sigma: 0.5}",
-    ]
-
-
-LOSSES = st.sampled_from([0.0, 0.05, 0.2, 0.5])
-TIMES = 30 if os.environ.get("PEERVEIL_SOAK") else 1
-MANY = settings(max_examples=60 * TIMES, deadline=None, suppress_health_check=list(HealthCheck))
-FEW = settings(max_examples=15 * TIMES, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @pytest.mark.slow
@@ -84,27 +38,6 @@ def test_books_balance_at_every_instant(prepare: Prepare, world: list[str], inst
         assert (final[: len(outcomes)][ended] == outcomes[ended]).all()
     ended_s = simulation.log.messages["arrived_s"][final == records.OUTCOME["delivered"]]
     assert (ended_s <= simulation.clock.now).all()
-
-
-def balance(simulation: Simulation) -> np.ndarray[Any, Any]:
-    """Checks the books as they stand now and returns every row's outcome."""
-    table = simulation.log.messages
-    counts, sizes = books(table)
-    for book in (counts, sizes):
-        assert book["sent"] == sum(book[word] for word in records.OUTCOMES)
-        assert book["sent"] == sum(book["by_kind"].values())
-    outcomes = table["outcome"].copy()
-    for kind in np.unique(table["kind"]):
-        rows = table["kind"] == kind
-        by_outcome = np.bincount(outcomes[rows], weights=table["size_bytes"][rows], minlength=4)
-        assert by_outcome.sum() == sizes["by_kind"][records.KINDS[kind]]
-    arrived = np.isin(outcomes, (records.OUTCOME["delivered"], records.OUTCOME["rejected"]))
-    assert np.isfinite(table["arrived_s"][arrived]).all()
-    assert np.isnan(table["arrived_s"][outcomes == records.OUTCOME["lost"]]).all()
-    assert (table["reason"][np.isin(outcomes, (0, 1))] == 0).all()
-    assert (table["reason"][np.isin(outcomes, (2, 3))] != 0).all()
-    assert (table["left_bytes"] <= table["size_bytes"]).all()
-    return outcomes
 
 
 @pytest.mark.slow

@@ -1,0 +1,95 @@
+"""Whatever goes wrong, and in whatever combination: books balance, nothing is used that must not be, and runs end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import simpy
+from hypothesis import given
+from hypothesis import strategies as st
+
+from p2p import records
+from p2p.clock import Rank
+from p2p.log import Log
+from scenarios.build import Simulation
+from scenarios.digest import events_digest
+from tests.random_worlds import FEW, MANY, balance, troubled_worlds
+
+Prepare = Callable[..., Simulation]
+MOST_EVENTS = 400_000
+
+
+def run_bounded(simulation: Simulation) -> None:
+    """Runs to the end; a run that goes on for ever would fail here and not hang the tests."""
+    simulation.lives.start_all()
+    for _ in range(MOST_EVENTS):
+        if simulation.lives.ended.processed:
+            break
+        try:
+            simulation.clock.step()
+        except simpy.core.EmptySchedule:
+            break
+    else:
+        pytest.fail("the run does not end")
+    simulation.lives.close_books()
+    assert simulation.lives.ended.triggered, "nothing can happen any more, and nobody has said why"
+
+
+@pytest.mark.slow
+@pytest.mark.soak
+@MANY
+@given(troubled_worlds(), st.lists(st.floats(0.05, 90), max_size=3))
+def test_books_balance_and_runs_end_under_every_fault(
+    prepare: Prepare, world: list[str], instants: list[float]
+) -> None:
+    """At every instant; the run ends with its reason, and no outcome is ever changed."""
+    simulation = prepare(*world)
+    for at_s in instants:
+        simulation.clock.call_at(at_s, Rank.START, 10**6, lambda: balance(simulation))
+    run_bounded(simulation)
+    balance(simulation)
+    outcome = simulation.proxy.outcome
+    assert outcome.stopped_because
+    assert outcome.rounds_completed == simulation.scenario.rounds or outcome.stopped_because != "all rounds done"
+
+
+@pytest.mark.slow
+@pytest.mark.soak
+@MANY
+@given(troubled_worlds())
+def test_only_honest_timely_updates_are_used_once(prepare: Prepare, world: list[str]) -> None:
+    """Never twice, from another round, from a stranger, along no edge, or refused."""
+    simulation = prepare(*world)
+    run_bounded(simulation)
+    log, clients = simulation.log, simulation.scenario.clients
+    check_aggregations(log, clients)
+    used = log.messages["used"] & (log.messages["kind"] == records.KIND["update"])
+    assert (log.messages["outcome"][used] == records.OUTCOME["delivered"]).all()
+    assert (log.messages["origin"][used] < clients).all(), "an intruder's update was used"
+
+
+def check_aggregations(log: Log, clients: int) -> None:
+    """Every contribution is one delivered update of its round, along an edge that the proxy drew."""
+    table = log.aggregations
+    edges = set(zip(*(log.graphs[name].tolist() for name in ("round", "sender", "receiver")), strict=True))
+    columns = (table[name].tolist() for name in ("round", "aggregator", "contributor", "void"))
+    rows = list(zip(*columns, strict=True))
+    assert len({row[:3] for row in rows}) == len(rows), "somebody averaged an update twice"
+    for number, aggregator, contributor, _ in rows:
+        assert contributor < clients
+        assert contributor == aggregator or (number, contributor, aggregator) in edges
+
+
+@pytest.mark.slow
+@pytest.mark.soak
+@FEW
+@given(troubled_worlds())
+def test_equal_seeds_give_equal_events_under_faults(prepare: Prepare, world: list[str]) -> None:
+    """Two runs of one scenario cannot be told apart."""
+    first, second = prepare(*world), prepare(*world)
+    run_bounded(first)
+    run_bounded(second)
+    assert events_digest(first.log) == events_digest(second.log)
+    assert np.array_equal(first.log.dropouts["reason"], second.log.dropouts["reason"])

@@ -1,0 +1,137 @@
+"""Small random worlds, with everything that can go wrong in them, and the books that must balance."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+
+from nodes.protocols import PROTOCOLS
+from p2p import records
+from p2p.sharing import SHARINGS
+from scenarios.build import Simulation
+from scenarios.traffic import books
+
+
+@st.composite
+def worlds(draw: st.DrawFn, kinds: list[str], loss: st.SearchStrategy[float]) -> list[str]:
+    """Overrides for a small run of one of the protocols."""
+    clients = draw(st.integers(3, 8))
+    cohort = draw(st.integers(2, clients))
+    kind = draw(st.sampled_from(kinds))
+    rules = {
+        "kind": kind,
+        "train_per_round": cohort,
+        "deadline": f"{draw(st.sampled_from([2, 5, 20, 60]))} s",
+        "selection": draw(st.sampled_from(["uniform", "first_come"])),
+        "send_at": draw(st.sampled_from(["ready", "barrier"])),
+        "include_own": draw(st.booleans()),
+        "invite_timeout": "60 s",
+        "grace": f"{draw(st.sampled_from([0, 1, 5]))} s",
+    }
+    if "exchange_with" in {field.name for field in fields(PROTOCOLS[kind])}:
+        rules["exchange_with"] = draw(st.integers(1, cohort - 1))
+    protocol = ", ".join(f"{name}: {str(value).lower()}" for name, value in rules.items())
+    up, down = (draw(st.sampled_from(["300 B/s", "1 kB/s", "1 MB/s"])) for _ in range(2))
+    return [
+        f"clients={clients}",
+        f"data.samples={20 * clients}",
+        f"seed={draw(st.integers(0, 10_000))}",
+        f"rounds={draw(st.integers(1, 3))}",
+        f"protocol={{{protocol}}}",
+        f"anonymity.sealed={draw(st.sampled_from(['true', 'sizes', 'false']))}",
+        f"anonymity.rehash={draw(st.sampled_from(['every_round', 'never']))}",
+        f"network.sharing={draw(st.sampled_from(sorted(SHARINGS)))}",
+        f"network.uplink={up}",
+        f"network.downlink={down}",
+        "network.latency={kind: uniform, low: 10 ms, high: 400 ms}",
+        f"network.loss={draw(loss)}",
+        "compute={kind: lognormal, median: 20 samples/s, sigma: 0.5}",
+    ]
+
+
+LOSSES = st.sampled_from([0.0, 0.05, 0.2, 0.5])
+TIMES = 30 if os.environ.get("PEERVEIL_SOAK") else 1
+MANY = settings(max_examples=60 * TIMES, deadline=None, suppress_health_check=list(HealthCheck))
+FEW = settings(max_examples=15 * TIMES, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@st.composite
+def misfortunes(draw: st.DrawFn, kind: str, clients: int) -> list[str]:
+    """Overrides that make things go wrong: up to four faults, churn, a standby or none."""
+    chosen = draw(st.lists(one_fault(kind, clients), max_size=4))
+    overrides = [f"faults=[{', '.join(chosen)}]"]
+    if draw(st.booleans()):
+        overrides.append("availability={kind: churn, mean_up: 40 s, mean_down: 6 s}")
+    overrides.append(f"proxy={{standby: {str(draw(st.booleans())).lower()}, takeover: 3 s}}")
+    return overrides
+
+
+def one_fault(kind: str, clients: int) -> st.SearchStrategy[str]:
+    """A fault as a flow mapping."""
+    start = st.sampled_from([0, 1, 3, 8, 20])
+    lasts = st.sampled_from([1, 5, 30])
+    who = st.one_of(st.integers(0, clients - 1).map(str), st.just(f"0-{clients // 2}"))
+    roles = ["proxy", *(["leader"] if kind == "rotating_leader" else []), *(["server"] if kind == "central" else [])]
+    phases = st.sampled_from(["invite", "train", "send", "aggregate", "broadcast"])
+    window = st.tuples(start, lasts).map(lambda pair: f"start: {pair[0]} s, end: {pair[0] + pair[1]} s")
+    chance = st.sampled_from([0.05, 0.3, 1.0])
+    return st.one_of(
+        st.builds(lambda name, times: f"{{kind: crash, who: {name}, {times}}}", who, window),
+        st.builds(lambda role, times: f"{{kind: crash, who: {role}, {times}}}", st.sampled_from(roles), window),
+        st.builds(
+            lambda name, phase, back: f"{{kind: crash, who: {name}, round: 1, phase: {phase}{back}}}",
+            st.sampled_from([*roles, "0", "1"]),
+            phases,
+            st.sampled_from(["", ", lasts: 5 s", ", lasts: 60 s"]),
+        ),
+        st.builds(lambda times: f"{{kind: crash, fraction: 0.5, {times}}}", window),
+        st.builds(lambda name, times: f"{{kind: slow, who: {name}, factor: 20, {times}}}", who, window),
+        st.builds(lambda name, times: f"{{kind: slow_link, who: {name}, factor: 20, {times}}}", who, window),
+        st.builds(
+            lambda both, times: (
+                f"{{kind: partition, between: [0-1, {clients - 1}], both: {str(both).lower()}, {times}}}"
+            ),
+            st.booleans(),
+            window,
+        ),
+        st.builds(lambda times: f"{{kind: loss, mean_good: 5 s, mean_bad: 3 s, loss_bad: 0.9, {times}}}", window),
+        st.builds(lambda p, times: f"{{kind: corrupt, probability: {p}, {times}}}", chance, window),
+        st.builds(lambda p, times: f"{{kind: duplicate, probability: {p}, {times}}}", chance, window),
+        st.builds(lambda p, times: f"{{kind: reorder, probability: {p}, delay: 2 s, {times}}}", chance, window),
+        st.builds(lambda times: f"{{kind: intruder, every: 500 ms, {times}}}", window),
+    )
+
+
+@st.composite
+def troubled_worlds(draw: st.DrawFn) -> list[str]:
+    """A small run of any protocol in which anything may go wrong."""
+    world = draw(worlds(sorted(PROTOCOLS), LOSSES))
+    clients = int(next(text for text in world if text.startswith("clients=")).partition("=")[2])
+    kind = next(kind for kind in PROTOCOLS if any(f"{{kind: {kind}," in text for text in world))
+    return [*world, *draw(misfortunes(kind, clients))]
+
+
+def balance(simulation: Simulation) -> np.ndarray[Any, Any]:
+    """Checks the books as they stand now and returns every row's outcome."""
+    table = simulation.log.messages
+    counts, sizes = books(table)
+    for book in (counts, sizes):
+        assert book["sent"] == sum(book[word] for word in records.OUTCOMES)
+        assert book["sent"] == sum(book["by_kind"].values())
+    outcomes = table["outcome"].copy()
+    for kind in np.unique(table["kind"]):
+        rows = table["kind"] == kind
+        by_outcome = np.bincount(outcomes[rows], weights=table["size_bytes"][rows], minlength=4)
+        assert by_outcome.sum() == sizes["by_kind"][records.KINDS[kind]]
+    arrived = np.isin(outcomes, (records.OUTCOME["delivered"], records.OUTCOME["rejected"]))
+    assert np.isfinite(table["arrived_s"][arrived]).all()
+    assert np.isnan(table["arrived_s"][outcomes == records.OUTCOME["lost"]]).all()
+    assert (table["reason"][np.isin(outcomes, (0, 1))] == 0).all()
+    assert (table["reason"][np.isin(outcomes, (2, 3))] != 0).all()
+    assert (table["left_bytes"] <= table["size_bytes"]).all()
+    return outcomes
