@@ -38,7 +38,7 @@ bench: $(READY)  ## how long things take, beside their goals
 	$(BIN)/python -m benchmarks
 
 soak: $(READY)  ## thousands of random scenarios instead of hundreds
-	PEERVEIL_SOAK=1 $(BIN)/python -m pytest -q -n 2 -m soak
+	PEERVEIL_SOAK=30 $(BIN)/python -m pytest -q -n 2 -m soak
 
 clean:  ## remove the environment and the caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build

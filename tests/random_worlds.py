@@ -55,7 +55,7 @@ def worlds(draw: st.DrawFn, kinds: list[str], loss: st.SearchStrategy[float]) ->
 
 
 LOSSES = st.sampled_from([0.0, 0.05, 0.2, 0.5])
-TIMES = 30 if os.environ.get("PEERVEIL_SOAK") else 1
+TIMES = int(os.environ.get("PEERVEIL_SOAK") or 1)
 MANY = settings(max_examples=60 * TIMES, deadline=None, suppress_health_check=list(HealthCheck))
 FEW = settings(max_examples=15 * TIMES, deadline=None, suppress_health_check=list(HealthCheck))
 

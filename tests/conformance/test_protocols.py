@@ -23,6 +23,7 @@ Prepare = Callable[..., Simulation]
 
 
 @pytest.mark.slow
+@pytest.mark.soak
 @MANY
 @given(worlds(sorted(PROTOCOLS), LOSSES), st.lists(st.floats(0.05, 60), max_size=4))
 def test_books_balance_at_every_instant(prepare: Prepare, world: list[str], instants: list[float]) -> None:
@@ -41,6 +42,7 @@ def test_books_balance_at_every_instant(prepare: Prepare, world: list[str], inst
 
 
 @pytest.mark.slow
+@pytest.mark.soak
 @MANY
 @given(worlds(sorted(PROTOCOLS), LOSSES))
 def test_no_update_is_used_twice_from_elsewhere_or_too_late(prepare: Prepare, world: list[str]) -> None:
@@ -86,6 +88,7 @@ def last_order_s(simulation: Simulation, round_number: int, node: int, until_s: 
 
 
 @pytest.mark.slow
+@pytest.mark.soak
 @FEW
 @given(worlds(["gossip"], st.just(0.0)))
 def test_gossip_sends_degree_times_cohort(prepare: Prepare, world: list[str]) -> None:
@@ -98,6 +101,7 @@ def test_gossip_sends_degree_times_cohort(prepare: Prepare, world: list[str]) ->
 
 
 @pytest.mark.slow
+@pytest.mark.soak
 @FEW
 @given(worlds(["rotating_leader"], st.just(0.0)))
 def test_a_leader_costs_one_less_than_the_cohort(prepare: Prepare, world: list[str]) -> None:
@@ -116,6 +120,7 @@ def count(simulation: Simulation, kind: str, round_number: int) -> int:
 
 
 @pytest.mark.slow
+@pytest.mark.soak
 @FEW
 @given(worlds(sorted(PROTOCOLS), LOSSES))
 def test_equal_seeds_give_equal_events(prepare: Prepare, world: list[str]) -> None:
@@ -129,6 +134,7 @@ def test_equal_seeds_give_equal_events(prepare: Prepare, world: list[str]) -> No
 
 
 @pytest.mark.slow
+@pytest.mark.soak
 @FEW
 @given(worlds(sorted(PROTOCOLS), LOSSES))
 def test_rounds_follow_each_other_and_are_recorded(prepare: Prepare, world: list[str]) -> None:
