@@ -95,8 +95,10 @@ def _views(
 
 
 def _rate(scenario: Scenario, rehearsal: Rehearsal) -> float | None:
-    secret = scenario.protocol.selection == "uniform" and rehearsal.first_exhaustion is None
-    return scenario.protocol.cohort_size / scenario.clients if secret else None
+    """The cohort's share of all clients, if it is a uniform sample of them in every round that will be held."""
+    first = rehearsal.first_exhaustion
+    sampled = scenario.protocol.selection == "uniform" and (first is None or first > rehearsal.rounds)
+    return scenario.protocol.cohort_size / scenario.clients if sampled else None
 
 
 def _trace(scenario: Scenario, topology: Topology, noise: NoisePlan, rehearsal: Rehearsal) -> Trace:

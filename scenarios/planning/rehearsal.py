@@ -22,9 +22,9 @@ from scenarios.schema import Scenario
 
 Ids = NDArray[np.int64]
 _SERVER = 3
-# Draws of cohorts and edges of graphs that a plan may cost: some seconds. Longer runs are extrapolated.
-_MOST_DRAWS = 3e6
-_MOST_EDGES = 2e6
+# Cohorts and edges that a plan may draw: a few seconds. Longer runs are extrapolated.
+_MOST_DRAWS, _MOST_ROUNDS = 3e6, 5000
+_MOST_EDGES, _MOST_ARRANGED = 1e6, 1000
 
 
 @dataclass(slots=True)
@@ -64,7 +64,7 @@ class Rehearsal:
 def rehearse(scenario: Scenario, rules: Sequence[LedgerRule], release_mu2: NDArray[np.float64]) -> Rehearsal:
     """Goes through the rounds; `rules` is empty and `release_mu2` unused without privacy."""
     limits = Limits.of(scenario.clients, rules, release_mu2)
-    most = int(min(scenario.rounds, max(3.0, _MOST_DRAWS / scenario.clients)))
+    most = int(min(scenario.rounds, _MOST_ROUNDS, max(3.0, _MOST_DRAWS / scenario.clients)))
     found = _go_through(scenario, limits, most)
     if found.stopped_in is None and found.rounds < scenario.rounds:
         _extrapolate(found, scenario, limits)
@@ -112,7 +112,7 @@ def _go_through(scenario: Scenario, limits: Limits, most: int) -> Rehearsal:
             found.stopped_in, found.why = number, f"round {number}: {left} of {size} needed clients have budget left"
             break
         members = _cohort(scenario, everyone[willing], size, number)
-        if edges <= _MOST_EDGES:
+        if edges <= _MOST_EDGES and len(found.arranged) < _MOST_ARRANGED:
             planned = _arrange(scenario, number, members, models, holder)
             planned.declining = scenario.clients - left
             edges += sum(len(rows) for rows in planned.arrangement.edges.values())

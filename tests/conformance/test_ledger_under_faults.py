@@ -22,11 +22,11 @@ PROTOCOLS = {
 }
 BUDGETS = (
     "noise: {kind: gaussian, sigma: 4}, budget: {by: rigorous, epsilon: 3}",
-    "noise: {kind: gaussian, sigma: 4}, budget: {classes: [{share: 0.5, epsilon: 1.5}, {share: 0.5, epsilon: 6}]}",
+    "noise: {kind: gaussian, sigma: 4}, budget: {classes: [{share: 0.5, epsilon: 3}, {share: 0.5, epsilon: 5}]}",
     "noise: {kind: gaussian, calibrate: {kind: rigorous, epsilon: 4, view: model, releases: 3}}",
-    "noise: {kind: gaussian, calibrate: {kind: adpdfl, epsilon: 8}}, budget: {by: published, epsilon: 6}",
+    "noise: {kind: gaussian, calibrate: {kind: adpdfl, epsilon: 8}}, budget: {by: published, epsilon: 7}",
     "noise: {kind: gaussian, calibrate: {kind: adpdfl, epsilon: 8}}, "
-    "budget: {classes: [{clients: 0-2, epsilon: 5}, {clients: 3-6, epsilon: 7}]}",
+    "budget: {classes: [{clients: 0-2, epsilon: 6}, {clients: 3-6, epsilon: 7.5}]}",
 )
 PHASES = ("invite", "train", "send", "aggregate", "broadcast")
 
@@ -36,9 +36,9 @@ def faults(draw: st.DrawFn, kind: str) -> list[str]:
     """Crashes at any instant and phase, of leaders too; losses, doubles, detours, damage and churn."""
     found = []
     for _ in range(draw(st.integers(0, 3))):
-        who = draw(st.sampled_from(["0", "3", "0-2", *(["leader"] * 3 if kind == "leader" else [])]))
+        who = draw(st.sampled_from(["0", "3-4", *(["leader"] * 4 if kind == "leader" else [])]))
         phase, number = draw(st.sampled_from(PHASES)), draw(st.integers(1, 4))
-        lasts = draw(st.sampled_from(["", ", lasts: 2 s", ", lasts: 15 s"]))
+        lasts = draw(st.sampled_from(["", ", lasts: 2 s", ", lasts: 6 s", ", lasts: 25 s"]))
         found.append(f"{{kind: crash, who: {who}, round: {number}, phase: {phase}{lasts}}}")
     names = draw(st.lists(st.sampled_from(["duplicate", "corrupt", "reorder"]), unique=True))
     found += [f"{{kind: {name}, probability: 0.3}}" for name in names]
@@ -51,7 +51,7 @@ def faults(draw: st.DrawFn, kind: str) -> list[str]:
 def runs(draw: st.DrawFn) -> list[str]:
     """A small run with a budget that a few rounds use up."""
     kind = draw(st.sampled_from(sorted(PROTOCOLS)))
-    loss, up = draw(st.sampled_from([0.0, 0.1, 0.4])), draw(st.sampled_from(["500 B/s", "1 MB/s"]))
+    loss, up = draw(st.sampled_from([0.0, 0.1, 0.3])), draw(st.sampled_from(["500 B/s", "1 MB/s"]))
     return [
         "clients=7",
         "rounds=6",
