@@ -48,7 +48,7 @@ def report_privacy(simulation: Simulation) -> dict[str, Any]:
 
 def unaccounted_releases(scenario: Scenario) -> list[str]:
     """What leaves clients and nobody charges; whatever a plug-in sends, until it says what it releases."""
-    return [f"plug-in {name}: does not declare what it releases" for name in scenario.plugins]
+    return [f"plug-in {name} does not declare what it releases" for name in scenario.plugins]
 
 
 def first_exhaustion(simulation: Simulation) -> int | None:
@@ -108,7 +108,7 @@ def claims_a_formula(privacy: Privacy) -> bool:
 def why_infinite(unaccounted: Sequence[str], noise: NoisePlan | None) -> str | None:
     """Why nothing can be proven about a run, if that is so before it starts."""
     if unaccounted:
-        return f"{unaccounted[0].replace(':', '')}"
+        return unaccounted[0]
     if noise is None or not noise.noise_std.min() > 0.0:
         return "no noise is added"
     return "updates are not clipped" if math.isinf(noise.clip_norm) else None
