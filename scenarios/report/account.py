@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -64,7 +65,7 @@ def read_account(path: Path) -> Account:
     run = open_run(path)
     log, notes = _read_log(run)
     roles = _roles(run)
-    faults = _faults(run, notes)
+    faults = _faults(run, max((float(record["end_s"]) for record in log.rounds), default=0.0), notes)
     if run.summary is None:
         notes.insert(0, f"This run was killed; the figures are those of the {len(log.rounds)} rounds it had finished.")
         return Account(run, _prefix_summary(run, log), log, roles, tuple(notes), faults)
@@ -115,7 +116,8 @@ def _roles(run: Run) -> Roles:
     return Roles.from_json(nodes)
 
 
-def _faults(run: Run, notes: list[str]) -> tuple[tuple[float, float, str, str], ...]:
+def _faults(run: Run, last_s: float, notes: list[str]) -> tuple[tuple[float, float, str, str], ...]:
+    """The faults on record, if any; one without end lasts until `last_s`."""
     if not (run.path / "faults.parquet").exists():
         return ()
     import pyarrow as pa
@@ -124,13 +126,17 @@ def _faults(run: Run, notes: list[str]) -> tuple[tuple[float, float, str, str], 
     try:
         rows = pq.read_table(run.path / "faults.parquet").to_pylist()
         return tuple(
-            (float(row["start_s"]), float(row["end_s"]), str(row["kind"]), str(row["who"]))
+            (float(row["start_s"]), _end_s(row["end_s"], last_s), str(row["kind"]), str(row["who"]))
             for row in rows
-            if row["start_s"] is not None and row["end_s"] is not None
+            if row["start_s"] is not None and math.isfinite(row["start_s"])
         )
     except (OSError, pa.ArrowException, KeyError, ValueError, TypeError):
         notes.append("faults.parquet is damaged or of another version; faults are not marked.")
         return ()
+
+
+def _end_s(end_s: float | None, last_s: float) -> float:
+    return last_s if end_s is None or not math.isfinite(end_s) else float(end_s)
 
 
 def _prefix_summary(run: Run, log: Log) -> dict[str, Any]:

@@ -132,7 +132,7 @@ PV.timeline = () => {
   function faultShapes(base, end) {
     const inside = pictures.faults.filter(fault => fault[1] >= base && fault[0] <= base + end);
     const shapes = inside.map(fault => ({ type: "rect", yref: "paper", y0: 0, y1: 1, x0: Math.max(0, fault[0] - base), x1: Math.min(end, fault[1] - base), fillcolor: hue.red, opacity: 0.12, line: { width: 0 }, layer: "below" }));
-    const annotations = inside.map(fault => ({ yref: "paper", y: 1, yanchor: "top", x: Math.max(0, fault[0] - base), xanchor: "left", text: `${fault[2]}: ${fault[3]}`.replace(/</g, "&lt;"), showarrow: false, font: { size: 11, color: hue.red } }));
+    const annotations = inside.map(fault => ({ yref: "paper", y: 1, yanchor: "top", x: Math.max(0, fault[0] - base), xanchor: "left", text: `${fault[2]}: ${fault[3]}`.replace(/</g, "&lt;"), showarrow: false, bgcolor: PV.style("--bg"), font: { size: 11, color: hue.red } }));
     return { shapes, annotations };
   }
 

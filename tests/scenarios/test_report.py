@@ -116,6 +116,7 @@ def test_packed_columns_unpack(values: list[int]) -> None:
     assert np.frombuffer(base64.b64decode(column["data"]), dtype=f"<{column['type']}").tolist() == values
 
 
+@pytest.mark.slow
 def test_a_killed_run_shows_what_it_had(write: Callable[..., Path]) -> None:
     """Its figures come from the parts, and the first note says so."""
     account = read_account(write(killed=True))
@@ -123,6 +124,7 @@ def test_a_killed_run_shows_what_it_had(write: Callable[..., Path]) -> None:
     assert account.summary["rounds_completed"] == 3
     assert account.summary["bytes"]["sent"] == int(account.log.messages["size_bytes"].sum())
     assert run_data(account)["rounds"]["round"] == [1, 2, 3]
+    assert "This run was killed" in report_page(account)
 
 
 def test_missing_and_older_tables_are_noted(write: Callable[..., Path]) -> None:
@@ -160,9 +162,10 @@ def test_faults_are_marked_if_recorded(write: Callable[..., Path]) -> None:
     import pyarrow.parquet as pq
 
     folder = write()
-    table = pa.table({"start_s": [1.0], "end_s": [2.0], "kind": ["crash"], "who": ["3"]})
-    pq.write_table(table, folder / "faults.parquet")
-    assert run_data(read_account(folder))["pictures"]["faults"] == [[1.0, 2.0, "crash", "3"]]
+    columns = {"start_s": [1.0, 4.0], "end_s": [2.0, np.inf], "kind": ["crash", "cut"], "who": ["3", "1, 2"]}
+    pq.write_table(pa.table(columns), folder / "faults.parquet")
+    faults = run_data(read_account(folder))["pictures"]["faults"]
+    assert faults == [[1.0, 2.0, "crash", "3"], [4.0, 30.0, "cut", "1, 2"]]
 
 
 def test_figures_equal_the_tables(write: Callable[..., Path]) -> None:
@@ -231,3 +234,21 @@ def test_a_run_without_clients_is_an_error(write: Callable[..., Path]) -> None:
     (folder / "scenario.yaml").write_text("name: x\n")
     with pytest.raises(UserError, match="how many clients"):
         read_account(folder)
+
+
+@pytest.mark.slow
+def test_a_real_run_from_scenario_to_pictures(tmp_path: Path) -> None:
+    """`run`, then everything that reads its folder; the scenario alone is enough for a topology."""
+    out = tmp_path / "run"
+    assert main(["run", "tiny", "--out", str(out), "--quiet"]) == 0
+    account = read_account(out)
+    assert account.notes == ()
+    data = run_data(account)
+    assert sum(data["traffic"]["bars"]["sent"]) == account.summary["bytes"]["sent"]
+    assert all(gap is not None for gap in data["rounds"]["spectral_gap"])
+    for command in (["report", str(out)], ["table", str(out)], ["timeline", str(out), "-o", str(tmp_path / "t.json")]):
+        assert main(command) == 0
+    pictures = [tmp_path / "of-run.svg", tmp_path / "of-scenario.svg"]
+    for source, picture in zip((str(out), "tiny"), pictures, strict=True):
+        assert main(["topology", source, "--round", "2", "-o", str(picture)]) == 0
+    assert pictures[0].read_bytes() == pictures[1].read_bytes()
