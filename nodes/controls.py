@@ -7,7 +7,7 @@ between addresses and are sealed for real. Sizes follow the wire format of priva
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -121,34 +121,20 @@ class Complaint:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """The proxy asks whether a leader leads its round, as arranged in this epoch; `Alive` is the answer."""
+    """The proxy asks whether a leader leads its round, as arranged in this epoch.
+
+    The answer is the transport's own acknowledgement, free and instant like all of them: a message would wait behind
+    the models on the leader's uplink, and the leader would seem to be gone while it is at its busiest.
+    """
 
     round_number: int
-    serial: int
     epoch: int
+    acknowledge: Callable[[], None]
 
     @property
     def key(self) -> Hashable:
         """Where a mailbox files it."""
         return ("probe", self.round_number)
-
-    @property
-    def payload_bytes(self) -> int:
-        """Bytes on the wire without framing."""
-        return control_size("close")
-
-
-@dataclass(frozen=True, slots=True)
-class Alive:
-    """A leader says that it still leads."""
-
-    round_number: int
-    serial: int
-
-    @property
-    def key(self) -> Hashable:
-        """Where a mailbox files it."""
-        return ("alive", self.serial, self.round_number)
 
     @property
     def payload_bytes(self) -> int:
@@ -229,4 +215,4 @@ class Assignment:
         return assignment_size(self.known, self.edges, self.keyed) + (8 if self.whole else 0)
 
 
-Control = Register | Invite | Answer | Done | Assignment | Complaint | Probe | Alive | Close | Gone
+Control = Register | Invite | Answer | Done | Assignment | Complaint | Probe | Close | Gone

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nodes.controls import Alive, Assignment, Close, Complaint, Control, Peer, Probe, Register
+from nodes.controls import Assignment, Close, Complaint, Control, Peer, Probe, Register
 from nodes.triggers import Triggers
 from p2p.clock import Clock, Rank
 from p2p.log import Log
@@ -231,11 +231,10 @@ class Endpoint:
 
     def _answer_probes(self) -> None:
         """Says that it leads, once it knows: the question may overtake the assignment."""
-        for probe in self._probes:
-            if self._epoch(probe.round_number) >= probe.epoch:
-                self.tell([self._world.proxy], probe.round_number, Alive(probe.round_number, probe.serial))
-                self._probes.remove(probe)
-                return
+        answered = [probe for probe in self._probes if self._epoch(probe.round_number) >= probe.epoch]
+        self._probes = [probe for probe in self._probes if probe not in answered]
+        for probe in answered:
+            probe.acknowledge()
 
     def _epoch(self, round_number: int) -> int:
         held = self._passes.get(round_number)

@@ -29,8 +29,6 @@ from p2p.records import NOBODY
 from p2p.streams import stream
 
 Steps = Generator[simpy.Event, Any, None]
-PROBE_WINDOW_S = 5.0
-"""How long a leader has to say that it still leads."""
 
 
 @dataclass(slots=True)
@@ -44,6 +42,7 @@ class Plan:
     hand_out: Literal["neighbours", "graph"]
     central: bool
     collect: str
+    leader_timeout_s: float
     on_forming: Callable[[int, NDArray[np.int64]], None]
     on_closed: Callable[[RoundRecord], None]
     on_quiet: Callable[[int, Sequence[int]], None]
@@ -270,9 +269,10 @@ class Proxy:
         if leader == NOBODY:
             return False
         self._probes += 1
-        self._endpoint.tell([leader], round_number, Probe(round_number, self._probes, running.epoch))
-        key = ("alive", self._probes, round_number)
-        if (yield self._endpoint.mailbox.expect(key, 1, self._now_s + PROBE_WINDOW_S)):
+        key, mailbox = ("alive", self._probes), self._endpoint.mailbox
+        probe = Probe(round_number, running.epoch, lambda: mailbox.put(key, leader))
+        self._endpoint.tell([leader], round_number, probe)
+        if (yield mailbox.expect(key, 1, self._now_s + self._plan.leader_timeout_s)):
             return True
         running.gone.add(leader)
         return False

@@ -321,6 +321,7 @@ def _make_plan(scenario: Scenario, observer: Observer, sharing: NoiseSharing | N
         hand_out=scenario.anonymity.hand_out,
         central=isinstance(protocol, Central),
         collect="" if isinstance(protocol, Central) else protocol.collect,
+        leader_timeout_s=getattr(protocol, "leader_timeout", 0.0),
         on_forming=observer.on_forming,
         on_closed=observer.on_closed,
         on_quiet=observer.on_quiet,

@@ -27,7 +27,7 @@ class RotatingLeader(RoundRules):
         newcomers: last_leader serves the current model to members whose own is stale, stale leaves them as published
         handover_timeout: how long a stale member waits for that model before it trains with what it has
         collect: whose model is the final one: the last leader's, a random client's, or the mean of all
-        leader_timeout: how long a member waits for the model before it asks the proxy whether the leader lives
+        leader_timeout: how long members wait for the model before they complain, and the proxy for the leader's reply
         model_deadline: how long after the updates' deadline members wait for the new model
 
     Guarantees:
