@@ -27,6 +27,7 @@ class Log:
     aggregations: Table = field(default_factory=lambda: Table(records.AGGREGATION_COLUMNS))
     rounds: list[dict[str, Any]] = field(default_factory=list)
     faults: list[dict[str, Any]] = field(default_factory=list)
+    _waits: dict[int, int] = field(default_factory=dict, repr=False)
 
     def mark_used(self, rows: Sequence[int]) -> None:
         """Notes that these messages served their purpose, and with each the hops over which it came."""
@@ -37,9 +38,16 @@ class Log:
             hops = hops[hops != records.NOBODY]
 
     def span(self, node: int, round_number: int, name: str, start_s: float, end_s: float) -> None:
-        """Records a stretch of a node's time; one of no length is left out."""
-        if end_s > start_s:
-            self.spans.append(node=node, round=round_number, name=records.SPAN[name], start_s=start_s, end_s=end_s)
+        """Records a stretch of a node's time; one of no length is left out, and waiting on is one longer wait."""
+        if end_s <= start_s:
+            return
+        spans, last = self.spans, self._waits.get(node) if name == "wait" else None
+        if last is not None and spans["end_s"][last] == start_s and spans["round"][last] == round_number:
+            spans["end_s"][last] = end_s
+            return
+        row = spans.append(node=node, round=round_number, name=records.SPAN[name], start_s=start_s, end_s=end_s)
+        if name == "wait":
+            self._waits[node] = row
 
     def dropout(self, what: str, round_number: int, node: int, reason: str, at_s: float, aggregator: int = -1) -> None:
         """Records an absence, a missing update or a dropout with its reason."""
