@@ -103,7 +103,8 @@ def _difference(label: str, runs: Mapping[int, Summary], against: str, base: Map
 def _minus(mine: float | None, theirs: float | None) -> float | None:
     if mine is None or theirs is None or math.isinf(mine) or math.isinf(theirs):
         return None
-    return mine - theirs
+    # Figures that agree to rounding agree.
+    return 0.0 if math.isclose(mine, theirs, rel_tol=1e-12) else mine - theirs
 
 
 def interval(values: Sequence[float | None]) -> dict[str, Any]:
