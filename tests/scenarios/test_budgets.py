@@ -16,7 +16,8 @@ from scenarios.schema import Scenario
 
 NOISE = "clip: flat, noise: {kind: gaussian, sigma: 4}"
 SHARES = f"privacy={{{NOISE}, budget: {{classes: [{{share: 0.3, epsilon: 2}}, {{share: 0.7, epsilon: 8}}]}}}}"
-NAMED = f"privacy={{{NOISE}, budget: {{epsilon: 5, classes: [{{clients: 0-1, epsilon: 2}}, {{clients: [3], epsilon: 8}}]}}}}"
+BY_NAME = "{clients: 0-1, epsilon: 2}, {clients: [3], epsilon: 8}"
+NAMED = f"privacy={{{NOISE}, budget: {{epsilon: 5, classes: [{BY_NAME}]}}}}"
 
 
 def scenario(*overrides: str) -> Scenario:
