@@ -133,6 +133,19 @@ class Conditions:
     reorderings: list[Reordering] = field(default_factory=list)
     alter: Callable[[object, np.random.Generator], object] = lambda content, rng: content
 
+    @property
+    def calm(self) -> bool:
+        """Whether nothing happens to any message."""
+        return not (
+            self.loss
+            or self.jitter is not None
+            or self.partitions
+            or self.bursts
+            or self.corruptions
+            or self.duplications
+            or self.reorderings
+        )
+
     def reasons(self, batch: Batch) -> NDArray[np.int8]:
         """Why each message will be lost, as a code; 0 if it will not."""
         found = np.zeros(len(batch.receivers), dtype=np.int8)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -13,6 +14,7 @@ from p2p.choices import Choice
 from p2p.devices import Device, device_classes, device_problems, per_client
 from p2p.distributions import Constant, DelayPerPair, RatePerNode
 from p2p.errors import UserError
+from p2p.foreseen import Foreseen, foresee
 from p2p.latencies import LatencyPerPair, pair_latencies
 from p2p.sharing import SHARINGS, Fifo, Sharing
 from p2p.units import PositiveSeconds, Rate, Share, Unit
@@ -20,6 +22,7 @@ from p2p.units import PositiveSeconds, Rate, Share, Unit
 Nodes = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
+_FEW = 8
 _DENSE_UP_TO = 1500  # nodes; above this a matrix of latencies would cost more memory than drawing costs time
 
 
@@ -107,6 +110,10 @@ class Links:
         self.down = np.full(nodes, np.inf)
         self.up[:clients] = per_client(settings.devices, "uplink", settings.uplink, seed, clients)
         self.down[:clients] = per_client(settings.devices, "downlink", settings.downlink, seed, clients)
+        self._clients = clients
+        self._foreseen: Foreseen | None = None
+        self._ways_to: dict[int, Floats] = {}
+        self._ways_from: dict[int, Floats] = {}
         self._dense: Floats | None = None
         if nodes <= _DENSE_UP_TO:
             everyone = np.arange(nodes)
@@ -126,3 +133,33 @@ class Links:
         if self._dense is not None:
             return np.asarray(self._dense[sender, receivers])
         return pair_latencies(self._latency, self._seed, np.full_like(receivers, sender), receivers)
+
+    def latency_list(self, sender: int, receivers: Sequence[int]) -> list[float]:
+        """The same, fast for few receivers: of pairs that were foreseen, and to and from proxy and server."""
+        if self._dense is not None:
+            row = self._dense[sender]
+            return [row.item(receiver) for receiver in receivers] if len(receivers) < _FEW else row[receivers].tolist()
+        if len(receivers) == 1 and receivers[0] >= self._clients:
+            return [self._to(receivers[0]).item(sender)]
+        if len(receivers) == 1 and sender >= self._clients:
+            return [self._from(sender).item(receivers[0])]
+        found = self._foreseen.find(sender, receivers) if self._foreseen is not None else None
+        return self.latencies(sender, np.array(receivers, dtype=np.int64)).tolist() if found is None else found
+
+    def foresee(self, edges: Nodes) -> None:
+        """Draws the latencies of pairs (sender, receiver) that will soon talk, all at once; a matter of speed only."""
+        if self._dense is None and len(edges):
+            seconds = pair_latencies(self._latency, self._seed, edges[:, 0], edges[:, 1])
+            self._foreseen = foresee(edges, seconds, len(self.up))
+
+    def _to(self, node: int) -> Floats:
+        """Latencies of everyone to a node that talks with everyone."""
+        if node not in self._ways_to:
+            everyone = np.arange(len(self.up))
+            self._ways_to[node] = pair_latencies(self._latency, self._seed, everyone, np.full_like(everyone, node))
+        return self._ways_to[node]
+
+    def _from(self, node: int) -> Floats:
+        if node not in self._ways_from:
+            self._ways_from[node] = self.latencies(node, np.arange(len(self.up)))
+        return self._ways_from[node]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -19,39 +19,11 @@ from p2p.clock import Clock, Rank
 from p2p.conditions import Batch, Conditions, Partition
 from p2p.links import Links, Retransmit
 from p2p.log import Log
-from p2p.records import BOTTLENECK, KIND, NOBODY, OUTCOME, REASON, REASONS
+from p2p.parcels import Books
+from p2p.parcels import Parcel as Parcel
+from p2p.records import KIND, NOBODY, REASON, REASONS
 from p2p.sharing import Ended, Engine, Transfer
 from p2p.streams import stream
-
-
-@dataclass(slots=True, eq=False)
-class Parcel:
-    """A message on its way, as the network knows it: true ends, sizes, and contents it does not look into.
-
-    `as_sent` is the content before it was damaged on this hop, which is what its sender will send again.
-    """
-
-    row: int
-    kind: str
-    round_number: int
-    sender: int
-    receiver: int
-    size_bytes: int
-    overhead_bytes: int
-    content: Any
-    sequence: int
-    attempt: int = 1
-    give_up_s: float = np.inf
-    origin: int = NOBODY
-    onward: tuple[int, ...] = ()
-    hop: int = 0
-    previous: int = NOBODY
-    as_sent: Any = None
-
-    @property
-    def destination(self) -> int:
-        """Whom it is for: behind relays, the last node of the way."""
-        return self.onward[-1] if self.onward else self.receiver
 
 
 class Routing(Protocol):
@@ -92,7 +64,7 @@ class Network:
         self._retransmit, self.conditions = retransmit, conditions
         self._routing: Routing = routing or Direct()
         self._receivers: dict[int, Receive] = {}
-        self._parcels: dict[int, Parcel] = {}
+        self._books = Books(log.messages)
         self._transfers: dict[int, Transfer] = {}
         self._fates: dict[int, str] = {}
         self._down: set[int] = set()
@@ -129,12 +101,10 @@ class Network:
         self._sequences[sender] += 1
         sequence = self._sequences[sender]
         self._open[round_number] += len(receivers)
+        ends = zip(receivers, contents, strict=True)
         parcels = [
-            Parcel(
-                *(0, kind, round_number, sender, receiver, size_bytes, overhead_bytes, content, sequence, 1, give_up_s),
-                origin=sender,
-            )
-            for receiver, content in zip(receivers, contents, strict=True)
+            Parcel(0, kind, round_number, sender, to, size_bytes, overhead_bytes, what, sequence, 1, give_up_s, sender)
+            for to, what in ends
         ]
         self._hand_over(sender, self._routing.first_hops(parcels))
 
@@ -201,7 +171,14 @@ class Network:
         self._log.messages["arrived_s"][parcel.row] = np.nan
         self._on_lost(parcel, reason)
 
+    def foresee(self, edges: NDArray[np.int64]) -> None:
+        """Says which pairs (sender, receiver) will soon talk; a matter of speed only."""
+        self._links.foresee(edges)
+
     def _hand_over(self, sender: int, parcels: list[Parcel]) -> None:
+        if self._undisturbed:
+            self._start(sender, parcels, self._links.latency_list(sender, [parcel.receiver for parcel in parcels]))
+            return
         if sender in self._down:
             self._open[parcels[0].round_number] -= len(parcels)
             self._check_quiet(parcels[0].round_number)
@@ -214,11 +191,13 @@ class Network:
         copies = [replace(parcels[index], give_up_s=-np.inf) for index in doubled]
         for index in self.conditions.damaged(batch).tolist():
             parcels[index] = self._damage(batch, parcels[index], index)
-        self._start(batch, parcels)
+        self._start_disturbed(batch, parcels)
         if copies:
             self._open[batch.round_number] += len(copies)
             ends, receivers = batch.destinations[doubled], batch.receivers[doubled]
-            self._start(replace(batch, sequence=-batch.sequence, receivers=receivers, destinations=ends), copies)
+            self._start_disturbed(
+                replace(batch, sequence=-batch.sequence, receivers=receivers, destinations=ends), copies
+            )
 
     def _batch(self, parcels: list[Parcel]) -> Batch:
         first = parcels[0]
@@ -233,51 +212,37 @@ class Network:
         rng = stream(self._seed, "damage", *name)
         return replace(parcel, content=self.conditions.alter(parcel.content, rng), as_sent=parcel.content)
 
-    def _start(self, batch: Batch, parcels: list[Parcel]) -> None:
-        rows = self._record(batch, parcels)
+    @property
+    def _undisturbed(self) -> bool:
+        return not (self._down or self._stand_ins) and self.conditions.calm
+
+    def _start_disturbed(self, batch: Batch, parcels: list[Parcel]) -> None:
         reasons = self.conditions.reasons(batch)
         if self._down:
             reasons[np.isin(batch.receivers, list(self._down))] = REASON["receiver_down"]
         latencies = self._links.latencies(batch.sender, batch.receivers) + self.conditions.delays(batch)
-        transfers = []
-        columns = zip(rows.tolist(), parcels, reasons.tolist(), latencies.tolist(), strict=True)
-        for row, parcel, reason, latency_s in columns:
-            cut = bool(reason) or parcel.receiver == NOBODY
-            transfer = Transfer(row, batch.sender, parcel.receiver, parcel.size_bytes, latency_s, cut, batch.now_s)
-            parcel.row = row
-            self._parcels[row] = parcel
-            self._transfers[row] = transfer
-            if reason:
-                self._fates[row] = REASONS[reason]
-            transfers.append(transfer)
-            for overhear in self._listeners:
-                overhear(parcel)
-        self._engine.start(batch.now_s, transfers)
-        self._schedule()
+        self._start(batch.sender, parcels, latencies.tolist(), [REASONS[code] for code in reasons.tolist()])
 
-    def _record(self, batch: Batch, parcels: list[Parcel]) -> NDArray[np.int64]:
-        first = parcels[0]
-        return self._log.messages.extend(
-            len(parcels),
-            kind=batch.kind,
-            round=batch.round_number,
-            sender=batch.sender,
-            receiver=batch.receivers,
-            size_bytes=first.size_bytes,
-            overhead_bytes=first.overhead_bytes,
-            attempt=batch.attempt,
-            sent_s=batch.now_s,
-            left_s=np.nan,
-            arrived_s=np.nan,
-            outcome=OUTCOME["in_flight"],
-            reason=0,
-            bottleneck=0,
-            left_bytes=0,
-            used=first.kind == "control",
-            origin=batch.origin,
-            destination=batch.destinations,
-            previous=[parcel.previous for parcel in parcels],
-        )
+    def _start(self, sender: int, parcels: list[Parcel], latencies: list[float], fates: Sequence[str] = ()) -> None:
+        """Begins transmissions; each that has a fate will be lost for that reason."""
+        now_s, under_way = self._clock.now, self._transfers
+        self._books.open(parcels, now_s)
+        transfers = []
+        for parcel, latency_s in zip(parcels, latencies, strict=True):
+            row, receiver = parcel.row, parcel.receiver
+            cut = receiver == NOBODY
+            transfer = Transfer(row, sender, receiver, parcel.size_bytes, latency_s, cut, now_s, content=parcel)
+            under_way[row] = transfer
+            transfers.append(transfer)
+        for transfer, fate in zip(transfers, fates, strict=False):
+            if fate:
+                transfer.cut = True
+                self._fates[transfer.row] = fate
+        for overhear in self._listeners:
+            for parcel in parcels:
+                overhear(parcel)
+        self._engine.start(now_s, transfers)
+        self._schedule()
 
     def _schedule(self) -> None:
         next_s = self._engine.next_s()
@@ -297,17 +262,16 @@ class Network:
 
     def _on_ended(self, ended: Ended) -> None:
         transfer = ended.transfer
-        parcel = self._parcels[transfer.row]
-        columns = self._log.messages
-        columns["left_s"][transfer.row] = transfer.left_s
-        columns["left_bytes"][transfer.row] = parcel.size_bytes
-        columns["bottleneck"][transfer.row] = BOTTLENECK[ended.bottleneck]
-        fate = self._fates.get(transfer.row, "")
+        row, parcel = transfer.row, transfer.content
+        if row not in self._transfers:
+            return  # another arrival of this instant brought about its loss
+        fate = self._fates.get(row, "") if self._fates else ""
+        arrived_s = np.nan if fate else ended.time_s
+        self._books.leave(row, transfer.left_s, parcel.size_bytes, ended.bottleneck, arrived_s)
         if fate:
             self._on_lost(parcel, fate)
             return
-        columns["arrived_s"][transfer.row] = ended.time_s
-        self._transfers.pop(transfer.row)
+        del self._transfers[row]
         receive = self._receivers.get(parcel.receiver)
         self.settle(parcel, "unknown_address" if receive is None else receive(parcel))
 
@@ -316,7 +280,7 @@ class Network:
         for transfer, left_bytes in zip(transfers, self._engine.abort(self._clock.now, transfers), strict=True):
             self._log.messages["left_bytes"][transfer.row] = round(left_bytes)
             self._log.messages["left_s"][transfer.row] = min(transfer.left_s, self._clock.now)
-            self._on_lost(self._parcels[transfer.row], reason)
+            self._on_lost(transfer.content, reason)
         self._schedule()
 
     def _on_lost(self, parcel: Parcel, reason: str) -> None:
@@ -329,13 +293,13 @@ class Network:
         self._end(parcel, "lost", reason)
 
     def _end(self, parcel: Parcel, outcome: str, reason: str) -> None:
-        self._parcels.pop(parcel.row, None)
-        self._transfers.pop(parcel.row, None)
-        self._fates.pop(parcel.row, None)
-        self._log.messages["outcome"][parcel.row] = OUTCOME[outcome]
-        self._log.messages["reason"][parcel.row] = REASON[reason]
-        self._open[parcel.round_number] -= 1
-        self._check_quiet(parcel.round_number)
+        row, round_number = parcel.row, parcel.round_number
+        self._transfers.pop(row, None)
+        self._fates.pop(row, None)
+        self._books.end(row, outcome, reason)
+        self._open[round_number] -= 1
+        if not self._open[round_number]:
+            self._check_quiet(round_number)
 
     def _check_quiet(self, round_number: int) -> None:
         if not self._open.get(round_number) and round_number in self._quiet:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,10 @@ Rates = NDArray[np.float64]
 
 @dataclass(slots=True, eq=False)
 class Transfer:
-    """One transmission under way. `cut`: it will not reach its receiver, so it uses the sender's uplink alone."""
+    """One transmission under way. `cut`: it will not reach its receiver, so it uses the sender's uplink alone.
+
+    `content` is the caller's; `version` is the engine's: it grows when what was foretold of the transfer changes.
+    """
 
     row: int
     src: int
@@ -32,6 +35,8 @@ class Transfer:
     order: int = 0
     started_s: float = np.inf
     left_s: float = np.inf
+    content: Any = None
+    version: int = 0
 
 
 class Ended(NamedTuple):

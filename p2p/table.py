@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,18 +12,26 @@ _FIRST_CAPACITY = 256
 
 
 class Table:
-    """Named numpy columns of one length. `table["sent_s"]` is a view; assigning into the view changes the table."""
+    """Named numpy columns of one length. `table["sent_s"]` is a view; assigning into the view changes the table.
 
-    __slots__ = ("_columns", "_length")
+    Whoever gathers rows to write them together sets `before_read`, which is called before anybody looks.
+    """
+
+    __slots__ = ("_columns", "_length", "before_read")
 
     def __init__(self, columns: Mapping[str, str]) -> None:
         self._columns = {name: np.empty(_FIRST_CAPACITY, dtype=dtype) for name, dtype in columns.items()}
         self._length = 0
+        self.before_read: Callable[[], None] | None = None
 
     def __len__(self) -> int:
+        if self.before_read is not None:
+            self.before_read()
         return self._length
 
     def __getitem__(self, name: str) -> NDArray[Any]:
+        if self.before_read is not None:
+            self.before_read()
         return self._columns[name][: self._length]
 
     @property
