@@ -105,8 +105,32 @@ def headline_rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         f"{seconds_text(head['stalled_s'])} stalled; {count_text(head['updates_used'])} updates used",
     )
     yield from _privacy_rows(head)
+    yield from _share_rows(summary)
     if head["transport"] == TRANSPORT_ASSUMED:
         yield "transport", TRANSPORT_ASSUMED
+
+
+def _share_rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Where noise shares were exchanged: what they left, what they cost, and what they protect."""
+    shares, views = summary.get("noise_shares"), summary["privacy"].get("noise_shares") or {}
+    if shares is None:
+        return
+    told = (
+        f"{value:.3g}" if value is not None else "unknown"
+        for value in (shares["residual_variance"], shares["predicted_variance"])
+    )
+    yield "residual noise", "variance {} measured, {} predicted".format(*told)
+    cost = shares["bytes"]
+    each, all_of_them = (bytes_text(round(cost[name])) for name in ("per_share", "per_client_round"))
+    ratio = f"{cost['ratio_to_vectors']:.3g} of what vectors cost"
+    yield "noise shares", f"{each} a share, {all_of_them} a client and round; {ratio}"
+    if views.get("marginal") and views.get("joint"):
+        joint, alone = views["joint"], views["marginal"]
+        yield (
+            "joint view",
+            f"epsilon {epsilon_text(joint['per_round'])} a round, {epsilon_text(joint['composed'])} in all; "
+            f"one upload alone {epsilon_text(alone['per_round'])} and {epsilon_text(alone['composed'])}",
+        )
 
 
 def _target_row(target: Mapping[str, Any]) -> tuple[str, str]:

@@ -29,6 +29,7 @@ from scenarios.past import Past, find_past, no_past
 from scenarios.privacy_report import report_privacy
 from scenarios.resume import only_writer
 from scenarios.schema import Scenario
+from scenarios.share_report import add_share_views, share_summary
 from scenarios.watch import LivePage, NoPage, watching
 
 INTERRUPTED = 130
@@ -171,7 +172,7 @@ def _summarise(simulation: Simulation, interrupted: bool, wall_s: float, resumes
         stopped_because=outcome.stopped_because,
         simulated_s=float(simulation.clock.now),
         wall_s=wall_s,
-        privacy=report_privacy(simulation),
+        privacy=add_share_views(simulation, report_privacy(simulation)),
         linkability=simulation.observer.linkage.rates(),
         client_accuracy=accuracy,
         collected_accuracy=None if collected is None else collected[0],
@@ -188,7 +189,8 @@ def _summarise(simulation: Simulation, interrupted: bool, wall_s: float, resumes
 def _extra(simulation: Simulation) -> dict[str, Any]:
     """Figures that a run has only if its scenario asks for them."""
     energy, log = simulation.scenario.network.energy, simulation.log
-    return {} if energy is None else {"energy_j": energy_j(log, energy, simulation.samples_per_training)}
+    used = {} if energy is None else {"energy_j": energy_j(log, energy, simulation.samples_per_training)}
+    return used | share_summary(simulation)
 
 
 def final_scores(simulation: Simulation) -> tuple[NDArray[np.float64] | None, tuple[float, float] | None]:
