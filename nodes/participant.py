@@ -136,7 +136,9 @@ class Participant:
         log, round_number = self.world.log, assignment.round_number
         self.endpoint.mark_used(received)
         rows = [item.row for item in received]
-        contributors = log.messages["origin"][rows].tolist() + ([self.node] if own else [])
+        # Whoever sealed it contributed it: a stranger may bring an overheard message, not make one.
+        sealers = {address: node for node, address in self._records[round_number].addresses.items()}
+        contributors = [sealers[item.sender] for item in received] + ([self.node] if own else [])
         log.aggregations.extend(
             len(contributors),
             round=round_number,

@@ -47,10 +47,8 @@ class RoundRecord:
     def _record_missing(self, log: Log, rows: NDArray[np.int64]) -> None:
         columns = log.messages
         updates = rows[columns["kind"][rows] == KIND["update"]]
-        used = updates[columns["used"][updates]]
-        used = used[columns["receiver"][used] == columns["destination"][used]]  # the last hop stands for the message
-        self.used = len(used)
-        heard = set(zip(columns["origin"][used].tolist(), columns["receiver"][used].tolist(), strict=True))
+        heard = self._contributions(log)
+        self.used = len(heard)
         reasons: dict[int, set[str]] = {}
         for sender, receiver in self.edges.get("update", np.empty((0, 2), dtype=np.int64)).tolist():
             if (sender, receiver) in heard:
@@ -62,6 +60,13 @@ class RoundRecord:
                 log.dropout("missing", self.round_number, sender, reason, at_s, receiver)
                 self.missing += 1
         self._record_dropouts(log, {sender for sender, _ in heard}, reasons)
+
+    def _contributions(self, log: Log) -> set[tuple[int, int]]:
+        """Who contributed to whose aggregation, void ones and own updates left out."""
+        table = log.aggregations
+        rows = np.flatnonzero((table["round"] == self.round_number) & ~table["void"])
+        pairs = zip(table["contributor"][rows].tolist(), table["aggregator"][rows].tolist(), strict=True)
+        return {pair for pair in pairs if pair[0] != pair[1]}
 
     def _record_dropouts(self, log: Log, contributors: set[int], reasons: dict[int, set[str]]) -> None:
         for member in self.cohort.tolist():

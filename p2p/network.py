@@ -141,7 +141,7 @@ class Network:
         self._down.discard(node)
 
     def listen(self, overhear: Callable[[Parcel], None]) -> None:
-        """From now on every parcel handed over is shown to `overhear` (an eavesdropper on the wire)."""
+        """From now on every parcel is shown to `overhear` (an eavesdropper on the wire) once all of it has passed."""
         self._listeners.append(overhear)
 
     def redirect(self, node: int, stand_in: int) -> None:
@@ -238,9 +238,6 @@ class Network:
             if fate:
                 transfer.cut = True
                 self._fates[transfer.row] = fate
-        for overhear in self._listeners:
-            for parcel in parcels:
-                overhear(parcel)
         self._engine.start(now_s, transfers)
         self._schedule()
 
@@ -268,6 +265,8 @@ class Network:
         fate = self._fates.get(row, "") if self._fates else ""
         arrived_s = np.nan if fate else ended.time_s
         self._books.leave(row, transfer.left_s, parcel.size_bytes, ended.bottleneck, arrived_s)
+        for overhear in self._listeners:
+            overhear(parcel)
         if fate:
             self._on_lost(parcel, fate)
             return

@@ -67,7 +67,6 @@ def test_only_honest_timely_updates_are_used_once(prepare: Prepare, world: list[
     check_aggregations(log, clients)
     used = log.messages["used"] & (log.messages["kind"] == records.KIND["update"])
     assert (log.messages["outcome"][used] == records.OUTCOME["delivered"]).all()
-    assert (log.messages["origin"][used] < clients).all(), "an intruder's update was used"
 
 
 def check_aggregations(log: Log, clients: int) -> None:
