@@ -85,6 +85,33 @@ class FairShare:
         if self._grid_s:
             self._late_s.append(np.full(len(ids), self._due_s - time_s))
 
+    def join(
+        self,
+        time_s: float,
+        ids: Ids,
+        src: Ids,
+        dst: Ids,
+        sizes: Floats,
+        started_s: Floats,
+        finish_s: Floats,
+        rate: Floats,
+        by_up: NDArray[np.bool_],
+    ) -> None:
+        """Takes in transfers that had their links alone, at `rate`, from `started_s` until now, as if from then on."""
+        self._run_to(time_s)
+        self._change(time_s)
+        nodes = len(self._up)
+        src, dst, since_s = src % nodes, dst % nodes, started_s.copy()
+        lines = Motion(ids, src, dst, started_s, sizes, since_s, rate, by_up, np.zeros(len(ids)), finish_s)
+        self._flows = self._flows.joined(lines)
+        if self._pairs:
+            self._pairs.add(src, dst)
+
+    def run_to(self, time_s: float) -> bool:
+        """Lets time pass; whether there is something for `advance` to tell."""
+        self._run_to(time_s)
+        return bool(self._ended)
+
     def abort(self, time_s: float, ids: Ids) -> Floats:
         """Ends transfers now, frees their links at once, and returns the bytes of each that had not left.
 

@@ -1,4 +1,4 @@
-"""The engine of `fair` sharing: FairShare for the bytes, a heap for what has left and is still on its way."""
+"""The engine of `fair` sharing: FairShare for bytes that compete, a heap for what has left or will leave alone."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from heapq import heappop, heappush
 
 import numpy as np
 
-from p2p.fair import BOTTLENECKS, FairShare
+from p2p.fair import BOTTLENECKS, FairShare, Ids
+from p2p.progressive_filling import DOWNLINK, NO_LINK, UPLINK
 from p2p.sharing import Ended, Rates, Transfer
 
 
@@ -16,31 +17,37 @@ class FairEngine:
 
     What is handed over at one instant is collected and enters in one filling, however many calls bring it; until
     then `next_s` tells a moment before which nothing can end, so a caller may be woken for nothing, never too late.
+
+    A transfer that has its limited links to itself needs no filling: its end is known at once. If another comes to
+    one of its links before that, both enter the sharing, as they would have from the start.
     """
 
     def __init__(self, up: Rates, down: Rates, grid_s: float | None = None) -> None:
         self._share = FairShare(up, down, grid_s)
+        self._on_grid = grid_s is not None
         self._up, self._down = up.tolist(), down.tolist()
         self._under_way: dict[int, Transfer] = {}
         self._waiting: list[Transfer] = []
+        self._joining: list[Transfer] = []
         self._waiting_s = -np.inf
         self._soonest_s = np.inf
-        self._arriving: list[tuple[float, int, int, int, Transfer, str]] = []
+        self._arriving: list[tuple[float, int, int, int, int, Transfer, str]] = []
         self._order = 0
+        # Of each link: how many transfers share it, and who was last to have it alone.
+        self._sharing_up, self._sharing_down = [0] * len(up), [0] * len(down)
+        self._alone_up: dict[int, Transfer] = {}
+        self._alone_down: dict[int, Transfer] = {}
+        self._shortest_s = np.inf
 
     def start(self, now_s: float, transfers: Sequence[Transfer]) -> None:
         """Takes transfers handed over now."""
-        if now_s > self._waiting_s or not self._waiting:
-            self._enter()
-            self._share_to(now_s)
-            self._waiting_s, self._soonest_s = now_s, self._share.soonest_s()
+        self._catch_up(now_s)
+        crowd = self._on_grid or (len(transfers) > 1 and self._up[transfers[0].src] < np.inf)
         for transfer in transfers:
             self._order += 1
             transfer.order, transfer.started_s = self._order, now_s
-            rate = self._up[transfer.src] if transfer.cut else min(self._up[transfer.src], self._down[transfer.dst])
-            least_s = transfer.size_bytes / rate if rate else np.inf
-            self._soonest_s = min(self._soonest_s, now_s + least_s)
-        self._waiting += transfers
+            if crowd or not self._start_alone(now_s, transfer):
+                self._start_sharing(now_s, transfer)
 
     def run_ahead(self, limit_s: float) -> None:
         """Lets bytes leave, as far as the next arrival or the limit."""
@@ -49,59 +56,168 @@ class FairEngine:
             if next_s >= limit_s or (self._arriving and self._arriving[0][0] <= next_s):
                 return
             self._enter()
-            self._share_to(next_s)
+            # What leaves from `next_s` on arrives no earlier than the shortest latency after it.
+            until_s = min(next_s + self._shortest_s, limit_s, self._arriving[0][0] if self._arriving else np.inf)
+            self._share_to(max(next_s, float(np.nextafter(until_s, -np.inf))))
 
     def next_s(self) -> float:
         """When to advance next: no ending comes before."""
-        while self._arriving and self._arriving[0][4].started_s == np.inf:  # aborted since
-            heappop(self._arriving)
-        left_s = self._soonest_s if self._waiting else self._share.next_event_s()
-        return min(left_s, self._arriving[0][0]) if self._arriving else left_s
+        arriving = self._arriving
+        while arriving and not _holds(arriving[0]):
+            heappop(arriving)
+        left_s = np.inf
+        if self._waiting:
+            left_s = self._soonest_s
+        elif self._under_way:
+            left_s = self._share.next_event_s()
+        return min(left_s, arriving[0][0]) if arriving else left_s
 
     def advance(self, now_s: float) -> list[Ended]:
         """What has arrived by now, or has left if it was cut."""
-        self._enter()
-        self._share_to(now_s)
-        ended = []
-        while self._arriving and self._arriving[0][0] <= now_s:
-            time_s, _, _, _, transfer, held = heappop(self._arriving)
-            if transfer.started_s < np.inf:  # not aborted since
-                ended.append(Ended(time_s, transfer, held))
+        if self._waiting or self._under_way:
+            self._enter()
+            self._share_to(now_s)
+        ended, arriving = [], self._arriving
+        while arriving and arriving[0][0] <= now_s:
+            entry = heappop(arriving)
+            if _holds(entry):
+                ended.append(Ended(entry[0], entry[5], entry[6]))
         return ended
 
     def abort(self, now_s: float, transfers: Sequence[Transfer]) -> list[float]:
         """Ends transfers at once and frees their links; the bytes of each that had left."""
+        self._catch_up(now_s)
+        for transfer in transfers:
+            self._give_up_solitude(now_s, transfer)
         self._enter()
         self._share_to(now_s)
         unsent = self._share.abort(now_s, np.array([transfer.row for transfer in transfers], dtype=np.int64))
         for transfer in transfers:
-            self._under_way.pop(transfer.row, None)
+            if self._under_way.pop(transfer.row, None) is not None:
+                self._count(transfer, -1)
             transfer.started_s = np.inf
         return [transfer.size_bytes - left for transfer, left in zip(transfers, unsent.tolist(), strict=True)]
 
     def set_capacity(self, now_s: float, node: int, up: float, down: float) -> None:
         """Changes a node's links for everything under way, from now on."""
+        self._catch_up(now_s)
+        for transfer in [*self._alone_up.values(), *self._alone_down.values()]:
+            if node in (transfer.src, transfer.dst):
+                self._give_up_solitude(now_s, transfer)
         self._enter()
         self._share_to(now_s)
         self._up[node], self._down[node] = up, down
         self._share.set_capacity(now_s, node, up, down)
 
+    def _catch_up(self, now_s: float) -> None:
+        """What was collected at an earlier instant enters, and what has left since is on its way."""
+        if now_s > self._waiting_s and (self._waiting or self._under_way):
+            self._enter()
+            self._share_to(now_s)
+
+    def _start_alone(self, now_s: float, transfer: Transfer) -> bool:
+        """Foretells the arrival of a transfer if nobody else is on its limited links."""
+        src, dst = transfer.src, transfer.dst
+        up, down = self._up[src], np.inf if transfer.cut else self._down[dst]
+        if up < np.inf and (self._sharing_up[src] or _is_on(self._alone_up.get(src), now_s)):
+            return False
+        if down < np.inf and (self._sharing_down[dst] or _is_on(self._alone_down.get(dst), now_s)):
+            return False
+        rate = up if up <= down else down
+        if rate <= 0 or transfer.size_bytes <= 0:
+            return False
+        transfer.left_s = now_s + transfer.size_bytes / rate
+        if up < np.inf:
+            self._alone_up[src] = transfer
+        if down < np.inf:
+            self._alone_down[dst] = transfer
+        self._foretell(transfer, NO_LINK if rate == np.inf else UPLINK if up <= down else DOWNLINK)
+        return True
+
+    def _start_sharing(self, now_s: float, transfer: Transfer) -> None:
+        """Lets a transfer compete, together with whoever had one of its links alone until now."""
+        up, down = self._up[transfer.src], np.inf if transfer.cut else self._down[transfer.dst]
+        others = (self._alone_up.get(transfer.src), None if transfer.cut else self._alone_down.get(transfer.dst))
+        for other, capacity in zip(others, (up, down), strict=True):
+            if other is not None and capacity < np.inf:
+                self._give_up_solitude(now_s, other)
+        self._wait(now_s, transfer)
+        rate = min(up, down)
+        self._soonest_s = min(self._soonest_s, now_s + transfer.size_bytes / rate if rate else np.inf)
+        self._waiting.append(transfer)
+
+    def _wait(self, now_s: float, transfer: Transfer) -> None:
+        """Prepares for somebody to enter the sharing as of this instant."""
+        if not self._waiting and not self._joining:
+            self._waiting_s, self._soonest_s = now_s, self._share.soonest_s() if self._under_way else np.inf
+        self._count(transfer, 1)
+        self._shortest_s = min(self._shortest_s, 0.0 if transfer.cut else transfer.latency_s)
+
+    def _give_up_solitude(self, now_s: float, transfer: Transfer) -> None:
+        """If a transfer has its links alone, what was foretold of it does not hold any more."""
+        links = ((self._alone_up, transfer.src), (self._alone_down, transfer.dst))
+        places = [(alone, node) for alone, node in links if alone.get(node) is transfer]
+        if not places or not _is_on(transfer, now_s):
+            return
+        for alone, node in places:
+            del alone[node]
+        self._wait(now_s, transfer)
+        transfer.version += 1
+        self._soonest_s = min(self._soonest_s, transfer.left_s)
+        self._joining.append(transfer)
+
+    def _count(self, transfer: Transfer, number: int) -> None:
+        self._sharing_up[transfer.src] += number
+        if not transfer.cut:
+            self._sharing_down[transfer.dst] += number
+
     def _enter(self) -> None:
         """Hands what was collected to the sharing, as of the instant at which it came."""
-        if not self._waiting:
-            return
-        columns = [(t.row, t.src, -1 if t.cut else t.dst) for t in self._waiting]
-        rows, src, dst = np.array(columns, dtype=np.int64).T
-        sizes = np.array([t.size_bytes for t in self._waiting], dtype=np.float64)
-        self._share.start(self._waiting_s, rows, src, dst, sizes)
-        self._under_way.update((t.row, t) for t in self._waiting)
-        self._waiting = []
+        if self._joining:
+            joining, self._joining = self._joining, []
+            up = np.array([self._up[t.src] for t in joining])
+            down = np.array([np.inf if t.cut else self._down[t.dst] for t in joining])
+            started_s, left_s = np.array([t.started_s for t in joining]), np.array([t.left_s for t in joining])
+            line = (started_s, left_s, np.minimum(up, down), up <= down)
+            self._share.join(self._waiting_s, *_columns(joining), *line)
+            self._under_way.update((t.row, t) for t in joining)
+        if self._waiting:
+            waiting, self._waiting = self._waiting, []
+            self._share.start(self._waiting_s, *_columns(waiting))
+            self._under_way.update((t.row, t) for t in waiting)
 
     def _share_to(self, now_s: float) -> None:
         """Everything that has left by now is on its way."""
+        if not self._share.run_to(now_s):
+            return
         for row, left_s, held in self._share.advance(now_s).rows():
             transfer = self._under_way.pop(row)
             transfer.left_s = left_s
-            end_s = left_s if transfer.cut else left_s + transfer.latency_s
-            key = (end_s, transfer.dst, transfer.src, transfer.order)
-            heappush(self._arriving, (*key, transfer, BOTTLENECKS[held]))
+            self._count(transfer, -1)
+            self._foretell(transfer, held)
+
+    def _foretell(self, transfer: Transfer, held: int) -> None:
+        end_s = transfer.left_s if transfer.cut else transfer.left_s + transfer.latency_s
+        key = (end_s, transfer.dst, transfer.src, transfer.order, transfer.version)
+        heappush(self._arriving, (*key, transfer, BOTTLENECKS[held]))
+
+
+def _holds(entry: tuple[float, int, int, int, int, Transfer, str]) -> bool:
+    """Whether what was foretold has neither been aborted nor changed since."""
+    return entry[5].started_s < np.inf and entry[4] == entry[5].version
+
+
+def _is_on(transfer: Transfer | None, now_s: float) -> bool:
+    """Whether a transfer that had its links alone still uses them."""
+    return transfer is not None and transfer.left_s > now_s and transfer.started_s < np.inf
+
+
+def _columns(transfers: Sequence[Transfer]) -> tuple[Ids, Ids, Ids, Rates]:
+    """Rows, senders, receivers (-1 for a message that will not get there) and sizes."""
+    count = len(transfers)
+    return (
+        np.fromiter((t.row for t in transfers), np.int64, count),
+        np.fromiter((t.src for t in transfers), np.int64, count),
+        np.fromiter((-1 if t.cut else t.dst for t in transfers), np.int64, count),
+        np.fromiter((t.size_bytes for t in transfers), np.float64, count),
+    )

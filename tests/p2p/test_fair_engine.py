@@ -81,7 +81,28 @@ def test_one_instant_costs_one_filling(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FairShare, "_fill", counted)
     fair = engine([10.0] * 100, [10.0] * 100)
     for node in range(100):
-        fair.start(1.0, [transfer(node, node, (node + 1) % 100, 100)])
-        assert fair.next_s() == 11.0
+        both = [transfer(2 * node + other, node, (node + 1 + other) % 100, 50) for other in range(2)]
+        fair.start(1.0, both)
+        assert fair.next_s() == 6.0
     assert {time_s for time_s, _, _ in story(fair)} == {11.5}
     assert fillings == [1.0]
+
+
+def test_who_is_alone_needs_no_filling_until_another_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten seconds alone at 10 bytes/s, then two at 5; the second has the link alone in the end."""
+    fillings = []
+    fill_now = FairShare._fill
+
+    def counted(self: FairShare) -> None:
+        fillings.append(self._due_s)
+        fill_now(self)
+
+    monkeypatch.setattr(FairShare, "_fill", counted)
+    fair = engine([10.0, 10.0, 10.0], [np.inf, np.inf, np.inf])
+    fair.start(0.0, [transfer(1, 0, 2, 150)])
+    fair.start(0.0, [transfer(2, 1, 2, 20)])
+    assert (fair.next_s(), fillings) == (2.5, [])
+    fair.start(10.0, [transfer(3, 0, 2, 150)])
+    assert [ended.transfer.row for ended in fair.advance(10.0)] == [2]
+    assert story(fair) == [(20.5, 1, "uplink"), (30.5, 3, "uplink")]
+    assert fillings == [10.0, 20.0]
