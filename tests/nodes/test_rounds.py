@@ -31,6 +31,9 @@ def add_update(log: Log, sender: int, outcome: str, reason: str = "", used: bool
     fields |= {"origin": sender, "destination": (sender + 1) % 3, "previous": records.NOBODY}
     fields |= {"outcome": records.OUTCOME[outcome], "reason": records.REASON[reason], "used": used}
     log.messages.append(**dict.fromkeys(log.messages.names, 0) | {"size_bytes": 100, "left_bytes": 100} | fields)
+    if used:
+        ends = {"aggregator": fields["destination"], "contributor": sender}
+        log.aggregations.append(round=1, at_s=9.0, void=False, **ends)
 
 
 def test_when_all_goes_well_nothing_is_missing(dropouts: Dropouts) -> None:
