@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -118,9 +119,22 @@ def run_scenario(
         if interrupted and journal.replay.under_way:
             raise KeyboardInterrupt  # nothing is new, and the folder holds more than was replayed
         journal.replay.check_over()
-        summary = _summarise(simulation, interrupted, time.perf_counter() - started_s, past.checkpoint.resumes)
-        folder.finish(simulation.log, summary, None if interrupted else _final_tensors(simulation), partial=interrupted)
+        with _in_the_middle(interrupted):
+            summary = _summarise(simulation, interrupted, time.perf_counter() - started_s, past.checkpoint.resumes)
+            tensors = None if interrupted else _final_tensors(simulation)
+            folder.finish(simulation.log, summary, tensors, partial=interrupted)
     return summary, folder
+
+
+@contextmanager
+def _in_the_middle(interrupted: bool) -> Iterator[None]:
+    """An interrupt may have struck while a row was half written: then the rounds that had ended are what is left."""
+    try:
+        yield
+    except (ArithmeticError, LookupError, TypeError, ValueError):
+        if not interrupted:
+            raise
+        raise KeyboardInterrupt from None
 
 
 def _tell(past: Past, aloud: bool) -> None:
