@@ -18,6 +18,8 @@ from scenarios.schema import Scenario
 LIVES_PER_RESUME = 1 << 16
 """No node recovers more often than this between two resumes."""
 _ABSENT = "(nothing)"
+_FIRST_TRACES = {"checkpoint", ".scenario.yaml.part"}
+"""What a run leaves that was killed before it had written its scenario."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,8 @@ def find_past(scenario: Scenario, out: Path | None) -> Past:
     if found is None or not found.is_dir() or not any(found.iterdir()):
         check_out(out)
         return no_past(scenario)
+    if {path.name for path in found.iterdir()} <= _FIRST_TRACES:
+        return Past(found, no_past(scenario).checkpoint)
     if not (found / "scenario.yaml").is_file():
         raise UserError(f"--out = {found}: holds no run to resume; name the folder of one, or leave --resume out")
     _check_same(scenario, found)

@@ -280,6 +280,15 @@ def test_no_key_seals_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert len(set(sealed)) == len(sealed)
 
 
+def test_a_run_that_had_hardly_begun(tmp_path: Path) -> None:
+    """Killed before its scenario was written, or before there was a folder, it simply begins."""
+    (tmp_path / "run" / "checkpoint").mkdir(parents=True)
+    (tmp_path / "run" / "checkpoint" / "lock").touch()
+    for name in ("run", "new"):
+        assert "resumed" not in run(tmp_path / name, "learning=none", resume=True)
+    assert lasting(tmp_path / "run") == lasting(tmp_path / "new")
+
+
 def test_an_interrupt_of_the_replay_loses_nothing(tmp_path: Path) -> None:
     """Not even the parts: the folder still opens with all rounds that had ended."""
     run(tmp_path / "run", "learning=none", stop_after=3)
