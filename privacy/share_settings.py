@@ -44,7 +44,6 @@ class NoiseShares:
         weights: p_k of an update: equal, or by records
         records_public: whether record counts may be known; else weights by records are an unaccounted release
         unequal: with different sigma_k, pad gives all the largest number of partners, list lets it be seen
-        tracker: who hands out partners: the proxy with the assignment, or a process that is asked after training
     """
 
     epsilon: Annotated[float, Gt(0)] | PerClient | None = None
@@ -70,7 +69,6 @@ class NoiseShares:
     weights: Literal["equal", "records"] = "equal"
     records_public: bool = False
     unequal: Literal["pad", "list"] = "pad"
-    tracker: Literal["proxy", "own"] = "proxy"
 
     def __post_init__(self) -> None:
         if (self.epsilon is None) == (self.sigma_k is None):

@@ -57,14 +57,17 @@ class ShareDesk:
         settings, number = self._plan.settings, assignment.round_number
         until_s = max(deadline_s - self._plan.margin_s, 0.0)
         self._draws += 1
-        receivers, senders = assignment.send_to.get("share", ()), assignment.expect_from.get("share", ())
+        gone = self._gone(client, number)
+        receivers = [peer for peer in assignment.send_to.get("share", ()) if peer.address not in gone]
+        senders = assignment.expect_from.get("share", ())
         if receivers:
             self._world.triggers.reach(self._node, number, "share")
         sent = self._send(client, assignment, receivers, until_s)
         taken = yield from self._take(client, assignment, senders, until_s)
         if settings.policy == "omit":
             yield from client.wait_until(until_s, assignment, "idle")
-            taken = self._without_gone(client, number, taken)
+            gone |= self._gone(client, number)
+            taken = tuple(one for one in taken if one.share.sender not in {self._true(address) for address in gone})
         upload = self._decide(assignment, sent, taken, len(senders))
         if upload is None:
             self._book.skipped.append((number, self._node))
@@ -141,10 +144,10 @@ class ShareDesk:
             found.append(Taken(share, self._plan.tau(count, together), random.bytes(SEED_BYTES)))
         return tuple(found)
 
-    def _without_gone(self, client: Client, round_number: int, taken: tuple[Taken, ...]) -> tuple[Taken, ...]:
+    def _gone(self, client: Client, round_number: int) -> set[bytes]:
+        """Partners that the proxy has said are gone; who was lost before it was sent a share leaves no noise."""
         notices: list[Gone] = client.endpoint.mailbox.take(("gone", round_number))
-        gone = {self._true(notice.address) for notice in notices}
-        return tuple(one for one in taken if one.share.sender not in gone)
+        return {notice.address for notice in notices}
 
     def _share(self, assignment: Assignment, peer: Peer, std: float, seed: bytes, outward: bool) -> Share:
         mine, theirs = self._node, self._true(peer.address)

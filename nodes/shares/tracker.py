@@ -54,9 +54,9 @@ class Tracker:
             arrangement.edges["correction"] = np.concatenate([updates, updates[:, ::-1]])
 
     def to_be_told(self, arrangement: Arrangement, lost: int) -> list[int]:
-        """Who should leave out the shares of a member that has gone, under `omit`."""
+        """The partners of a member that has gone: who has not sent it a share yet need not, nor wait for its."""
         edges = arrangement.edges.get("share", _NO_EDGES)
-        return edges[edges[:, 0] == lost, 1].tolist() if self._plan.settings.policy == "omit" else []
+        return sorted({*edges[edges[:, 0] == lost, 1].tolist(), *edges[edges[:, 1] == lost, 0].tolist()})
 
     def partners(self, sharers: Sequence[int], whole: float, round_number: int, updates: Edges) -> Edges:
         """The edges of the exchange: one regular graph for each coalition, and one for the others."""

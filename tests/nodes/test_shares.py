@@ -422,6 +422,24 @@ def test_omit_leaves_out_senders_known_to_be_gone(book_rows: Rows) -> None:
 
 
 @pytest.mark.slow
+def test_a_peer_lost_before_it_was_sent_a_share_leaves_nothing() -> None:
+    """The proxy sees it go while it trains; its partners split their noise among the others."""
+    simulation = run(
+        "clients=10",
+        "data.samples=200",
+        "protocol.deadline=10 s",
+        "noise_shares={sigma_k: 0.2, tau: 0}",
+        "faults=[{kind: crash, who: 4, round: 1, phase: train}]",
+    )
+    assert simulation.sharing is not None
+    uploads = simulation.sharing.book.uploads[1]
+    assert set(uploads) == set(range(10)) - {4}
+    assert all(share.receiver != 4 for upload in uploads.values() for share in upload.sent)
+    assert all(sum(share.std**2 for share in upload.sent) == pytest.approx(0.04) for upload in uploads.values())
+    assert residuals(simulation)[0].max() < 1e-28
+
+
+@pytest.mark.slow
 def test_a_new_leader_keeps_its_noise_and_its_shares_leave_the_accounting() -> None:
     """After an unplanned election the sum still cancels, and the leader's own shares protect nobody."""
     from scenarios.share_account import Account
