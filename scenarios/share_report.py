@@ -69,8 +69,8 @@ def _bytes(simulation: Simulation, sharing: NoiseSharing) -> dict[str, Any]:
     messages = simulation.log.messages
     first = (messages["attempt"] == 1) & (messages["sender"] == messages["origin"])
     rows = first & (messages["kind"] == KIND["share"])
-    uploads = [upload for by_node in sharing.book.uploads.values() for upload in by_node.values() if upload.sent]
-    count = max(sum(len(upload.sent) for upload in uploads), 1)
+    count = max(int(np.count_nonzero(rows)), 1)
+    senders = np.unique(np.column_stack([messages["round"][rows], messages["origin"][rows]]), axis=0)
     sealed = simulation.scenario.anonymity.sealed
     as_vector = message_size(vector_size(sharing.book.maker.dimension), many=False, sealed=sealed)
     sent = int(messages["size_bytes"][rows].sum())
@@ -79,7 +79,7 @@ def _bytes(simulation: Simulation, sharing: NoiseSharing) -> dict[str, Any]:
         "per_share": sent / count,
         "per_share_as_vector": as_vector,
         "ratio_to_vectors": sent / (count * as_vector),
-        "per_client_round": sent / max(len(uploads), 1),
+        "per_client_round": sent / max(len(senders), 1),
         "corrections": int(messages["size_bytes"][messages["kind"] == KIND["correction"]].sum()),
     }
 
