@@ -52,11 +52,12 @@ class Damaged:
 
 
 class Received(NamedTuple):
-    """A payload that was checked and opened: whose address sealed it, what it holds, its row in the books."""
+    """A payload that was checked and opened: whose address sealed it, what it holds, its row in the books, and when."""
 
     sender: bytes
     value: Any
     row: int
+    arrived_s: float = np.nan
 
 
 @dataclass(slots=True)
@@ -198,6 +199,15 @@ class Endpoint:
         contents = [control] * len(nodes)
         self._world.network.send(self.node, nodes, "control", round_number, size_bytes, overhead, contents, give_up_s)
 
+    def tell_each(
+        self, nodes: Sequence[int], round_number: int, controls: Sequence[Control], give_up_s: float = np.inf
+    ) -> None:
+        """Sends each of some nodes a control message of its own."""
+        payloads = [control.payload_bytes for control in controls]
+        whole = [message_size(payload, many=False, sealed=self._world.sealed) for payload in payloads]
+        sizes = [(size, size - payload) for size, payload in zip(whole, payloads, strict=True)]
+        self._world.network.send_each(self.node, nodes, "control", round_number, sizes, controls, give_up_s)
+
     def receive(self, parcel: Parcel) -> str | None:
         """Files an arrived message, or returns why it is refused.
 
@@ -218,7 +228,7 @@ class Endpoint:
         reason, value = self._open(envelope, kind, held)
         if not reason:
             held.note(envelope.sender, kind, envelope.sequence)
-            item = Received(envelope.sender, value, parcel.row)
+            item = Received(envelope.sender, value, parcel.row, parcel.arrived_s)
             if not self.answer(kind, envelope.round, item):
                 self.mailbox.put((kind, envelope.round), item)
             if kind == "update":

@@ -38,6 +38,7 @@ def make_assignments(
     """One assignment for each node that has an address in the round."""
     peers = {node: Peer(address, answers[node].public_key) for node, address in addresses.items()}
     send_to, expect_from = _routes(arrangement, peers)
+    members = frozenset(members)
     edges = len(arrangement.edges.get("update", ())) if terms.whole_graph else 0
     told = {}
     for node, peer in peers.items():

@@ -135,10 +135,9 @@ class Participant:
     def _write_down(self, assignment: Assignment, received: Sequence[Received], own: bool) -> None:
         log, round_number = self.world.log, assignment.round_number
         self.endpoint.mark_used(received)
-        rows = [item.row for item in received]
         # Whoever sealed it contributed it: a stranger may bring an overheard message, not make one.
-        sealers = {address: node for node, address in self._records[round_number].addresses.items()}
-        contributors = [sealers[item.sender] for item in received] + ([self.node] if own else [])
+        sealer = self._records[round_number].node_of
+        contributors = [sealer(item.sender) for item in received] + ([self.node] if own else [])
         log.aggregations.extend(
             len(contributors),
             round=round_number,
@@ -147,7 +146,7 @@ class Participant:
             at_s=self.now_s,
             void=False,
         )
-        if rows:
-            first_s = float(log.messages["arrived_s"][rows].min())
+        if received:
+            first_s = min(item.arrived_s for item in received)
             log.span(self.node, round_number, "aggregate", first_s, self.now_s)
         self._records[round_number].aggregated_s[self.node] = self.now_s

@@ -221,6 +221,8 @@ class Proxy:
         terms = Terms(running.round_number, running.closes_s, barrier_s, running.epoch, whole, self._whole(running))
         fresh = make_assignments(running.arrangement, terms, addresses, running.answers, running.members)
         running.assignments |= fresh
+        if "update" in running.arrangement.edges:
+            self._world.network.foresee(running.arrangement.edges["update"])
 
     def _whole(self, running: Running) -> float:
         """What updates that carry their weights are parts of: everyone who was to take part, also after an election."""
@@ -230,9 +232,8 @@ class Proxy:
 
     def _hand_out(self, nodes: Sequence[int]) -> None:
         if self._running is not None:
-            for node in nodes:
-                order = self._running.assignments[node]
-                self._endpoint.tell([node], self._running.round_number, order, self._running.closes_s)
+            orders = [self._running.assignments[node] for node in nodes]
+            self._endpoint.tell_each(nodes, self._running.round_number, orders, self._running.closes_s)
 
     def _see_through(self, running: Running) -> Steps:
         """Waits until all are done or time is up, replacing a leader that is gone; then closes the round."""

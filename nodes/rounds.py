@@ -35,6 +35,13 @@ class RoundRecord:
     skipped: bool = False
     used: int = 0
     missing: int = 0
+    _nodes: dict[bytes, int] = field(default_factory=dict)
+
+    def node_of(self, address: bytes) -> int:
+        """Who has an address in this round."""
+        if address not in self._nodes:
+            self._nodes = {address: node for node, address in self.addresses.items()}
+        return self._nodes[address]
 
     def close(self, log: Log, end_s: float) -> None:
         """Derives sending spans, missing updates and dropouts from the books, and records them."""
@@ -50,23 +57,22 @@ class RoundRecord:
         heard = self._contributions(log)
         self.used = len(heard)
         reasons: dict[int, set[str]] = {}
-        for sender, receiver in self.edges.get("update", np.empty((0, 2), dtype=np.int64)).tolist():
-            if (sender, receiver) in heard:
-                continue
+        edges = self.edges.get("update", np.empty((0, 2), dtype=np.int64))
+        for sender, receiver in edges[~np.isin(_pairs(edges), heard)].tolist():
             reason = "crashed" if sender in self.crashed else _why_missing(log, updates, sender, receiver)
             reasons.setdefault(sender, set()).add(reason)
             if receiver in self.aggregated_s:
                 at_s = self.aggregated_s[receiver]
                 log.dropout("missing", self.round_number, sender, reason, at_s, receiver)
                 self.missing += 1
-        self._record_dropouts(log, {sender for sender, _ in heard}, reasons)
+        self._record_dropouts(log, set(np.unique(heard >> 32).tolist()), reasons)
 
-    def _contributions(self, log: Log) -> set[tuple[int, int]]:
-        """Who contributed to whose aggregation, void ones and own updates left out."""
+    def _contributions(self, log: Log) -> NDArray[np.int64]:
+        """Who contributed to whose aggregation, as `_pairs`, void ones and own updates left out."""
         table = log.aggregations
         rows = np.flatnonzero((table["round"] == self.round_number) & ~table["void"])
-        pairs = zip(table["contributor"][rows].tolist(), table["aggregator"][rows].tolist(), strict=True)
-        return {pair for pair in pairs if pair[0] != pair[1]}
+        ends = np.column_stack([table["contributor"][rows], table["aggregator"][rows]]).astype(np.int64)
+        return np.unique(_pairs(ends[ends[:, 0] != ends[:, 1]]))
 
     def _record_dropouts(self, log: Log, contributors: set[int], reasons: dict[int, set[str]]) -> None:
         for member in self.cohort.tolist():
@@ -107,11 +113,16 @@ def _record_sending(log: Log, round_number: int, rows: NDArray[np.int64], end_s:
         of_kind = of_kind[columns["sender"][of_kind] == columns["origin"][of_kind]]  # relays only pass on
         senders = columns["sender"][of_kind]
         left_s = np.where(np.isnan(columns["left_s"][of_kind]), end_s, columns["left_s"][of_kind])
-        for sender in np.unique(senders).tolist():
-            mine = senders == sender
-            log.span(
-                sender, round_number, name, float(columns["sent_s"][of_kind][mine].min()), float(left_s[mine].max())
-            )
+        order = np.argsort(senders, kind="stable")
+        nodes, firsts = np.unique(senders[order], return_index=True)
+        if len(nodes):
+            start_s = np.minimum.reduceat(columns["sent_s"][of_kind][order], firsts)
+            log.span_each(nodes, round_number, name, start_s, np.maximum.reduceat(left_s[order], firsts))
+
+
+def _pairs(edges: Edges) -> NDArray[np.int64]:
+    """Each edge (sender, receiver) as one number."""
+    return edges[:, 0] << 32 | edges[:, 1]
 
 
 def _why_missing(log: Log, updates: NDArray[np.int64], sender: int, receiver: int) -> str:

@@ -41,8 +41,10 @@ class Batch:
     def uniform(self, name: str) -> NDArray[np.float64]:
         """A number in (0, 1) for each message, found by the message's name."""
         parts = (self.kind, self.round_number, self.origin, self.sequence, self.attempt)
-        ids = [*(np.array(part, dtype=np.int64) for part in parts), self.destinations]
-        return draws(self.seed, name, *ids, *([np.array(self.hop, dtype=np.int64)] if self.hop else []))
+        hop = (self.hop,) if self.hop else ()
+        if len(self.destinations) == 1:
+            return draws(self.seed, name, *parts, self.destinations.item(), *hop).reshape(1)
+        return draws(self.seed, name, *parts, self.destinations, *hop)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

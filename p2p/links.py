@@ -141,8 +141,9 @@ class Links:
             return [row.item(receiver) for receiver in receivers] if len(receivers) < _FEW else row[receivers].tolist()
         if len(receivers) == 1 and receivers[0] >= self._clients:
             return [self._to(receivers[0]).item(sender)]
-        if len(receivers) == 1 and sender >= self._clients:
-            return [self._from(sender).item(receivers[0])]
+        if sender >= self._clients:
+            known = self._from(sender)
+            return [known.item(receivers[0])] if len(receivers) == 1 else known[np.array(receivers)].tolist()
         found = self._foreseen.find(sender, receivers) if self._foreseen is not None else None
         return self.latencies(sender, np.array(receivers, dtype=np.int64)).tolist() if found is None else found
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from p2p import records
 from p2p.table import Table
@@ -27,11 +28,20 @@ class Log:
     aggregations: Table = field(default_factory=lambda: Table(records.AGGREGATION_COLUMNS))
     rounds: list[dict[str, Any]] = field(default_factory=list)
     faults: list[dict[str, Any]] = field(default_factory=list)
+    _used: list[int] = field(default_factory=list)
     _waits: dict[int, int] = field(default_factory=dict, repr=False)
 
     def mark_used(self, rows: Sequence[int]) -> None:
         """Notes that these messages served their purpose, and with each the hops over which it came."""
-        hops = np.asarray(rows, dtype=np.int64)
+        self._used += rows
+        if self.messages.before_read is None:
+            self.write_used()
+
+    def write_used(self) -> None:
+        """Brings the messages' table up to date."""
+        if not self._used:
+            return
+        hops, self._used = np.asarray(self._used, dtype=np.int64), []
         while len(hops):
             self.messages["used"][hops] = True
             hops = self.messages["previous"][hops]
@@ -48,6 +58,15 @@ class Log:
         row = spans.append(node=node, round=round_number, name=records.SPAN[name], start_s=start_s, end_s=end_s)
         if name == "wait":
             self._waits[node] = row
+
+    def span_each(
+        self, nodes: NDArray[Any], round_number: int, name: str, starts_s: NDArray[Any], ends_s: NDArray[Any]
+    ) -> None:
+        """The same for many nodes."""
+        kept = ends_s > starts_s
+        code = records.SPAN[name]
+        times = {"start_s": starts_s[kept], "end_s": ends_s[kept]}
+        self.spans.extend(int(kept.sum()), node=nodes[kept], round=round_number, name=code, **times)
 
     def dropout(self, what: str, round_number: int, node: int, reason: str, at_s: float, aggregator: int = -1) -> None:
         """Records an absence, a missing update or a dropout with its reason."""

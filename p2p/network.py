@@ -64,7 +64,7 @@ class Network:
         self._retransmit, self.conditions = retransmit, conditions
         self._routing: Routing = routing or Direct()
         self._receivers: dict[int, Receive] = {}
-        self._books = Books(log.messages)
+        self._books = Books(log)
         self._transfers: dict[int, Transfer] = {}
         self._fates: dict[int, str] = {}
         self._down: set[int] = set()
@@ -107,6 +107,31 @@ class Network:
             for to, what in ends
         ]
         self._hand_over(sender, self._routing.first_hops(parcels))
+
+    def send_each(
+        self,
+        sender: int,
+        receivers: Sequence[int],
+        kind: str,
+        round_number: int,
+        sizes: Sequence[tuple[int, int]],
+        contents: Sequence[Any],
+        give_up_s: float = np.inf,
+    ) -> None:
+        """The same as `send` for one receiver after the other, each with its own size and overhead in bytes."""
+        messages = list(zip(receivers, sizes, contents, strict=True))
+        if not messages or not self._undisturbed or not isinstance(self._routing, Direct):
+            for receiver, size, content in messages:
+                self.send(sender, [receiver], kind, round_number, *size, [content], give_up_s)
+            return
+        sequence = self._sequences[sender] + 1
+        self._sequences[sender] += len(messages)
+        self._open[round_number] += len(messages)
+        parcels = [
+            Parcel(0, kind, round_number, sender, to, *size, what, number, 1, give_up_s, sender)
+            for number, (to, size, what) in enumerate(messages, sequence)
+        ]
+        self._start(sender, parcels, self._links.latency_list(sender, receivers))
 
     def send_on(self, parcel: Parcel) -> None:
         """Hands over the next hop of a parcel that has just come to a relay."""
@@ -263,8 +288,8 @@ class Network:
         if row not in self._transfers:
             return  # another arrival of this instant brought about its loss
         fate = self._fates.get(row, "") if self._fates else ""
-        arrived_s = np.nan if fate else ended.time_s
-        self._books.leave(row, transfer.left_s, parcel.size_bytes, ended.bottleneck, arrived_s)
+        parcel.arrived_s = np.nan if fate else ended.time_s
+        self._books.leave(row, transfer.left_s, parcel.size_bytes, ended.bottleneck, parcel.arrived_s)
         for overhear in self._listeners:
             overhear(parcel)
         if fate:

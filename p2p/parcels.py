@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from p2p.log import Log
 from p2p.records import BOTTLENECK, KIND, NOBODY, OUTCOME, REASON
-from p2p.table import Table
 
 _ROWS_AT_ONCE = 1 << 16
 
@@ -38,6 +38,7 @@ class Parcel:
     previous: int = NOBODY
     as_sent: Any = None
     sent_s: float = np.nan
+    arrived_s: float = np.nan
 
     @property
     def destination(self) -> int:
@@ -48,13 +49,13 @@ class Parcel:
 class Books:
     """The rows of all transmissions. What happens is gathered, and written as arrays before anybody reads."""
 
-    def __init__(self, table: Table) -> None:
-        self._table = table
-        self._rows = len(table)
+    def __init__(self, log: Log) -> None:
+        self._log, self._table = log, log.messages
+        self._rows = len(log.messages)
         self._opened: list[Parcel] = []
         self._left: list[tuple[int, float, int, int, float]] = []
         self._ended: list[tuple[int, int, int]] = []
-        table.before_read = self.write
+        log.messages.before_read = self.write
 
     def open(self, parcels: Sequence[Parcel], now_s: float) -> None:
         """Gives each parcel a row."""
@@ -86,6 +87,7 @@ class Books:
             ended, self._ended = self._ended, []
             rows, *columns = zip(*ended, strict=True)
             self._put(rows, ("outcome", "reason"), columns)
+        self._log.write_used()
 
     def _put(self, rows: Sequence[int], names: Sequence[str], columns: Sequence[Sequence[float]]) -> None:
         where = np.array(rows, dtype=np.int64)

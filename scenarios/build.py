@@ -32,6 +32,7 @@ from p2p.conditions import Conditions
 from p2p.devices import per_client
 from p2p.distributions import rounded
 from p2p.errors import UserError
+from p2p.garbage import rarely_collected
 from p2p.links import Links
 from p2p.log import Log
 from p2p.network import Network
@@ -82,8 +83,9 @@ class Simulation:
 
     def run(self) -> None:
         """Runs the processes until the proxy has finished, or nothing can happen any more."""
-        self.lives.start_all()
-        self.clock.run(until=self.lives.ended)
+        with rarely_collected():
+            self.lives.start_all()
+            self.clock.run(until=self.lives.ended)
         self.lives.close_books()
 
     @property
