@@ -14,9 +14,10 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-from nodes.controls import Answer, Assignment, Done, Invite, Register
+from nodes.controls import Answer, Assignment, Done, Invite
 from nodes.endpoint import Received, World
 from nodes.participant import Participant, Steps
+from nodes.registration import await_orders, register
 from nodes.rounds import RoundRecord
 from nodes.slowness import Slow, finish_s
 from nodes.workbench import Bench, Vector
@@ -103,9 +104,9 @@ class Client(Participant):
     def run(self) -> Generator[simpy.Event, Any, None]:
         """The client's life, until it crashes or the simulation ends; one that has no model yet registers (again)."""
         if self.model_round < 0 or not self.world.router.knows(self.node):
-            self.tell_proxy(0, Register(self.node, self.endpoint.draw_keys(0)))
+            register(self)
         while True:
-            for order in (yield self.endpoint.mailbox.expect("orders", 1)):
+            for order in (yield from await_orders(self)):
                 if isinstance(order, Invite):
                     self._answer(order)
                 elif isinstance(order, Assignment):

@@ -7,10 +7,11 @@ from typing import Any
 
 import simpy
 
-from nodes.controls import Answer, Assignment, Done, Invite, Register
+from nodes.controls import Answer, Assignment, Done, Invite
 from nodes.endpoint import Received, World
 from nodes.participant import Participant, Steps
 from nodes.protocols.central import Central
+from nodes.registration import await_orders, register
 from nodes.rounds import RoundRecord
 from nodes.workbench import Bench
 
@@ -28,9 +29,9 @@ class Server(Participant):
     def run(self) -> Generator[simpy.Event, Any, None]:
         """The server's life, until it crashes or the simulation ends."""
         if not self.world.router.knows(self.node):
-            self.tell_proxy(0, Register(self.node, self.endpoint.draw_keys(0)))
+            register(self)
         while True:
-            for order in (yield self.endpoint.mailbox.expect("orders", 1)):
+            for order in (yield from await_orders(self)):
                 if isinstance(order, Invite):
                     keys = self.endpoint.draw_keys(order.round_number)
                     self.tell_proxy(order.round_number, Answer(order.round_number, self.node, "", keys))

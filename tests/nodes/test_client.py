@@ -85,3 +85,13 @@ def test_a_client_declines_without_budget_and_says_so(simulate: Simulate, dropou
             assert node not in simulation.records[number].cohort
     assert len(spent) >= 5
     assert "have budget left" in simulation.proxy.outcome.stopped_because
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+def test_a_damaged_registration_is_repeated(prepare: Callable[..., Simulation], seed: int) -> None:
+    """A refused registration does not leave the server, or a client, outside for ever."""
+    faults = "faults=[{kind: corrupt, probability: 1.0, start: 0 s, end: 9 s}]"
+    simulation = prepare(faults, f"seed={seed}", "protocol.invite_timeout=60 s")
+    simulation.run()
+    assert simulation.proxy.outcome.rounds_completed == simulation.scenario.rounds

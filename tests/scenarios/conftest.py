@@ -13,9 +13,9 @@ from p2p import records
 from p2p.log import Log
 from p2p.streams import stream
 from scenarios.tables import WORDS
-from tests.by_hand import book_rows, dropouts, simulate
+from tests.by_hand import book_rows, dropouts, prepare, simulate
 
-__all__ = ["book_rows", "dropouts", "simulate"]
+__all__ = ["book_rows", "dropouts", "prepare", "simulate"]
 
 
 def _add_message(log: Log, **changes: Any) -> int:
