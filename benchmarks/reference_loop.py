@@ -81,10 +81,21 @@ class ReferenceLoop:
                 total += flat[other]
             nn.utils.vector_to_parameters(total / (len(others) + 1), self.modules[node].parameters())
 
-    def round(self, rng: np.random.Generator) -> None:
-        """A whole round: train the members, then gossip."""
+    def lead(self, members: list[int]) -> None:
+        """One member averages all models, and all take the mean."""
+        total = torch.zeros(sum(part.numel() for part in self.modules[0].parameters()))
+        for node in members:
+            total += nn.utils.parameters_to_vector(self.modules[node].parameters()).detach()
+        for node in members:
+            nn.utils.vector_to_parameters(total / len(members), self.modules[node].parameters())
+
+    def round(self, rng: np.random.Generator, by_leader: bool = False) -> None:
+        """A whole round: train the members, then gossip, or average by a leader."""
         members = rng.choice(self._job.clients, self._job.trained, replace=False).tolist()
         self.train_all(members, [torch.from_numpy(rng.permutation(self._job.records)) for _ in members])
+        if by_leader:
+            self.lead(members)
+            return
         picks = [rng.choice(members, self._job.exchange_with, replace=False).tolist() for _ in members]
         self.exchange(members, picks)
 

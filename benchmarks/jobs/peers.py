@@ -1,0 +1,129 @@
+"""Many peers: each in a process of its own, one round, five messages to others; run alone to see its memory.
+
+python -m benchmarks.jobs.peers 10000
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Generator
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
+
+import simpy
+
+from benchmarks.figures import Effort, Figure
+from benchmarks.scenes import peers, scene
+from scenarios.build import build
+
+GIB = 1 << 30
+MILLION = 1_000_000
+
+
+def run_peers(count: int) -> dict[str, float]:
+    """CPU seconds for building and running, messages, and the most memory this process has had."""
+    start_s = time.process_time()
+    simulation = build(peers(count))
+    built_s = time.process_time()
+    simulation.run()
+    end_s = time.process_time()
+    return {
+        "peers": count,
+        "build_s": built_s - start_s,
+        "cpu_s": end_s - start_s,
+        "messages": len(simulation.log.messages),
+        "bytes": 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
+    }
+
+
+def run_learning(count: int) -> dict[str, float]:
+    """Wall seconds of the best of some rounds of `small` with gossip to 10, and the most memory."""
+    ends_s: list[float] = []
+    trained = 7 * count // 10
+    world = scene("small", rounds=3, clients=count, trained=trained, degree=10)
+    simulation = build(world, watchers=[lambda row: ends_s.append(time.process_time())])
+    ends_s.append(time.process_time())
+    simulation.run()
+    best_s = min(after - before for before, after in pairwise(ends_s))
+    return {"round_s": best_s, "bytes": 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss}
+
+
+@lru_cache
+def apart(what: str, count: int) -> dict[str, float]:
+    """One of the above in a process of its own."""
+    command = [sys.executable, "-m", "benchmarks.jobs.peers", str(count), what]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
+
+
+def timeouts_per_s(processes: int, rounds: int = 3) -> float:
+    """Staggered timeouts of bare SimPy per CPU second."""
+    environment = simpy.Environment()
+
+    def life(offset: float) -> Generator[simpy.Event, Any, None]:
+        yield environment.timeout(offset)
+        for _ in range(rounds):
+            yield environment.timeout(1.0)
+
+    for number in range(processes):
+        environment.process(life(number / processes))
+    start_s = time.process_time()
+    environment.run()
+    return processes * (rounds + 1) / (time.process_time() - start_s)
+
+
+def scaling(effort: Effort) -> list[dict[str, float]]:
+    """The run of peers at 10^2, 10^3, ... as far as the effort goes."""
+    top = 1000 if effort.quick else effort.largest
+    return [apart("peers", 10**power) for power in range(2, 7) if 10**power <= top]
+
+
+def many_peers(effort: Effort) -> list[Figure]:
+    """Cost per message must not grow much with the number of peers."""
+    points = scaling(effort)
+    small, large = points[min(2, len(points) - 1)], points[-1]
+    each = {point["peers"]: 1e6 * point["cpu_s"] / point["messages"] for point in points}
+    count = int(large["peers"])
+    told = f"{large['cpu_s']:.0f} s, {each[large['peers']]:.0f} us a message, {large['messages']:.0f} messages"
+    growth = each[large["peers"]] / each[small["peers"]]
+    whole = "a million peers" if count == MILLION else f"a million peers, from {count:,}"
+    grown = (large["bytes"] - points[0]["bytes"]) / max(count - points[0]["peers"], 1)
+    memory = large["bytes"] + grown * (MILLION - count)
+    return [
+        Figure(f"{whole}: CPU", large["cpu_s"] * MILLION / count, "s of CPU", 90, detail=told),
+        Figure(f"{whole}: memory", memory / GIB, "GiB", 10, detail=f"{grown / 1000:.1f} kB a peer"),
+        Figure(f"cost per message, {count:,} against {int(small['peers']):,} peers", growth, "times", 4),
+    ]
+
+
+def against_simpy(effort: Effort) -> list[Figure]:
+    """Messages per CPU second against bare timeouts per CPU second, at 100,000 peers."""
+    count = 1000 if effort.quick else min(100_000, effort.largest)
+    found = apart("peers", count)
+    messages = found["messages"] / found["cpu_s"]
+    bare = max(timeouts_per_s(count) for _ in range(1 if effort.quick else 3))
+    detail = f"{messages:,.0f} messages and {bare:,.0f} timeouts a second"
+    return [Figure(f"messages against SimPy timeouts, {count:,} peers", messages / bare, "", 1, "at least", detail)]
+
+
+def many_learners(effort: Effort) -> list[Figure]:
+    """`small` with 10,000 clients and gossip to 10 against 100 clients."""
+    few, many = (100, 300) if effort.quick else (100, 10_000)
+    base, large = apart("learning", few), apart("learning", many)
+    ratio = (large["round_s"] / many) / (base["round_s"] / few)
+    detail = f"{large['round_s']:.2f} s against {base['round_s']:.3f} s of CPU a round"
+    return [
+        Figure(f"small, {many:,} clients, CPU per client", ratio, "times that of 100", 1.5, detail=detail),
+        Figure(f"small, {many:,} clients, memory", large["bytes"] / 1e9, "GB", 3),
+    ]
+
+
+if __name__ == "__main__":
+    work = {"peers": run_peers, "learning": run_learning}[sys.argv[2] if len(sys.argv) > 2 else "peers"]
+    print(json.dumps(work(int(sys.argv[1]))))

@@ -1,0 +1,123 @@
+"""Rounds with learning against the reference loop, interleaved: after every round of one comes a round of the other."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from itertools import cycle, pairwise
+from typing import Any
+
+import numpy as np
+import torch
+
+from benchmarks.figures import Effort, Figure, timed
+from benchmarks.reference_loop import JOBS, ReferenceLoop, make_data
+from benchmarks.scenes import scene
+from scenarios.build import Simulation, build
+from scenarios.schema import Scenario
+
+
+class Alternating:
+    """A watcher that times each simulated round, and then something else."""
+
+    def __init__(self, other: Callable[[], object]) -> None:
+        self._other = other
+        self._since_s = time.perf_counter()
+        self.rounds_s: list[float] = []
+        self.others_s: list[float] = []
+
+    def __call__(self, row: Mapping[str, Any]) -> None:
+        self.rounds_s.append(time.perf_counter() - self._since_s)
+        self.others_s.append(timed(self._other))
+        self._since_s = time.perf_counter()
+
+    def best(self) -> tuple[float, float]:
+        """The best round of each. The first warms up, and the last is measured: neither counts if there are others."""
+        kept = slice(1, -1) if len(self.rounds_s) > 2 else slice(None)
+        return min(self.rounds_s[kept]), min(self.others_s[kept])
+
+
+def against_loop(size: str, scenario: Scenario, leader: bool = False) -> tuple[float, float]:
+    """Seconds of the best simulated round and of the best round of the reference loop."""
+    rng = np.random.default_rng(0)
+    loop = ReferenceLoop(JOBS[size], *make_data(JOBS[size], rng))
+    threads = cycle([1, torch.get_num_threads()])  # on a busy machine one is faster: the loop gets its best
+
+    def other() -> None:
+        usual = torch.get_num_threads()
+        torch.set_num_threads(next(threads))
+        loop.round(rng, by_leader=leader)
+        torch.set_num_threads(usual)
+
+    clock = Alternating(other)
+    build(scenario, watchers=[clock]).run()
+    return clock.best()
+
+
+def _compared(size: str, effort: Effort, leader: bool = False) -> tuple[float, float, str]:
+    """Seconds of a round, seconds of the loop's, and both in words."""
+    rounds = 2 if effort.quick else effort.repetitions + 2
+    size = "small" if effort.quick else size
+    job = JOBS[size]
+    world = scene(
+        size, rounds=rounds, clients=job.clients, trained=job.trained, degree=job.exchange_with, leader=leader
+    )
+    ours_s, loop_s = against_loop(size, world, leader)
+    return ours_s, loop_s, f"{ours_s:.3f} s a round, the loop {loop_s:.3f} s"
+
+
+def _share(name: str, goal: float, size: str, effort: Effort, leader: bool = False) -> Figure:
+    ours_s, loop_s, detail = _compared(size, effort, leader)
+    return Figure(name, ours_s / loop_s, "of the loop's time", goal, detail=detail)
+
+
+def mnist(effort: Effort) -> list[Figure]:
+    """The larger job, by gossip and by rotating leader."""
+    return [
+        _share("mnist, gossip to 50", 1 / 3, "mnist", effort),
+        _share("mnist, rotating leader", 1 / 2.5, "mnist", effort, leader=True),
+    ]
+
+
+def small(effort: Effort) -> list[Figure]:
+    """The job in which everything but arithmetic shows."""
+    return [_share("small, gossip to 50", 1 / 3, "small", effort)]
+
+
+def cnn(effort: Effort) -> list[Figure]:
+    """The papers' CNN on records of CIFAR's shape."""
+    ours_s, loop_s, detail = _compared("cnn", effort)
+    return [Figure("CNN, 20 clients", loop_s / ours_s, "times as fast as the loop", 1.3, "at least", detail)]
+
+
+def arithmetic(effort: Effort) -> list[Figure]:
+    """How much of a round is not training, clipping, noising or averaging."""
+    clock = Alternating(lambda: None)
+    simulation = build(scene("small" if effort.quick else "mnist", rounds=2 if effort.quick else 6))
+    spent = _time_arithmetic(simulation)
+    marks: list[float] = []
+    simulation.observer._watchers = [clock, lambda row: marks.append(spent[0])]
+    simulation.run()
+    spans = zip(pairwise([0.0, *marks]), clock.rounds_s, strict=True)
+    shares = [1 - (after - before) / whole_s for (before, after), whole_s in spans]
+    kept = shares[1:-1] if len(shares) > 2 else shares
+    return [Figure("mnist, not tensor arithmetic", 100 * min(kept), "% of a round", 15, detail="wall time")]
+
+
+def _time_arithmetic(simulation: Simulation) -> list[float]:
+    """Makes the workbench note how long its arithmetic takes; one inside another counts once."""
+    bench: Any = simulation.workbench
+    spent, depth = [0.0], [0]
+
+    def noted(work: Callable[..., None]) -> Callable[..., None]:
+        def run(*arguments: Any) -> None:
+            depth[0] += 1
+            taken_s = timed(lambda: work(*arguments))
+            depth[0] -= 1
+            if not depth[0]:
+                spent[0] += taken_s
+
+        return run
+
+    bench._train, bench._take_steps = noted(bench._train), noted(bench._take_steps)
+    return spent

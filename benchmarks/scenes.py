@@ -1,0 +1,76 @@
+"""The scenarios that are measured. Evaluation is off but for the last round, which is not timed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scenarios.load import parse_scenario
+from scenarios.schema import Scenario
+
+_GOSSIP = "{{kind: gossip, train_per_round: {trained}, exchange_with: {degree}, send_at: barrier, deadline: 10 min}}"
+_LEADER = "{{kind: rotating_leader, train_per_round: {trained}, send_at: barrier, deadline: 10 min}}"
+_WORLD = """
+name: benchmark
+rounds: {rounds}
+clients: {clients}
+data: {data}
+model: {model}
+training: {{epochs: 1, batch_size: {batch}, learning_rate: 0.1}}
+evaluation: {{every: 0, clients: 1}}
+protocol: {protocol}
+anonymity: {{sealed: {sealed}}}
+network:
+  sharing: fair
+  uplink: {{kind: lognormal, median: 20 Mbit/s, sigma: 0.5}}
+  downlink: 100 Mbit/s
+  latency: {{kind: uniform, low: 20 ms, high: 120 ms}}
+learning: {learning}
+"""
+_PRIVACY = """
+privacy:
+  clip: {kind: flat, norm: 1.0}
+  noise: {kind: gaussian, sigma: 0.01}
+"""
+_SIZES: dict[str, dict[str, Any]] = {
+    "mnist": {"shape": [784], "records": 600, "batch": 10, "model": "{kind: mlp, hidden: [200, 200]}"},
+    "small": {"shape": [64], "records": 14, "batch": 8, "model": "{kind: mlp, hidden: [32]}"},
+    "cnn": {
+        "shape": [3, 32, 32],
+        "records": 100,
+        "batch": 10,
+        "model": "{kind: cnn, channels: [16, 32], dense: [512]}",
+    },
+}
+
+
+def scene(
+    size: str,
+    *,
+    rounds: int,
+    clients: int = 100,
+    trained: int = 70,
+    degree: int = 50,
+    leader: bool = False,
+    sealed: str = "sizes",
+    learning: str = "torch",
+    private: bool = True,
+) -> Scenario:
+    """A world of one of three sizes, on random records: what they are does not matter for time."""
+    facts = _SIZES[size]
+    samples = clients * facts["records"]
+    text = _WORLD.format(
+        rounds=rounds,
+        clients=clients,
+        data=f"{{name: synthetic, samples: {samples}, test_samples: 10, shape: {facts['shape']}}}",
+        model=facts["model"],
+        batch=facts["batch"],
+        protocol=(_LEADER if leader else _GOSSIP).format(trained=trained, degree=degree),
+        sealed=sealed,
+        learning=learning,
+    )
+    return parse_scenario(text + (_PRIVACY if private else ""))
+
+
+def peers(count: int) -> Scenario:
+    """Everyone trains and sends to five others at one instant; byte counts only."""
+    return scene("small", rounds=1, clients=count, trained=count, degree=5, learning="none", private=False)
