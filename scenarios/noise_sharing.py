@@ -14,6 +14,7 @@ from nodes.protocols.central import Central
 from nodes.protocols.gossip import Gossip
 from nodes.protocols.rotating_leader import RotatingLeader
 from nodes.targets import parse_nodes
+from p2p.errors import UserError
 from privacy.calibrations import RigorousCalibration
 from privacy.settings import Privacy
 from privacy.share_settings import NoiseShares
@@ -102,6 +103,17 @@ def _client_findings(shares: NoiseShares, clients: int) -> Iterator[Finding]:
             rule = f"client {min(seen & set(named.nodes))} is in two coalitions; leave it in one"
             yield ("noise_shares", "coalitions", index), group, rule
         seen |= set(named.nodes)
+
+
+def check_resumable(scenario: Scenario) -> None:
+    """A resumed run draws other keys, so noise agreed by keys could not be what it was before the interrupt.
+
+    Raises:
+        UserError: it is agreed by keys.
+    """
+    if scenario.noise_shares is not None and scenario.noise_shares.share_as == "pairwise":
+        rule = "a resumed run has other keys, and the noise follows from them; run it anew, or use `seed`"
+        raise UserError(f"noise_shares.share_as = pairwise: {rule}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from scenarios.journal import Journal
 from scenarios.jsontext import to_json
 from scenarios.load import dump_scenario, load_scenario
 from scenarios.metrics import summarise
+from scenarios.noise_sharing import check_resumable
 from scenarios.observer import Watcher
 from scenarios.past import Past, find_past, no_past
 from scenarios.privacy_report import report_privacy
@@ -95,6 +96,8 @@ def run_scenario(
     started_s = time.perf_counter()
     live = page or NoPage()
     live.begin(scenario.name, scenario.question, scenario.rounds)
+    if resume:
+        check_resumable(scenario)
     past = find_past(scenario, out) if resume else no_past(scenario)
     _tell(past, resume and not quiet)
     if past.path is not None and past.summary is not None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from p2p.errors import UserError
 from scenarios.console import headline_rows
 from scenarios.load import parse_scenario
 from scenarios.run import run_scenario
@@ -90,3 +91,22 @@ def test_gossip_tells_every_aggregation(tmp_path: Path) -> None:
     assert shares["aggregations"] == len(shares["residuals"]) == 30
     assert summary["privacy"]["rigorous"]["peer"]["worst"] < math.inf
     assert summary["privacy"]["rigorous"]["peer"]["median"] <= summary["privacy"]["rigorous"]["peer"]["worst"]
+
+
+def _stop(row: Any) -> None:
+    if row["round"] == 1:
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("share_as", ["seed", "vector"])
+def test_a_resumed_run_ends_as_if_nothing_had_happened(tmp_path: Path, share_as: str) -> None:
+    """Seeds are drawn by name, so noise is the same; agreed keys are other ones, and that is refused."""
+    scenario = parse_scenario(WORLD, overrides=[f"noise_shares={{epsilon: 10, tau: 0.5, share_as: {share_as}}}"])
+    whole = run_scenario(scenario, tmp_path / "whole", threads=1)[0]
+    run_scenario(scenario, tmp_path / "run", threads=1, watchers=[_stop])
+    again = run_scenario(scenario, tmp_path / "run", threads=1, resume=True)[0]
+    for key in ("digest", "noise_shares", "privacy"):
+        assert again[key] == whole[key]
+    agreed = parse_scenario(WORLD, overrides=["noise_shares.share_as=pairwise"])
+    with pytest.raises(UserError, match="has other keys"):
+        run_scenario(agreed, tmp_path / "agreed", threads=1, resume=True)
