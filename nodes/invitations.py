@@ -49,6 +49,8 @@ class Invitations:
             if self._now_s >= give_up_s:
                 self.why_not = f"{len(self.joined())} of {needed} needed clients joined before the invitation timed out"
                 return
+            if len(self.joined()) + len(self.without_model()) >= needed and self.without_model():
+                return  # they would, if they had a model: the proxy sees to that and invites again
             self._ask_decliners_again()
 
     def once(self, nodes: Sequence[int], wanted: int) -> Steps:
@@ -70,6 +72,10 @@ class Invitations:
     def joined(self) -> list[Answer]:
         """The clients that want to train, in the order of their answers."""
         return [answer for answer in self.answers.values() if not answer.declines and answer.node != self.world.server]
+
+    def without_model(self) -> list[int]:
+        """Those who answered that they cannot train yet."""
+        return sorted(node for node, answer in self.answers.items() if answer.declines == "declined")
 
     def log_absences(self, needed: int) -> None:
         """Writes down who was invited and did not join; who was merely slower than the first to come was not absent."""

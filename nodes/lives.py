@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 import simpy
@@ -51,12 +52,15 @@ class Lives:
         return self._ended
 
     def start_all(self) -> None:
-        """Everyone who is up begins."""
+        """Everyone who is up begins, after the faults of the first instant."""
+        clock = self.world.clock
         for node in self.mortals:
-            if not self._causes[node]:
-                self._start(node)
-        if not self._causes[self.world.proxy]:
-            self._start_proxy()
+            clock.call_at(clock.now, Rank.START, node, partial(self._start_if_up, node))
+        clock.call_at(clock.now, Rank.START, self.world.proxy, partial(self._start_if_up, self.world.proxy))
+
+    def _start_if_up(self, node: int) -> None:
+        if not self._causes[node] and node not in self._processes:
+            self._start_proxy() if node == self.world.proxy else self._start(node)
 
     def crash(self, node: int) -> None:
         """A node goes down, for one more cause."""

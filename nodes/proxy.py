@@ -29,6 +29,8 @@ from p2p.records import NOBODY
 from p2p.streams import stream
 
 Steps = Generator[simpy.Event, Any, None]
+MOST_SET_UPS = 5
+"""How often the first model is handed out again before a round, for those who did not get it."""
 
 
 @dataclass(slots=True)
@@ -92,6 +94,7 @@ class Proxy:
         self._running: Running | None = None
         self._next_round = 0
         self._probes = 0
+        self._set_ups: dict[int, int] = {}
         self._stopped = False
 
     def note_crash(self, node: int) -> None:
@@ -147,6 +150,14 @@ class Proxy:
         start_s, first_row = self._now_s, len(self._world.log.messages)
         self._register(self._endpoint.mailbox.take("register"))
         invited = yield from self._invite(round_number)
+        for _ in range(MOST_SET_UPS):
+            if invited.why_not or len(invited.joined()) >= self._plan.protocol.cohort_size:
+                break
+            yield from self._set_up_again(invited)
+            invited = yield from self._invite(round_number)
+        invited.log_absences(self._plan.protocol.cohort_size)
+        if len(invited.joined()) < self._plan.protocol.cohort_size and not invited.why_not:
+            invited.why_not = "too few clients could be given a first model"
         if invited.why_not:
             self._stop(f"round {round_number}: {invited.why_not}")
             return
@@ -165,6 +176,19 @@ class Proxy:
         longest_s = self._plan.protocol.longest_s + self._plan.extra_s + rules.grace
         yield from self._carry_out(round_number, arrangement, answers, members.tolist(), longest_s, barrier_s)
 
+    def _set_up_again(self, invited: Invitations) -> Steps:
+        """Too many clients have no model to form a cohort: the server hands it out once more, before the round."""
+        round_number, server = invited.round_number, self._world.server
+        if server not in invited.answers:
+            yield from invited.once([server], 1)
+        arrangement = Arrangement()
+        self._newcomers |= set(invited.without_model())
+        self._serve_newcomers(arrangement, invited.answers)
+        longest_s = self._plan.protocol.longest_s + self._plan.rules.grace
+        if arrangement.edges:
+            yield from self._carry_out(round_number, arrangement, invited.answers, [], longest_s)
+        self._set_ups[round_number] = self._set_ups.get(round_number, 0) + 1
+
     def _invite(self, round_number: int) -> Generator[simpy.Event, Any, Invitations]:
         needed, server = self._plan.protocol.cohort_size, self._world.server
         targets = self._clients().tolist()
@@ -173,7 +197,6 @@ class Proxy:
         must_answer = [server] if self._plan.central else []
         invited = Invitations(self._world, self._endpoint, self._plan.rules, round_number, targets, {})
         yield from invited.until_enough(needed, self._plan.clients, must_answer)
-        invited.log_absences(needed)
         self._newcomers |= {node for node, answer in invited.answers.items() if answer.declines == "declined"}
         return invited
 
@@ -207,7 +230,8 @@ class Proxy:
         """Hands out assignments and sees the round through."""
         ends = [edges.ravel() for edges in arrangement.edges.values()]
         nodes = np.unique(np.concatenate([*ends, np.array(members, dtype=np.int64)])).tolist()
-        running = Running(round_number, answers, arrangement, members, {}, self._now_s + longest_s)
+        epoch = self._set_ups.get(round_number, 0)
+        running = Running(round_number, answers, arrangement, members, {}, self._now_s + longest_s, epoch)
         self._running = running
         self._assign(running, nodes, barrier_s)
         self._hand_out(nodes)

@@ -88,10 +88,10 @@ def test_a_client_declines_without_budget_and_says_so(simulate: Simulate, dropou
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(4))
-def test_a_damaged_registration_is_repeated(prepare: Callable[..., Simulation], seed: int) -> None:
-    """A refused registration does not leave the server, or a client, outside for ever."""
-    faults = "faults=[{kind: corrupt, probability: 1.0, start: 0 s, end: 9 s}]"
-    simulation = prepare(faults, f"seed={seed}", "protocol.invite_timeout=60 s")
+@pytest.mark.parametrize("start", ["0 s", "100 ms", "300 ms"])
+def test_a_damaged_set_up_is_repeated(prepare: Callable[..., Simulation], start: str) -> None:
+    """Refused registrations, assignments or first models leave nobody outside for ever."""
+    faults = f"faults=[{{kind: corrupt, probability: 1.0, start: {start}, end: 9 s}}]"
+    simulation = prepare(faults, "protocol.invite_timeout=60 s")
     simulation.run()
     assert simulation.proxy.outcome.rounds_completed == simulation.scenario.rounds
