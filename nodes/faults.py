@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
-from annotated_types import Ge, Gt
+from annotated_types import Ge
 
-from nodes.slowness import Slow
+from nodes.spells import BurstLoss, Corrupt, Duplicate, Reorder, SlowLink, Straggle
 from nodes.targets import Who, check_window, parse_nodes
 from nodes.triggers import Phase
-from p2p.conditions import Bursts, Chance, Partition, Reordering
+from p2p.conditions import Partition
 from p2p.errors import UserError
 from p2p.units import PositiveSeconds, Seconds, Share
 
@@ -99,74 +99,6 @@ class Crash:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Straggle:
-    """Nodes train several times as slowly for a while.
-
-    Attributes:
-        who: a node, a list, a range such as 0-49
-        fraction: instead of `who`, this share of the clients, drawn at random
-        factor: how many times as long training takes
-        start: from when
-        end: until when; without it to the end of the run
-    """
-
-    who: Who | None = None
-    fraction: Share | None = None
-    factor: Annotated[float, Gt(0)] = 10.0
-    start: Seconds = 0.0
-    end: Seconds | None = None
-
-    def __post_init__(self) -> None:
-        _need_window_and_who(self)
-
-    def install(self, scene: Scene, name: str) -> None:
-        """Tells the nodes; training that is under way slows down from that instant."""
-        end_s = np.inf if self.end is None else self.end
-        struck = scene.nodes(self.who, self.fraction, name)
-        for node in struck:
-            scene.clients[node].slow.append(Slow(self.start, end_s, self.factor))
-        scene.note("slow", struck, self.start, self.end)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SlowLink:
-    """Nodes' links are several times as slow for a while.
-
-    Attributes:
-        who: a node, a list, a range such as 0-49
-        fraction: instead of `who`, this share of the clients, drawn at random
-        factor: how many times as slow
-        direction: up, down or both
-        start: from when
-        end: until when; without it to the end of the run
-    """
-
-    who: Who | None = None
-    fraction: Share | None = None
-    factor: Annotated[float, Gt(0)] = 10.0
-    direction: Literal["up", "down", "both"] = "both"
-    start: Seconds = 0.0
-    end: Seconds | None = None
-
-    def __post_init__(self) -> None:
-        _need_window_and_who(self)
-
-    def install(self, scene: Scene, name: str) -> None:
-        """Schedules the change and its end."""
-        struck = scene.nodes(self.who, self.fraction, name)
-        up = self.factor if self.direction != "down" else 1.0
-        down = self.factor if self.direction != "up" else 1.0
-        network = scene.world.network
-        scene.between(
-            self.start,
-            self.end,
-            lambda: network.scale_links(struck, 1 / up, 1 / down),
-            lambda: network.scale_links(struck, up, down),
-        )
-        scene.note("slow_link", struck, self.start, self.end)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
     """Messages between two groups of nodes do not pass for a while.
 
@@ -194,139 +126,6 @@ class Split:
         network = scene.world.network
         scene.between(self.start, self.end, lambda: network.cut(partition), lambda: network.heal(partition))
         scene.note("partition", [*one, *other], self.start, self.end)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BurstLoss:
-    """Loss in bursts (Gilbert-Elliott): senders' links change between a good and a bad state.
-
-    Attributes:
-        who: whose links; everybody's unless given
-        fraction: instead of `who`, this share of the clients, drawn at random
-        mean_good: mean length of the good state
-        mean_bad: mean length of the bad state
-        loss_good: share of messages lost in the good state
-        loss_bad: share of messages lost in the bad state
-        start: from when
-        end: until when; without it to the end of the run
-    """
-
-    who: Who | None = None
-    fraction: Share | None = None
-    mean_good: PositiveSeconds = 60.0
-    mean_bad: PositiveSeconds = 5.0
-    loss_good: Share = 0.0
-    loss_bad: Share = 0.5
-    start: Seconds = 0.0
-    end: Seconds | None = None
-
-    def __post_init__(self) -> None:
-        _need_window_and_who(self, anybody=True)
-
-    def install(self, scene: Scene, name: str) -> None:
-        """Schedules the weather and its end."""
-        struck = scene.nodes_or_all(self.who, self.fraction, name)
-        bursts = Bursts(
-            name,
-            scene.world.seed,
-            self.start,
-            self.mean_good,
-            self.mean_bad,
-            self.loss_good,
-            self.loss_bad,
-            scene.mask(struck),
-        )
-        scene.while_active(scene.conditions.bursts, bursts, self.start, self.end)
-        scene.note("loss", struck, self.start, self.end)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Corrupt:
-    """Bytes of some messages change in flight; receivers notice and refuse them.
-
-    Attributes:
-        who: whose messages; everybody's unless given
-        fraction: instead of `who`, this share of the clients, drawn at random
-        probability: share of messages that are damaged
-        start: from when
-        end: until when; without it to the end of the run
-    """
-
-    who: Who | None = None
-    fraction: Share | None = None
-    probability: Share = 0.05
-    start: Seconds = 0.0
-    end: Seconds | None = None
-
-    def __post_init__(self) -> None:
-        _need_window_and_who(self, anybody=True)
-
-    def install(self, scene: Scene, name: str) -> None:
-        """Schedules the damage and its end."""
-        struck = scene.nodes_or_all(self.who, self.fraction, name)
-        chance = Chance(name, self.probability, scene.mask(struck))
-        scene.while_active(scene.conditions.corruptions, chance, self.start, self.end)
-        scene.note("corrupt", struck, self.start, self.end)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Duplicate:
-    """Some messages are sent twice; receivers take the second for a replay.
-
-    Attributes:
-        who: whose messages; everybody's unless given
-        fraction: instead of `who`, this share of the clients, drawn at random
-        probability: share of messages that are doubled
-        start: from when
-        end: until when; without it to the end of the run
-    """
-
-    who: Who | None = None
-    fraction: Share | None = None
-    probability: Share = 0.05
-    start: Seconds = 0.0
-    end: Seconds | None = None
-
-    def __post_init__(self) -> None:
-        _need_window_and_who(self, anybody=True)
-
-    def install(self, scene: Scene, name: str) -> None:
-        """Schedules the doubling and its end."""
-        struck = scene.nodes_or_all(self.who, self.fraction, name)
-        chance = Chance(name, self.probability, scene.mask(struck))
-        scene.while_active(scene.conditions.duplications, chance, self.start, self.end)
-        scene.note("duplicate", struck, self.start, self.end)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reorder:
-    """Some messages take a detour, so that later ones overtake them.
-
-    Attributes:
-        who: whose messages; everybody's unless given
-        fraction: instead of `who`, this share of the clients, drawn at random
-        probability: share of messages that take a detour
-        delay: the longest detour
-        start: from when
-        end: until when; without it to the end of the run
-    """
-
-    who: Who | None = None
-    fraction: Share | None = None
-    probability: Share = 0.1
-    delay: PositiveSeconds = 1.0
-    start: Seconds = 0.0
-    end: Seconds | None = None
-
-    def __post_init__(self) -> None:
-        _need_window_and_who(self, anybody=True)
-
-    def install(self, scene: Scene, name: str) -> None:
-        """Schedules the detours and their end."""
-        struck = scene.nodes_or_all(self.who, self.fraction, name)
-        reordering = Reordering(Chance(name, self.probability, scene.mask(struck)), self.delay)
-        scene.while_active(scene.conditions.reorderings, reordering, self.start, self.end)
-        scene.note("reorder", struck, self.start, self.end)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -381,14 +180,3 @@ def fault_problems(fault: object, clients: int, roles: tuple[str, ...]) -> list[
         if who is not None:
             problems.extend(parse_nodes(who, clients, roles if may_be_role else (), key).problems)
     return problems
-
-
-def _need_window_and_who(
-    fault: Straggle | SlowLink | BurstLoss | Corrupt | Duplicate | Reorder, anybody: bool = False
-) -> None:
-    problems = check_window(fault.start, fault.end, None)
-    given = (fault.who is not None) + (fault.fraction is not None)
-    if given > 1 or (not given and not anybody):
-        problems.append("who: needs exactly one of who and fraction; give one of them")
-    if problems:
-        raise UserError(problems)

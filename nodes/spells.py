@@ -1,0 +1,170 @@
+"""Spells: faults that hold for some nodes for a while - slow machines and links, losses, damage, doubles, detours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+import numpy as np
+from annotated_types import Gt
+
+from nodes.slowness import Slow
+from nodes.targets import Who, check_window
+from p2p.conditions import Bursts, Chance, Reordering
+from p2p.errors import UserError
+from p2p.units import PositiveSeconds, Seconds, Share
+
+if TYPE_CHECKING:
+    from nodes.scene import Scene
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spell:
+    """For whom and for how long.
+
+    Attributes:
+        who: a node, a list, a range such as 0-49; with what befalls messages, everybody unless given
+        fraction: instead of `who`, this share of the clients, drawn at random
+        start: from when
+        end: until when; without it to the end of the run
+    """
+
+    everybody: ClassVar[bool] = False
+    who: Who | None = None
+    fraction: Share | None = None
+    start: Seconds = 0.0
+    end: Seconds | None = None
+
+    def __post_init__(self) -> None:
+        problems = check_window(self.start, self.end, None)
+        given = (self.who is not None) + (self.fraction is not None)
+        if given > 1 or not (given or self.everybody):
+            problems.append("who: needs exactly one of who and fraction; give one of them")
+        if problems:
+            raise UserError(problems)
+
+    def struck(self, scene: Scene, name: str, kind: str) -> list[int]:
+        """Whom it befalls; written down for the timeline."""
+        found = (scene.nodes_or_all if self.everybody else scene.nodes)(self.who, self.fraction, name)
+        scene.note(kind, found, self.start, self.end)
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Straggle(Spell):
+    """Nodes train several times as slowly for a while.
+
+    Attributes:
+        factor: how many times as long training takes
+    """
+
+    factor: Annotated[float, Gt(0)] = 10.0
+
+    def install(self, scene: Scene, name: str) -> None:
+        """Tells the nodes; training that is under way slows down from that instant."""
+        end_s = np.inf if self.end is None else self.end
+        for node in self.struck(scene, name, "slow"):
+            scene.clients[node].slow.append(Slow(self.start, end_s, self.factor))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlowLink(Spell):
+    """Nodes' links are several times as slow for a while.
+
+    Attributes:
+        factor: how many times as slow
+        direction: up, down or both
+    """
+
+    factor: Annotated[float, Gt(0)] = 10.0
+    direction: Literal["up", "down", "both"] = "both"
+
+    def install(self, scene: Scene, name: str) -> None:
+        """Schedules the change and its end."""
+        struck, network = self.struck(scene, name, "slow_link"), scene.world.network
+        up = self.factor if self.direction != "down" else 1.0
+        down = self.factor if self.direction != "up" else 1.0
+        scene.between(
+            self.start,
+            self.end,
+            lambda: network.scale_links(struck, 1 / up, 1 / down),
+            lambda: network.scale_links(struck, up, down),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BurstLoss(Spell):
+    """Loss in bursts (Gilbert-Elliott): senders' links change between a good and a bad state.
+
+    Attributes:
+        mean_good: mean length of the good state
+        mean_bad: mean length of the bad state
+        loss_good: share of messages lost in the good state
+        loss_bad: share of messages lost in the bad state
+    """
+
+    everybody: ClassVar[bool] = True
+    mean_good: PositiveSeconds = 60.0
+    mean_bad: PositiveSeconds = 5.0
+    loss_good: Share = 0.0
+    loss_bad: Share = 0.5
+
+    def install(self, scene: Scene, name: str) -> None:
+        """Schedules the weather and its end."""
+        senders = scene.mask(self.struck(scene, name, "loss"))
+        means, losses = (self.mean_good, self.mean_bad), (self.loss_good, self.loss_bad)
+        bursts = Bursts(name, scene.world.seed, self.start, *means, *losses, senders)
+        scene.while_active(scene.conditions.bursts, bursts, self.start, self.end)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Corrupt(Spell):
+    """Bytes of some messages change in flight; receivers notice and refuse them.
+
+    Attributes:
+        probability: share of messages that are damaged
+    """
+
+    everybody: ClassVar[bool] = True
+    probability: Share = 0.05
+
+    def install(self, scene: Scene, name: str) -> None:
+        """Schedules the damage and its end."""
+        chance = Chance(name, self.probability, scene.mask(self.struck(scene, name, "corrupt")))
+        scene.while_active(scene.conditions.corruptions, chance, self.start, self.end)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Duplicate(Spell):
+    """Some messages are sent twice; receivers take the second for a replay.
+
+    Attributes:
+        probability: share of messages that are doubled
+    """
+
+    everybody: ClassVar[bool] = True
+    probability: Share = 0.05
+
+    def install(self, scene: Scene, name: str) -> None:
+        """Schedules the doubling and its end."""
+        chance = Chance(name, self.probability, scene.mask(self.struck(scene, name, "duplicate")))
+        scene.while_active(scene.conditions.duplications, chance, self.start, self.end)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reorder(Spell):
+    """Some messages take a detour, so that later ones overtake them.
+
+    Attributes:
+        probability: share of messages that take a detour
+        delay: the longest detour
+    """
+
+    everybody: ClassVar[bool] = True
+    probability: Share = 0.1
+    delay: PositiveSeconds = 1.0
+
+    def install(self, scene: Scene, name: str) -> None:
+        """Schedules the detours and their end."""
+        chance = Chance(name, self.probability, scene.mask(self.struck(scene, name, "reorder")))
+        scene.while_active(scene.conditions.reorderings, Reordering(chance, self.delay), self.start, self.end)
