@@ -20,11 +20,13 @@ class Evaluation:
         every: measure each so many rounds; 0 measures only after the last
         clients: how many clients are measured, the same ones all run long, or all
         target_accuracy: the headline says what it cost to get there; none leaves that out
+        measure_from: rounds before this one (a warm-up, and the set-up) stay out of the summary's costs and losses
     """
 
     every: Annotated[int, Ge(0)] = 1
     clients: Literal["all"] | Annotated[int, Ge(1)] = "all"
     target_accuracy: Annotated[float, Interval(gt=0, le=1)] | None = None
+    measure_from: Annotated[int, Ge(0)] = 0
 
     def due(self, round_number: int, rounds: int) -> bool:
         """Whether the models of that round are measured; the last round always is. Rounds count from 1."""

@@ -94,11 +94,18 @@ def _faults_strike_somebody(faults: Any, protocol: Any, clients: int) -> Iterato
             yield ("faults", index, key), value, rule
 
 
+def _something_is_measured(evaluation: Any, rounds: int) -> Iterator[Finding]:
+    if evaluation.measure_from > rounds:
+        rule = f"must be <= rounds, which is {rounds}: nothing would be measured; lower it"
+        yield ("evaluation", "measure_from"), evaluation.measure_from, rule
+
+
 CHECKS: tuple[tuple[tuple[str, ...], Check], ...] = (
     (("name",), _name_is_a_folder),
     (("protocol", "clients"), _cohort_fits),
     (("protocol",), _exchange_fits),
     (("evaluation", "clients"), _evaluation_fits),
+    (("evaluation", "rounds"), _something_is_measured),
     (("data", "clients"), _records_suffice),
     (("data",), _owners_known),
     (("faults", "protocol", "clients"), _faults_strike_somebody),

@@ -51,6 +51,11 @@ class RunFacts:
         return Roles(int(self.scenario.clients), tuple(int(node) for node in self.relays))
 
     @property
+    def measure_from(self) -> int:
+        """The first round that counts for costs and losses."""
+        return int(getattr(getattr(self.scenario, "evaluation", None), "measure_from", 0))
+
+    @property
     def target_accuracy(self) -> float | None:
         """The accuracy whose price is asked for, if the scenario names one."""
         return getattr(getattr(self.scenario, "evaluation", None), "target_accuracy", None)

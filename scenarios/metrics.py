@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,15 +12,16 @@ from p2p.log import Log
 from scenarios.digest import events_digest, learning_digest
 from scenarios.facts import RunFacts
 from scenarios.headline import headline
-from scenarios.tables import FORMAT
+from scenarios.tables import FORMAT, measured_from
 from scenarios.traffic import books
 
 
 def summarise(facts: RunFacts) -> dict[str, Any]:
-    """The content of `summary.json`, headline first."""
-    counts, sizes = books(facts.log.messages)
+    """The content of `summary.json`, headline first; costs and losses are those of the rounds that are measured."""
+    measured = facts if not facts.measure_from else replace(facts, log=measured_from(facts.log, facts.measure_from))
+    counts, sizes = books(measured.log.messages)
     return {
-        "headline": headline(facts),
+        "headline": headline(measured),
         "format": FORMAT,
         "scenario": facts.scenario.name,
         "question": getattr(facts.scenario, "question", None),
@@ -27,6 +29,7 @@ def summarise(facts: RunFacts) -> dict[str, Any]:
         "protocol": facts.protocol,
         "nodes": facts.roles.to_json(),
         "rounds_planned": facts.scenario.rounds,
+        "measured_from": facts.measure_from,
         "rounds_completed": facts.rounds_completed,
         "stopped_because": facts.stopped_because,
         "simulated_s": facts.simulated_s,
@@ -35,7 +38,7 @@ def summarise(facts: RunFacts) -> dict[str, Any]:
         "collected": {"accuracy": facts.collected_accuracy, "loss": facts.collected_loss},
         "messages": counts,
         "bytes": sizes,
-        **_lost_updates(facts.log),
+        **_lost_updates(measured.log),
         "privacy": dict(facts.privacy),
         "linkability": dict(facts.linkability),
         "anonymity": {"sealed": facts.sealed, "routing": facts.routing},

@@ -159,6 +159,7 @@ BAD: list[tuple[list[str], list[str]]] = [
     (["a..b=5"], ["--set a..b=5: must be path=value"]),
     (["rounds=[1"], ["--set rounds=[1: is not valid YAML"]),
     (["rounds.x=5"], ["rounds.x = 5: `rounds` is not a place to set a key in; set the whole of it"]),
+    (["evaluation.measure_from=99"], ["evaluation.measure_from = 99: must be <= rounds"]),
     (["faults.0.kind=crash"], ["faults.0.who: needs exactly one of who", "faults.0.start: needs exactly one of start"]),
 ]
 

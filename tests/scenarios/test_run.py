@@ -110,6 +110,15 @@ def test_protocols_learn_from_the_same_data() -> None:
     assert (trained[0] == trained[1]).all()
 
 
+def test_a_warm_up_stays_out_of_the_figures(tmp_path: Path) -> None:
+    """Costs are those of the measured rounds; events and learning are the same."""
+    whole, measured = run(tmp_path / "all"), run(tmp_path / "some", "evaluation.measure_from=2")
+    assert whole["digest"] == measured["digest"]
+    kinds = measured["messages"]["by_kind"]
+    assert (kinds["bootstrap"], kinds["update"]) == (0, whole["messages"]["by_kind"]["update"] // 2)
+    assert measured["bytes"]["sent"] < whole["bytes"]["sent"]
+
+
 def test_watching_changes_nothing(tmp_path: Path) -> None:
     """How often accuracy is measured moves neither events nor the final models."""
     often, once = run(tmp_path / "a"), run(tmp_path / "b", "evaluation.every=0")
