@@ -11,6 +11,7 @@ from enum import IntEnum
 from heapq import heappush
 from typing import Any
 
+import numpy as np
 import simpy
 
 
@@ -28,8 +29,32 @@ LAST = (1 << _RANK_SHIFT) - 1
 """Comes after all nodes of its rank."""
 
 
+_ALARM = Rank.ARRIVAL << _RANK_SHIFT
+
+
 class Clock(simpy.Environment):
-    """A SimPy environment that also schedules at absolute times, so that equal instants are equal to the bit."""
+    """A SimPy environment that also schedules at absolute times, so that equal instants are equal to the bit.
+
+    One function may have an alarm: it is called at `alarm_s`, as the first of the arrivals, and no event is made for
+    it. The network has it, for it would need one event for every message.
+    """
+
+    def __init__(self, initial_time: float = 0.0) -> None:
+        super().__init__(initial_time)
+        self.alarm_s = np.inf
+        self.on_alarm: Callable[[], None] = lambda: None
+
+    def step(self) -> None:
+        """Does what comes next: the alarm, or the next event."""
+        alarm_s, queue = self.alarm_s, self._queue
+        if alarm_s < np.inf:
+            first_s = queue[0][0] if queue else np.inf
+            if alarm_s < first_s or (alarm_s == first_s and queue[0][1] > _ALARM):
+                self._now = max(alarm_s, self._now)
+                self.alarm_s = np.inf
+                self.on_alarm()
+                return
+        super().step()
 
     def at(self, time_s: float, rank: Rank, node: int = 0, value: Any = None) -> simpy.Event:
         """An event that happens at `time_s` (now, if that has passed) in its place of the instant's order."""
@@ -59,5 +84,7 @@ class Clock(simpy.Environment):
 
     def _push(self, event: simpy.Event, time_s: float, rank: Rank, node: int) -> None:
         # `Environment.schedule` takes a delay, and now + (time - now) is not always time: hence the queue itself.
+        now_s = self._now
         priority = (rank << _RANK_SHIFT) + node
-        heappush(self._queue, (max(time_s, self.now), priority, next(self._eid), event))  # type: ignore[misc]
+        when_s = time_s if time_s > now_s else now_s
+        heappush(self._queue, (when_s, priority, next(self._eid), event))  # type: ignore[misc]

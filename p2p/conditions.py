@@ -137,10 +137,9 @@ class Conditions:
 
     @property
     def calm(self) -> bool:
-        """Whether nothing happens to any message."""
+        """Whether nothing happens to any message, except that it may be lost at random."""
         return not (
-            self.loss
-            or self.jitter is not None
+            self.jitter is not None
             or self.partitions
             or self.bursts
             or self.corruptions

@@ -23,7 +23,7 @@ from p2p.parcels import Books
 from p2p.parcels import Parcel as Parcel
 from p2p.records import KIND, NOBODY, REASON, REASONS
 from p2p.sharing import Ended, Engine, Transfer
-from p2p.streams import stream
+from p2p.streams import draws, stream
 
 
 class Routing(Protocol):
@@ -73,7 +73,7 @@ class Network:
         self._open: defaultdict[int, int] = defaultdict(int)
         self._quiet: dict[int, Callable[[], None]] = {}
         self._listeners: list[Callable[[Parcel], None]] = []
-        self._wake_s = np.inf
+        clock.on_alarm = self._on_wake
 
     def attach(self, node: int, receive: Receive) -> None:
         """From now on parcels for `node` are handed to `receive`."""
@@ -120,7 +120,7 @@ class Network:
     ) -> None:
         """The same as `send` for one receiver after the other, each with its own size and overhead in bytes."""
         messages = list(zip(receivers, sizes, contents, strict=True))
-        if not messages or not self._undisturbed or not isinstance(self._routing, Direct):
+        if not messages or not self._undisturbed or self.conditions.loss or not isinstance(self._routing, Direct):
             for receiver, size, content in messages:
                 self.send(sender, [receiver], kind, round_number, *size, [content], give_up_s)
             return
@@ -202,7 +202,8 @@ class Network:
 
     def _hand_over(self, sender: int, parcels: list[Parcel]) -> None:
         if self._undisturbed:
-            self._start(sender, parcels, self._links.latency_list(sender, [parcel.receiver for parcel in parcels]))
+            latencies = self._links.latency_list(sender, [parcel.receiver for parcel in parcels])
+            self._start(sender, parcels, latencies, self._lost_at_random(parcels))
             return
         if sender in self._down:
             self._open[parcels[0].round_number] -= len(parcels)
@@ -241,6 +242,18 @@ class Network:
     def _undisturbed(self) -> bool:
         return not (self._down or self._stand_ins) and self.conditions.calm
 
+    def _lost_at_random(self, parcels: list[Parcel]) -> list[str]:
+        """The fate of each parcel where nothing but random loss may happen to it."""
+        loss = self.conditions.loss
+        if not loss:
+            return []
+        if len(parcels) > 1:
+            return ["random" if u < loss else "" for u in self._batch(parcels).uniform("loss").tolist()]
+        one = parcels[0]
+        name = (KIND[one.kind], one.round_number, one.origin, one.sequence, one.attempt, one.destination)
+        u = float(draws(self._seed, "loss", *name, *((one.hop,) if one.hop else ())))
+        return ["random" if u < loss else ""]
+
     def _start_disturbed(self, batch: Batch, parcels: list[Parcel]) -> None:
         reasons = self.conditions.reasons(batch)
         if self._down:
@@ -267,15 +280,9 @@ class Network:
         self._schedule()
 
     def _schedule(self) -> None:
-        next_s = self._engine.next_s()
-        if next_s < self._wake_s:
-            self._wake_s = next_s
-            self._clock.call_at(next_s, Rank.ARRIVAL, 0, self._on_wake)
+        self._clock.alarm_s = self._engine.next_s()
 
     def _on_wake(self) -> None:
-        if self._clock.now < self._wake_s:
-            return
-        self._wake_s = np.inf
         for ended in self._engine.advance(self._clock.now):
             self._on_ended(ended)
         # Until the next thing happens to anybody, nothing can start or be aborted: links may work off their queues.

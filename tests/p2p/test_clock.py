@@ -74,3 +74,25 @@ def test_processes_sleep_and_are_woken_in_order() -> None:
     clock.run()
     # Node 1's sleep was scheduled at 0, the gate's start only at 1: first come, first served.
     assert seen == [(1.0, 0), (1.0, 1), (1.0, "gate"), (1.0, 2)]
+
+
+def test_the_alarm_comes_before_other_arrivals() -> None:
+    """After faults of its instant, before arrivals, deadlines and starts; it may set itself again."""
+    clock, told = Clock(), list[tuple[float, str]]()
+
+    def on_alarm() -> None:
+        told.append((clock.now, "alarm"))
+        clock.alarm_s = 3.0 if clock.now < 3 else float("inf")
+
+    clock.on_alarm, clock.alarm_s = on_alarm, 2.0
+    for rank in Rank:
+        clock.call_at(2.0, rank, 1, lambda rank=rank: told.append((clock.now, rank.name)))  # type: ignore[misc]
+    clock.run()
+    assert told == [
+        (2.0, "FAULT"),
+        (2.0, "alarm"),
+        (2.0, "ARRIVAL"),
+        (2.0, "DEADLINE"),
+        (2.0, "START"),
+        (3.0, "alarm"),
+    ]
