@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.figures import Effort, Figure, markdown, put_into, to_json
-from benchmarks.jobs import JOBS
+from benchmarks.jobs import JOBS, find_job
 from benchmarks.jobs.peers import scaling, timeouts_per_s
 from benchmarks.scaling_plot import draw_scaling
 
@@ -28,7 +28,7 @@ def main(arguments: list[str] | None = None) -> int:
     effort = Effort(options.quick, options.largest)
     figures: list[Figure] = []
     for name in options.only or JOBS:
-        found = JOBS[name](effort)
+        found = find_job(name)(effort)
         figures += found
         for figure in found:
             print(*figure.row(), sep=" | ", flush=True)

@@ -139,7 +139,7 @@ class FairEngine:
         up, down = self._up[transfer.src], np.inf if transfer.cut else self._down[transfer.dst]
         others = (self._alone_up.get(transfer.src), None if transfer.cut else self._alone_down.get(transfer.dst))
         for other, capacity in zip(others, (up, down), strict=True):
-            if other is not None and capacity < np.inf:
+            if other is not None and other.left_s > now_s and capacity < np.inf:
                 self._give_up_solitude(now_s, other)
         self._wait(now_s, transfer)
         rate = min(up, down)

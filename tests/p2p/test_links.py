@@ -66,3 +66,21 @@ def test_constants_stay_what_they_are(kind: str) -> None:
     settings = NetworkSettings(uplink=Constant(value=1000.0), downlink=Constant(value=1000.0))
     links = Links(settings, 3, 4, 4)
     assert (links.up if kind == "uplink" else links.down).tolist() == [1000.0] * 4
+
+
+@pytest.mark.parametrize("clients", [50, 2000])
+def test_the_quick_way_finds_the_same_latencies(clients: int) -> None:
+    """To and from nodes beside the clients, of pairs that were foreseen, and of others; tabled or not."""
+    links = Links(DRAWN, 1, clients=clients, nodes=clients + 4)
+    links.foresee(np.array([[7, 3], [2, 9], [2, 5], [7, 1]]))
+    cases = [
+        (3, [clients]),
+        (clients, [3]),
+        (clients, [1, 2, 3]),
+        (2, [9, 5]),
+        (7, [3, 1]),
+        (7, [3]),
+        (4, list(range(9))),
+    ]
+    for sender, receivers in cases:
+        assert links.latency_list(sender, receivers) == links.latencies(sender, np.array(receivers)).tolist()

@@ -205,3 +205,29 @@ def test_a_double_has_a_fate_of_its_own_and_breeds_no_more(book_rows: Rows) -> N
     }
     # Each first that was lost is sent once more, and that one is doubled too.
     assert len([row for row in rows if row["attempt"] == 2]) == 2 * first.count("lost")
+
+
+@pytest.mark.parametrize("loss", [0.0, 0.5])
+@pytest.mark.parametrize("sharing", list(SHARINGS))
+def test_sending_each_is_sending_one_after_the_other(book_rows: Rows, sharing: str, loss: float) -> None:
+    """Messages of different sizes in one call, or each in a call of its own: the same books."""
+    together, one_by_one = Post(loss, sharing), Post(loss, sharing)
+    receivers, sizes = [1, 2, 3, 1], [(500, 82), (300, 82), (700, 90), (500, 82)]
+    together.network.send_each(0, receivers, "update", 1, sizes, receivers)
+    for receiver, size in zip(receivers, sizes, strict=True):
+        one_by_one.network.send(0, [receiver], "update", 1, *size, [receiver])
+    for post in (together, one_by_one):
+        post.clock.run()
+    assert str(book_rows(together.log)) == str(book_rows(one_by_one.log))
+
+
+def test_the_books_are_up_to_date_for_whoever_reads() -> None:
+    """Rows appear when handed over, and outcomes when they are known."""
+    post = Post()
+    post.send(0, [1, 2])
+    assert len(post.log.messages) == 2
+    assert np.isnan(post.log.messages["arrived_s"]).all()
+    post.clock.run()
+    post.log.mark_used([1])
+    assert post.log.messages["used"].tolist() == [False, True]
+    assert post.log.messages["arrived_s"].tolist() == [0.6, 0.6]

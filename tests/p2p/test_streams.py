@@ -54,3 +54,11 @@ def test_draws_are_uniform() -> None:
     assert abs(sample.var() - 1 / 12) < 0.002
     assert abs(np.corrcoef(sample[1:], sample[:-1])[0, 1]) < 0.015
     assert np.bincount((sample * 20).astype(int), minlength=20).min() > 4700
+
+
+@given(SEEDS, st.lists(st.integers(-1, 2**40), min_size=1, max_size=4))
+def test_a_plain_number_is_an_array_of_one(seed: int, ids: list[int]) -> None:
+    """The same bits, however the ids are given."""
+    expected = float(draws(seed, "x", *(np.array([number]) for number in ids))[0])
+    assert float(draws(seed, "x", *ids)) == expected
+    assert float(draws(seed, "x", *ids[:-1], np.array([ids[-1]]))[0]) == expected
