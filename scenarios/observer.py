@@ -24,7 +24,7 @@ from scenarios.noise_sharing import NoiseSharing
 from scenarios.round_privacy import RoundPrivacy
 from scenarios.schema import Scenario
 
-Figures = Mapping[str, float | None]
+Figures = Mapping[str, Any]
 FIGURES = (*(f"accuracy_{when}_{what}" for when in ("before", "after") for what in ("max", "mean", "min")), "loss")
 """What learning adds to a round's row."""
 
@@ -90,17 +90,20 @@ class Observer:
     def _noise_std(self, record: RoundRecord) -> float | None:
         return None if self._noise is None else float(np.mean(self._noise.noise_std[record.cohort]))
 
-    def _accuracies(self, record: RoundRecord) -> dict[str, float | None]:
+    def _accuracies(self, record: RoundRecord) -> dict[str, Any]:
         due = self._scenario.evaluation.due(record.round_number, self._scenario.rounds)
         if not due or isinstance(self._bench, NoLearning):
-            return _figures("before", None) | _figures("after", None) | {"loss": None}
+            nobody = {"evaluated_nodes": None, "evaluated_accuracy": None}
+            return _figures("before", None) | _figures("after", None) | {"loss": None} | nobody
         before = self._bench.scores_before(record.round_number)
         nodes = np.intersect1d(record.cohort, self._chosen).tolist()
         if record.leader == self._world.server:
             nodes = [self._world.server]
         after = self._bench.scores(nodes) if nodes else None
         loss = None if after is None else float(np.mean(after[1]))
-        return _figures("before", before) | _figures("after", after) | {"loss": loss}
+        each = None if after is None else after[0].tolist()
+        who = {"evaluated_nodes": nodes, "evaluated_accuracy": each}
+        return _figures("before", before) | _figures("after", after) | {"loss": loss} | who
 
     def _fill_rigorous(self) -> None:
         """Epsilon of the `local` view for the releases charged since the last round, each distinct mu once."""

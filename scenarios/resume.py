@@ -100,15 +100,29 @@ def _figures(rounds: list[dict[str, Any]]) -> Arrays:
     values = np.array([[np.nan if value is None else value for value in row] for row in told], dtype=np.float64)
     known = np.array([[value is not None for value in row] for row in told], dtype=np.bool_)
     numbers = np.array([row["round"] for row in rounds], dtype=np.int64)
-    return {"rounds": numbers, "values": values, "known": known}
+    each = [
+        (row["round"], node, accuracy)
+        for row in rounds
+        for node, accuracy in zip(row.get("evaluated_nodes") or (), row.get("evaluated_accuracy") or (), strict=True)
+    ]
+    evaluated = np.array(each, dtype=np.float64).reshape(-1, 3)
+    return {"rounds": numbers, "values": values, "known": known, "evaluated": evaluated}
 
 
 def _read_figures(arrays: Arrays) -> Mapping[int, Figures]:
     rows = zip(arrays["rounds"].tolist(), arrays["values"].tolist(), arrays["known"].tolist(), strict=True)
+    evaluated = arrays["evaluated"]
     return {
         number: {name: value if known else None for name, value, known in zip(FIGURES, values, knowns, strict=True)}
+        | _evaluated(evaluated[evaluated[:, 0] == number])
         for number, values, knowns in rows
     }
+
+
+def _evaluated(rows: NDArray[Any]) -> dict[str, Any]:
+    if not len(rows):
+        return {"evaluated_nodes": None, "evaluated_accuracy": None}
+    return {"evaluated_nodes": rows[:, 1].astype(np.int64).tolist(), "evaluated_accuracy": rows[:, 2].tolist()}
 
 
 @contextmanager

@@ -54,6 +54,7 @@ def topology(data: Mapping[str, Any]) -> str:
             [
                 ("role", "role"),
                 ("traffic", "bytes in this round"),
+                ("accuracy", "accuracy when last measured"),
                 ("published", "epsilon, published"),
                 ("rigorous", "epsilon, rigorous (local)"),
             ],

@@ -40,6 +40,7 @@ def picture_data(account: Account) -> dict[str, Any]:
         "faults": [list(fault) for fault in account.faults],
         "paths": {str(number): [_step(step) for step in path] for number, path in paths.items()},
         "budget": _budget(log, nodes),
+        "accuracy": _accuracy(log, nodes),
     }
 
 
@@ -110,6 +111,21 @@ def _budget(log: Log, nodes: NDArray[np.int64]) -> dict[str, Sequence[Any]]:
         "published": _digits(table["published"][rows]),
         "rigorous": _digits(table["rigorous"][rows]),
     }
+
+
+def _accuracy(log: Log, nodes: NDArray[np.int64]) -> dict[str, Sequence[Any]]:
+    """Accuracy of the shown nodes' models after each round in which they were measured."""
+    shown = set(nodes.tolist())
+    found = [
+        (int(record["round"]), int(node), float(f"{accuracy:.6g}"))
+        for record in log.rounds
+        for node, accuracy in zip(
+            record.get("evaluated_nodes") or (), record.get("evaluated_accuracy") or (), strict=False
+        )
+        if node in shown
+    ]
+    columns = zip(*found, strict=True) if found else ((), (), ())
+    return dict(zip(("round", "node", "accuracy"), (list(column) for column in columns), strict=True))
 
 
 def _digits(values: NDArray[np.float64]) -> list[Any]:

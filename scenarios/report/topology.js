@@ -40,12 +40,14 @@ PV.topology = () => {
     return [...edges.values()].map(edge => ({ ...edge, fate: ["delivered", "late", "in_flight", "rejected", "lost", "not_sent"].find(what => edge.fates.has(what)), tries: edge.fates }));
   }
 
-  function epsilons(n, which) {
+  // The newest value of each node up to a round, from columns sorted by round.
+  function latest(n, columns, which) {
     const found = new Map();
-    const { round, node } = pictures.budget;
-    for (let i = 0; i < round.length && round[i] <= n; i++) found.set(node[i], PV.number(pictures.budget[which][i]));
+    const { round, node } = columns;
+    for (let i = 0; i < round.length && round[i] <= n; i++) found.set(node[i], PV.number(columns[which][i]));
     return found;
   }
+  const epsilons = (n, which) => latest(n, pictures.budget, which);
 
   const edgeText = edge => `${nodes.name[place.get(edge.sender)]} to ${nodes.name[place.get(edge.receiver)]}: ${PV.bytesText(edge.bytes)} in ${edge.messages} message${edge.messages === 1 ? "" : "s"} (${[...edge.kinds].join(", ") || "nothing"}), ${edge.fate.replace("_", " ")}${edge.tries.has("lost") && edge.fate !== "lost" ? " after a loss" : ""}`;
 
@@ -101,7 +103,8 @@ PV.topology = () => {
     const leader = row < 0 ? null : data.rounds.leader[row];
     const role = nodes.id.map((id, i) => (id === leader && nodes.role[i] === "client" ? "leader" : nodes.role[i] === "client" && !traffic.has(id) ? "absent" : nodes.role[i]));
     const published = epsilons(n, "published"), rigorous = epsilons(n, "rigorous");
-    const told = nodes.id.map((id, i) => `${nodes.name[i]}${role[i] === nodes.role[i] ? "" : ` (${role[i] === "absent" ? "no data in this round" : role[i]})`}<br>${PV.bytesText(traffic.get(id) || 0)} in this round${pictures.note ? " with shown nodes" : ""}${published.get(id) == null ? "" : `<br>epsilon published ${PV.epsilonText(published.get(id))}`}${rigorous.get(id) == null ? "" : `<br>epsilon rigorous (local) ${PV.epsilonText(rigorous.get(id))}`}`);
+    const accuracy = latest(n, pictures.accuracy, "accuracy");
+    const told = nodes.id.map((id, i) => `${nodes.name[i]}${role[i] === nodes.role[i] ? "" : ` (${role[i] === "absent" ? "no data in this round" : role[i]})`}<br>${PV.bytesText(traffic.get(id) || 0)} in this round${pictures.note ? " with shown nodes" : ""}${accuracy.get(id) == null ? "" : `<br>accuracy ${accuracy.get(id).toFixed(3)}`}${published.get(id) == null ? "" : `<br>epsilon published ${PV.epsilonText(published.get(id))}`}${rigorous.get(id) == null ? "" : `<br>epsilon rigorous (local) ${PV.epsilonText(rigorous.get(id))}`}`);
     const size = i => (nodes.id[i] === chosen ? 17 : nodes.role[i] === "client" && role[i] !== "leader" ? (nodes.id.length > 120 ? 7 : 10) : 15);
     const make = (rows, marker, name) => ({ x: rows.map(i => nodes.x[i]), y: rows.map(i => nodes.y[i]), customdata: rows.map(i => nodes.id[i]), text: rows.map(i => told[i]), mode: "markers", name, marker: { opacity: 1, size: rows.map(size), line: { width: rows.map(i => (nodes.id[i] === chosen ? 3 : 1)), color: PV.style("--bg") }, ...marker }, hovertemplate: "%{text}<extra></extra>", showlegend: Boolean(name) });
     const every = nodes.id.map((_, i) => i);
@@ -109,10 +112,10 @@ PV.topology = () => {
     if (colour.value === "role") {
       return [...new Set(role)].map(one => make(every.filter(i => role[i] === one), { color: PV.roleColours[one], symbol: symbols[one] || "hexagon" }, one === "absent" ? "no data in this round" : one));
     }
-    const source = colour.value === "traffic" ? traffic : colour.value === "published" ? published : rigorous;
+    const source = { traffic, published, rigorous, accuracy }[colour.value];
     const known = every.filter(i => Number.isFinite(source.get(nodes.id[i])));
     const values = known.map(i => source.get(nodes.id[i]));
-    const title = colour.value === "traffic" ? "bytes" : "epsilon";
+    const title = { traffic: "bytes", accuracy: "accuracy" }[colour.value] || "epsilon";
     const rest = make(every.filter(i => !known.includes(i)), { color: PV.style("--line"), symbol: "circle-open" }, "none");
     return [rest, make(known, { color: values, colorscale: "Cividis", symbol: known.map(i => symbols[role[i]] === "circle-open" ? "circle" : symbols[role[i]] || "hexagon"), showscale: true, colorbar: { title: { text: title }, thickness: 12, len: 0.8, exponentformat: "SI" } }, "")];
   }

@@ -112,7 +112,7 @@ def test_the_slider_changes_the_graph_and_nodes_stay(shown: Any) -> None:
     assert page.inner_text("#topology-number") == "2"
     assert page.evaluate(edges) != before
     assert page.evaluate(places) == stood
-    for colour in ("traffic", "published", "rigorous"):
+    for colour in ("traffic", "accuracy", "published", "rigorous"):
         page.select_option("#topology-colour", colour)
     page.select_option("#topology-edges", "fate")
     assert "lost" in page.inner_text("#topology-status")
