@@ -117,7 +117,7 @@ PV.topology = () => {
     const values = known.map(i => source.get(nodes.id[i]));
     const title = { traffic: "bytes", accuracy: "accuracy" }[colour.value] || "epsilon";
     const rest = make(every.filter(i => !known.includes(i)), { color: PV.style("--line"), symbol: "circle-open" }, "none");
-    return [rest, make(known, { color: values, colorscale: "Cividis", symbol: known.map(i => symbols[role[i]] === "circle-open" ? "circle" : symbols[role[i]] || "hexagon"), showscale: true, colorbar: { title: { text: title }, thickness: 12, len: 0.8, exponentformat: "SI" } }, "")];
+    return [rest, make(known, { color: values, ...(colour.value === "accuracy" ? { cmin: 0, cmax: 1 } : {}), colorscale: "Cividis", symbol: known.map(i => symbols[role[i]] === "circle-open" ? "circle" : symbols[role[i]] || "hexagon"), showscale: true, colorbar: { title: { text: title }, thickness: 12, len: 0.8, exponentformat: "SI" } }, "")];
   }
 
   function matrix(edges) {
