@@ -1,4 +1,4 @@
-"""All jobs by name, in the order of the table; imported when asked for, since some need torch and others count memory."""
+"""All jobs by name, in the order of the table; imported when asked for: some need torch, others count memory."""
 
 from __future__ import annotations
 
