@@ -21,6 +21,7 @@ from nodes.pipeline import AsTheyAre, ClipAndNoise
 from nodes.protocols import roles_of
 from nodes.protocols.central import Central
 from nodes.protocols.gossip import Gossip
+from nodes.protocols.rotating_leader import RotatingLeader
 from nodes.proxy import Plan, Proxy
 from nodes.rounds import RoundRecord
 from nodes.scene import Scene, install_availability
@@ -167,9 +168,9 @@ def build(
 
 def topology_of(scenario: Scenario) -> Topology:
     """How updates meet, in the accountants' words."""
-    if isinstance(scenario.protocol, Gossip):
-        return "gossip"
-    return "central" if isinstance(scenario.protocol, Central) else "pseudo_central"
+    if isinstance(scenario.protocol, RotatingLeader):
+        return "pseudo_central"
+    return "central" if isinstance(scenario.protocol, Central) else "gossip"
 
 
 def _install_faults(scenario: Scenario, scene: Scene) -> None:
@@ -322,7 +323,7 @@ def _make_plan(scenario: Scenario, observer: Observer, sharing: NoiseSharing | N
         protocol=protocol,
         hand_out=scenario.anonymity.hand_out,
         central=isinstance(protocol, Central),
-        collect="" if isinstance(protocol, Central) else protocol.collect,
+        collect="" if isinstance(protocol, Central) else getattr(protocol, "collect", "random"),
         leader_timeout_s=getattr(protocol, "leader_timeout", 0.0),
         on_forming=observer.on_forming,
         on_closed=observer.on_closed,

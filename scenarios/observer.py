@@ -16,8 +16,6 @@ from nodes.no_learning import NoLearning
 from nodes.participant import Participant
 from nodes.rounds import RoundRecord
 from nodes.workbench import Scores, Workbench
-from p2p.records import NOBODY
-from p2p.streams import stream
 from privacy.attacks.linkage import Linkage
 from privacy.calibration import NoisePlan
 from scenarios.noise_sharing import NoiseSharing
@@ -53,7 +51,6 @@ class Observer:
         self._scenario, self._world, self._bench, self._noise = scenario, world, bench, noise
         self._participants, self._watchers = participants, watchers
         self._chosen = scenario.evaluation.chosen(scenario.clients, scenario.seed)
-        self._before: RoundRecord | None = None
         self.privacy, self._sharing = privacy, sharing
         self.linkage = Linkage()
         self.measured: Mapping[int, Figures] = {}
@@ -121,24 +118,15 @@ class Observer:
         return [self._participants[node] for node in range(self._scenario.clients)]
 
     def _observe_linkage(self, record: RoundRecord) -> None:
-        """Feeds the attack what one observer got: the leaders together, or one gossip member present in both rounds."""
+        """Feeds the attack all that reached anybody but its sender: leaders, or receivers, that pool what they got."""
         if isinstance(self._bench, NoLearning) or self._bench.asleep:
             return
-        senders = self._seen_by_one(record)
-        vectors = [self._bench.release(node, record.round_number).array() for node in senders]
-        if vectors:
-            self.linkage.observe(senders, [record.addresses[node] for node in senders], np.stack(vectors))
-        self._before = record
-
-    def _seen_by_one(self, record: RoundRecord) -> list[int]:
         table = self._world.log.aggregations
-        rows = table["round"] == record.round_number
-        aggregators, contributors = table["aggregator"][rows], table["contributor"][rows]
-        if record.leader == NOBODY:
-            aggregator = int(stream(self._scenario.seed, "linkage").integers(self._scenario.clients))
-            chosen = aggregators == aggregator
-            return sorted(set(contributors[chosen].tolist()) - {aggregator})
-        return sorted(set(contributors.tolist()) - {record.leader})
+        rows = (table["round"] == record.round_number) & (table["aggregator"] != table["contributor"])
+        senders = np.unique(table["contributor"][rows]).tolist()
+        vectors = [self._bench.release(node, record.round_number).array() for node in senders]
+        matrix = np.stack(vectors) if vectors else np.zeros((0, self._bench.dimension), dtype=np.float32)
+        self.linkage.observe(senders, [record.addresses[node] for node in senders], matrix)
 
 
 def _figures(when: str, scores: Scores | None) -> dict[str, float | None]:

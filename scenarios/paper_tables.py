@@ -108,8 +108,10 @@ def _notes(summaries: Sequence[Mapping[str, Any]]) -> list[str]:
     notes = []
     if any(len(column["seeds"]) > 1 for column in columns.values()):
         notes.append("Mean and half of the 95% interval (Student's t) over seeds.")
-    if any((summary["headline"]).get("transport") == TRANSPORT_ASSUMED for summary in summaries):
-        notes.append(f"{TRANSPORT_ASSUMED.capitalize()}.")
+    assuming = [one["scenario"] for one in summaries if one["headline"].get("transport") == TRANSPORT_ASSUMED]
+    if assuming:
+        which = "" if len(assuming) == len(summaries) else f" ({', '.join(dict.fromkeys(assuming))})"
+        notes.append(f"{TRANSPORT_ASSUMED.capitalize()}{which}.")
     return notes
 
 

@@ -14,9 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nodes.protocols import PROTOCOLS
+from p2p.choices import Choice
 from p2p.errors import UserError
 from scenarios.build import Simulation, build, relay_nodes
 from scenarios.console import RoundProgress, print_comparison, print_headline, progress
+from scenarios.dump import kind_of
 from scenarios.energy import energy_j
 from scenarios.environment import describe_environment
 from scenarios.facts import RunFacts
@@ -194,7 +197,7 @@ def _summarise(simulation: Simulation, interrupted: bool, wall_s: float, resumes
         client_accuracy=accuracy,
         collected_accuracy=None if collected is None else collected[0],
         collected_loss=None if collected is None else collected[1],
-        protocol=simulation.topology,
+        protocol=kind_of(Choice(PROTOCOLS), scenario.protocol),
         sealed=scenario.anonymity.sealed,
         routing=scenario.anonymity.routing,
         relays=relay_nodes(scenario),

@@ -80,11 +80,6 @@ class ${cls}(RoundRules):
     hops: Annotated[int, Ge(1)] = 1
     collect: Literal["random", "mean"] = "random"
 
-    @property
-    def longest_s(self) -> float:
-        """How long after its assignment the last member is done at the latest."""
-        return self.deadline
-
     def arrange(self, draft: Draft) -> Arrangement:
         """The proxy's part: who sends to whom this round. Draw from a named stream, never from a global one."""
         ring = stream(draft.seed, "ring", draft.round_number).permutation(draft.members)
@@ -94,12 +89,13 @@ class ${cls}(RoundRules):
 
     def take_part(self, client: Client, assignment: Assignment) -> Steps:
         """A member's part: train, release one noisy update, send it, average what came in time."""
-        deadline_s = client.now_s + self.deadline
-        yield from client.train(assignment)
-        update = client.release(assignment)
-        client.publish(assignment, update, deadline_s)
+        deadline_s = client.deadline_s(assignment, self.deadline)
+        own = None
+        if (yield from client.train(assignment, deadline_s)):
+            own = client.release(assignment)
+            client.publish(assignment, own, deadline_s)
         received = yield from client.collect(assignment, "update", deadline_s)
-        client.average(assignment, received, update if self.include_own else None)
+        client.average(assignment, received, own if self.include_own else None)
 '''
 
 TEST = '''\

@@ -23,11 +23,6 @@ class Central(RoundRules):
         a round costs m models and m updates. The server is not anonymous and sees every update.
     """
 
-    @property
-    def longest_s(self) -> float:
-        """Members are done when their update is sent; the server at the deadline."""
-        return self.deadline
-
     def arrange(self, draft: Draft) -> Arrangement:
         """A star with the server in the middle."""
         from nodes.client import Arrangement

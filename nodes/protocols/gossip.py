@@ -34,11 +34,6 @@ class Gossip(RoundRules):
     mer: Annotated[float, Gt(0), Le(1)] | None = None
     collect: Literal["random", "mean"] = "random"
 
-    @property
-    def longest_s(self) -> float:
-        """A member is done at the deadline at the latest."""
-        return self.deadline
-
     def arrange(self, draft: Draft) -> Arrangement:
         """A random directed graph in which all degrees are equal."""
         from nodes.client import Arrangement

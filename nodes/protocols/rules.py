@@ -52,6 +52,11 @@ class RoundRules:
     grace: Seconds = 5.0
 
     @property
+    def longest_s(self) -> float:
+        """How long after its assignment the last member is done at the latest; unless a protocol says otherwise."""
+        return self.deadline
+
+    @property
     def quorum(self) -> float:
         """The share of the expected updates for which an aggregation waits."""
         return 1.0 if self.finish == "all" else self.finish.quorum
