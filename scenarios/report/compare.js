@@ -2,7 +2,7 @@
 PV.comparison = () => {
   const { data, chart } = PV;
   const runs = data.runs;
-  const line = (run, i, x) => ({ x, y: run.rounds.accuracy_after_mean, name: run.label.replace(/</g, "&lt;"), mode: "lines+markers", line: { color: PV.cycle[i % PV.cycle.length], dash: PV.dashes[Math.floor(i / PV.cycle.length) % 4], width: 2.2 }, marker: { size: 5, symbol: i % 8 } });
+  const line = (run, i, x) => ({ x, y: run.rounds.accuracy_after_mean, connectgaps: true, name: run.label.replace(/</g, "&lt;"), mode: "lines+markers", line: { color: PV.cycle[i % PV.cycle.length], dash: PV.dashes[Math.floor(i / PV.cycle.length) % 4], width: 2.2 }, marker: { size: 5, symbol: i % 8 } });
   const over = (name, column, title, text) => chart(name, () => {
     const isBytes = column === "bytes_so_far";
     const known = runs.map((run, i) => [run, i]).filter(([run]) => run.rounds.accuracy_after_mean.some(value => value != null));

@@ -91,6 +91,8 @@ def _figures(accounts: Sequence[Account], names: Sequence[str]) -> str:
         values = [figure.of(account.summary) for account in accounts]
         if any(value is not None for value in values):
             rows.append([figure.label, *_cells(figure, values)])
+    told = [str(account.summary.get("headline", {}).get("transport") or "-") for account in accounts]
+    rows.append(["transport", told[0], *(cell for text in told[1:] for cell in (text, ""))])
     notes = [f"{name}: {note}" for name, account in zip(names, accounts, strict=True) for note in account.notes]
     table = markup.table(head, rows, "Figures of each run and differences from the first")
     return markup.section("figures", "Figures", markup.notes(notes), table, markup.paragraph(_COMMAND, "hint"))
