@@ -106,13 +106,13 @@ class Observer:
         """Epsilon of the `local` view for the releases charged since the last round, each distinct mu once."""
         if self._noise is None:
             return
-        from privacy.gaussian import epsilon_of
+        from privacy.gaussian import epsilons_of
 
         table = self._world.log.privacy
         new = np.flatnonzero(np.isnan(table["rigorous"]))
         values, where = np.unique(table["mu2"][new], return_inverse=True)
         delta = next(client.ledger.rule.delta for client in self._clients() if client.ledger is not None)
-        table["rigorous"][new] = np.array([epsilon_of(float(np.sqrt(value)), delta) for value in values])[where]
+        table["rigorous"][new] = epsilons_of(np.sqrt(values), delta)[where]
 
     def _clients(self) -> list[Any]:
         return [self._participants[node] for node in range(self._scenario.clients)]
