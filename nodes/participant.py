@@ -68,6 +68,7 @@ class Participant:
         if not newer:
             return None
         last: Assignment | Close = newer[-1]
+        self.world.log.end_wait(self.node)
         if isinstance(last, Assignment):
             self.endpoint.enter(last)
         return last

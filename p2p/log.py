@@ -68,6 +68,10 @@ class Log:
         times = {"start_s": starts_s[kept], "end_s": ends_s[kept]}
         self.spans.extend(int(kept.sum()), node=nodes[kept], round=round_number, name=code, **times)
 
+    def end_wait(self, node: int) -> None:
+        """A node has waited in vain: if it waits again, that is another wait."""
+        self._waits.pop(node, None)
+
     def dropout(self, what: str, round_number: int, node: int, reason: str, at_s: float, aggregator: int = -1) -> None:
         """Records an absence, a missing update or a dropout with its reason."""
         self.dropouts.append(

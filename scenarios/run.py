@@ -67,7 +67,7 @@ def _run_all(args: argparse.Namespace, scenarios: Sequence[Scenario], page: Live
             print_headline(summary)
             print(f"results in {folder.path}")
         if summary["stopped_because"] == "interrupted":
-            print(f"interrupted; what was done is in {folder.path}", file=sys.stderr)
+            print(f"interrupted; what was done is in {folder.path}, `--resume` goes on", file=sys.stderr)
             return INTERRUPTED
     if args.json:
         print(to_json(summaries[0] if len(summaries) == 1 else {"runs": summaries}))

@@ -94,10 +94,11 @@ def _sentence(told: dict[str, dict[str, float]]) -> str:
 def dropout_costs(log: Log) -> list[dict[str, Any]]:
     """What each dropout cost: updates that aggregations lacked, bytes wasted on them, seconds waited for them.
 
-    Seconds: the longest stall among the aggregations that lacked the update. Several dropouts of one round can
-    have cost the same seconds, so these do not add up.
+    Seconds: the longest stall among the aggregations that lacked the update, and among those who had sent theirs in
+    vain to a leader that was lost. Several dropouts of one round can have cost the same seconds: these do not add up.
     """
-    dropouts, wasted, stalled_s = log.dropouts, _wasted_updates(log), _stalled(log)
+    dropouts, stalled_s = log.dropouts, _stalled(log)
+    wasted, in_vain = _wasted_updates(log, "origin"), _wasted_updates(log, "destination")
     missing: dict[tuple[int, int], list[int]] = {}
     for row in np.flatnonzero(dropouts["what"] == records.WHAT["missing"]).tolist():
         key = (int(dropouts["round"][row]), int(dropouts["node"][row]))
@@ -113,18 +114,30 @@ def dropout_costs(log: Log) -> list[dict[str, Any]]:
                 "reason": records.DROPOUT_REASONS[dropouts["reason"][row]],
                 "at_s": float(dropouts["at_s"][row]),
                 "lost_updates": len(lacking),
-                "wasted_bytes": wasted.get((number, node), 0),
-                "stalled_s": max((stalled_s.get((number, other), 0.0) for other in lacking), default=0.0),
+                "wasted_bytes": wasted.get((number, node), 0) + in_vain.get((number, node), 0),
+                "stalled_s": max(
+                    (stalled_s.get((number, other), 0.0) for other in {*lacking, *_sent_in_vain(log, number, node)}),
+                    default=0.0,
+                ),
             }
         )
     return costs
 
 
-def _wasted_updates(log: Log) -> dict[tuple[int, int], int]:
+def _sent_in_vain(log: Log, round_number: int, aggregator: int) -> list[int]:
+    """Whose updates to this node were of no use in a round."""
+    messages = log.messages
+    rows = (messages["round"] == round_number) & (messages["destination"] == aggregator) & ~messages["used"]
+    found: list[int] = np.unique(messages["origin"][rows & (messages["kind"] == records.KIND["update"])]).tolist()
+    return found
+
+
+def _wasted_updates(log: Log, end: str) -> dict[tuple[int, int], int]:
+    """Bytes wasted on updates, by round and by who sent them or whom they were for."""
     messages, sums = log.messages, dict[tuple[int, int], int]()
     wasted = np.where(messages["kind"] == records.KIND["update"], wasted_per_message(messages), 0)
     for row in np.flatnonzero(wasted).tolist():
-        key = (int(messages["round"][row]), int(messages["origin"][row]))
+        key = (int(messages["round"][row]), int(messages[end][row]))
         sums[key] = sums.get(key, 0) + int(wasted[row])
     return sums
 

@@ -125,7 +125,8 @@ def stalled_s(log: Log) -> float:
 
 def _last_useful_arrival_s(messages: Table, node: NDArray[np.int32], at_s: NDArray[np.float64]) -> NDArray[np.float64]:
     delivered = messages["outcome"] == records.OUTCOME["delivered"]
-    useful = np.flatnonzero(delivered & ~late(messages) & (messages["receiver"] >= 0))
+    payload = messages["kind"] != records.KIND["control"]
+    useful = np.flatnonzero(delivered & payload & ~late(messages) & (messages["receiver"] >= 0))
     receiver, arrived_s = messages["receiver"][useful], messages["arrived_s"][useful]
     latest_s = max(arrived_s.max(initial=0.0), at_s.max(initial=0.0))
     width = int(latest_s * _US_PER_S) + 2

@@ -17,6 +17,7 @@ import pytest
 
 from nodes.learner import Learner
 from scenarios.build import build
+from scenarios.cost import cost_of
 from scenarios.load import load_scenario
 from scenarios.opening import open_run
 from scenarios.run import run_scenario
@@ -117,6 +118,17 @@ def test_a_warm_up_stays_out_of_the_figures(tmp_path: Path) -> None:
     kinds = measured["messages"]["by_kind"]
     assert (kinds["bootstrap"], kinds["update"]) == (0, whole["messages"]["by_kind"]["update"] // 2)
     assert measured["bytes"]["sent"] < whole["bytes"]["sent"]
+
+
+def test_a_lost_leader_has_its_price(tmp_path: Path) -> None:
+    """What members sent it is wasted, and what they waited for its model is stalled."""
+    protocol = "protocol={kind: rotating_leader, train_per_round: 5, leader_timeout: 5 s}"
+    crash = "faults=[{kind: crash, who: leader, round: 1, phase: aggregate}]"
+    summary = run(tmp_path / "run", protocol, crash, "learning=none")
+    (lost,) = cost_of(open_run(tmp_path / "run"))["dropouts"]
+    assert (lost["round"], lost["reason"]) == (1, "crashed")
+    assert lost["wasted_bytes"] > 0
+    assert 5 < lost["stalled_s"] <= summary["headline"]["stalled_s"]
 
 
 def test_watching_changes_nothing(tmp_path: Path) -> None:
