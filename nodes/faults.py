@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from annotated_types import Ge
 
-from nodes.spells import BurstLoss, Corrupt, Duplicate, Reorder, SlowLink, Straggle
+from nodes.spells import BurstLoss, Corrupt, Duplicate, Reorder, SlowLink, Straggle, Window
 from nodes.targets import Who, check_window, parse_nodes
 from nodes.triggers import Phase
 from p2p.conditions import Partition
@@ -99,25 +99,16 @@ class Crash:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Split:
+class Split(Window):
     """Messages between two groups of nodes do not pass for a while.
 
     Attributes:
         between: two groups, such as [0-49, 50-99]
         both: whether both directions are cut, or only from the first group to the second
-        start: from when
-        end: until when; without it to the end of the run
     """
 
     between: tuple[Who, Who]
     both: bool = True
-    start: Seconds = 0.0
-    end: Seconds | None = None
-
-    def __post_init__(self) -> None:
-        problems = check_window(self.start, self.end, None)
-        if problems:
-            raise UserError(problems)
 
     def install(self, scene: Scene, name: str) -> None:
         """Schedules the cut and its healing."""
@@ -129,23 +120,14 @@ class Split:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Intrude:
+class Intrude(Window):
     """A node that never registered sends forgeries, replays what it overheard and guesses addresses.
 
     Attributes:
         every: mean time between its messages
-        start: from when
-        end: until when; without it to the end of the run
     """
 
     every: PositiveSeconds = 1.0
-    start: Seconds = 0.0
-    end: Seconds | None = None
-
-    def __post_init__(self) -> None:
-        problems = check_window(self.start, self.end, None)
-        if problems:
-            raise UserError(problems)
 
     def install(self, scene: Scene, name: str) -> None:
         """Lets an intruder loose."""

@@ -19,29 +19,46 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spell:
+class Window:
+    """For how long.
+
+    Attributes:
+        start: from when
+        end: until when; without it to the end of the run
+    """
+
+    start: Seconds = 0.0
+    end: Seconds | None = None
+
+    def __post_init__(self) -> None:
+        problems = [*check_window(self.start, self.end, None), *self.more_problems()]
+        if problems:
+            raise UserError(problems)
+
+    def more_problems(self) -> list[str]:
+        """What else is wrong with it."""
+        return []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spell(Window):
     """For whom and for how long.
 
     Attributes:
         who: a node, a list, a range such as 0-49; with what befalls messages, everybody unless given
         fraction: instead of `who`, this share of the clients, drawn at random
-        start: from when
-        end: until when; without it to the end of the run
     """
 
     everybody: ClassVar[bool] = False
     who: Who | None = None
     fraction: Share | None = None
-    start: Seconds = 0.0
-    end: Seconds | None = None
 
-    def __post_init__(self) -> None:
-        problems = check_window(self.start, self.end, None)
+    def more_problems(self) -> list[str]:
+        """Names nobody, or somebody twice."""
         given = (self.who is not None) + (self.fraction is not None)
         if given > 1 or not (given or self.everybody):
-            problems.append("who: needs exactly one of who and fraction; give one of them")
-        if problems:
-            raise UserError(problems)
+            return ["who: needs exactly one of who and fraction; give one of them"]
+        return []
 
     def struck(self, scene: Scene, name: str, kind: str) -> list[int]:
         """Whom it befalls; written down for the timeline."""
