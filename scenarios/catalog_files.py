@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
 from pathlib import Path
 
 from p2p.errors import UserError
@@ -13,7 +12,7 @@ SUFFIXES = (".yaml", ".yml")
 
 def catalog() -> dict[str, Path]:
     """Name to file of every scenario in the catalog, sorted by name."""
-    folder = Path(str(files("scenarios"))) / "catalog"
+    folder = Path(__file__).parent / "catalog"
     return {path.stem: path for path in sorted(folder.glob("*.yaml"), key=lambda path: path.stem)}
 
 

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from typing import NoReturn
 
 from p2p.errors import UserError
@@ -114,6 +113,9 @@ def _overview() -> str:
 
 
 def _version() -> str:
+    # Imported here, because it brings the e-mail package along, and no other command needs it.
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return version("peerveil")
     except PackageNotFoundError:

@@ -9,7 +9,6 @@ from typing import Any
 from p2p.errors import UserError
 from scenarios.catalog_files import catalog_path
 from scenarios.checks import check_parts
-from scenarios.dump import dump_keys, to_yaml
 from scenarios.keys import REQUIRED, keys_of
 from scenarios.overrides import apply_overrides
 from scenarios.plugins import Plugins
@@ -63,6 +62,9 @@ def parse_scenario(
 
 def dump_scenario(scenario: Scenario) -> str:
     """The resolved scenario, every default written out; loading it gives an equal one."""
+    # Imported here, because to read and to check takes no writer.
+    from scenarios.dump import dump_keys, to_yaml
+
     return to_yaml(dump_keys(scenario))
 
 

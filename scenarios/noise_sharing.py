@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nodes.participant import Participant
 from nodes.protocols.central import Central
 from nodes.protocols.gossip import Gossip
 from nodes.protocols.rotating_leader import RotatingLeader
@@ -21,6 +20,7 @@ from privacy.share_settings import NoiseShares
 
 if TYPE_CHECKING:
     from nodes.endpoint import World
+    from nodes.participant import Participant
     from nodes.shares.book import ShareBook
     from nodes.shares.plan import SharePlan
     from nodes.shares.tracker import Tracker

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import importlib
 import importlib.machinery
 import re
@@ -84,4 +83,7 @@ def _forget_namesake(name: str, folder: Path) -> None:
 def _fingerprint(module: ModuleType) -> str:
     if not module.__file__:
         return "built in"
+    # Imported here, because it loads OpenSSL, and few scenarios have plug-ins.
+    import hashlib
+
     return hashlib.sha256(Path(module.__file__).read_bytes()).hexdigest()

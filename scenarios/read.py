@@ -5,15 +5,11 @@ A reader never stops at the first problem. What could not be read is `INVALID`, 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
 from pathlib import Path as FilesystemPath
 from types import NoneType
 from typing import Any, Final, Union
-
-from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from p2p.choices import Choice
 from p2p.distributions import Constant, Drawn, InUnitOfField
@@ -21,8 +17,9 @@ from p2p.errors import UserError
 from p2p.paths import ExistingFile
 from p2p.units import Unit
 from scenarios.keys import REQUIRED, bare, is_structured, item_type, keys_of, marker, members, says_none
+from scenarios.leaves import UNSURE, surely
 from scenarios.plugins import Plugins
-from scenarios.problems import Path, Problems, enumerated, rule_of, suggestion
+from scenarios.problems import Path, Problems, enumerated, suggestion
 
 INVALID: Final = object()
 
@@ -211,49 +208,22 @@ class Reader:
         return INVALID
 
     def _leaf(self, annotation: Any, value: Any, path: Path) -> Any:
-        """Text, numbers, words and lists of them, checked by pydantic."""
-        try:
-            return _adapter(repr(annotation), annotation).validate_json(json.dumps(value))
-        except ValidationError as error:
-            union = len(members(annotation)) > 1
-            for place, rules in _grouped(error, skip=1 if union else 0).items():
-                self.problems.wrong((*path, *place), _at(value, place), _either(rules))
-            return INVALID
+        """Text, numbers, words and lists of them."""
+        read = surely(annotation, value)
+        return self._doubted(annotation, value, path) if read is UNSURE else read
+
+    def _doubted(self, annotation: Any, value: Any, path: Path) -> Any:
+        # Imported here, because a file without a fault does without pydantic, which is slow to import.
+        from scenarios.strict import read_strictly
+
+        read, complaints = read_strictly(annotation, value)
+        for place, part, rule in complaints:
+            self.problems.wrong((*path, *place), part, rule)
+        return INVALID if complaints else read
 
     def _wrong(self, path: Path, value: Any, rule: str) -> Any:
         self.problems.wrong(path, value, rule)
         return INVALID
-
-
-@cache
-def _adapter(written: str, annotation: Any) -> TypeAdapter[Any]:
-    # `int | str` equals `str | int`, but messages follow the order in which it is written: hence both are the key.
-    # Strict and by way of JSON: `true` is no number and `"5"` no whole number, yet a list may become a tuple.
-    return TypeAdapter(annotation, config=ConfigDict(strict=True, allow_inf_nan=False))
-
-
-def _grouped(error: ValidationError, skip: int) -> dict[Path, list[str]]:
-    """Rules by place; for a union pydantic puts the member's name in front of the place."""
-    grouped: dict[Path, list[str]] = {}
-    for line in error.errors(include_url=False):
-        rules = grouped.setdefault(tuple(line["loc"][skip:]), [])
-        rule = rule_of(dict(line))
-        if rule not in rules:
-            rules.append(rule)
-    return grouped
-
-
-def _either(rules: list[str]) -> str:
-    return " or ".join([rules[0], *(rule.removeprefix("must be ") for rule in rules[1:])])
-
-
-def _at(value: Any, place: Path) -> Any:
-    for part in place:
-        try:
-            value = value[part]
-        except (KeyError, IndexError, TypeError):
-            return value
-    return value
 
 
 def _kinds(choice: Choice) -> str:

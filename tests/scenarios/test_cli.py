@@ -130,7 +130,18 @@ def test_a_closed_pipe_is_no_error() -> None:
 @pytest.mark.parametrize("argv", [["--help"], ["check", "adpdfl-gossip"], ["list"], ["schema"]])
 def test_quick_commands_import_nothing_heavy(argv: list[str]) -> None:
     """A check takes half a second, not the five of importing torch."""
+    assert imported_by(argv).isdisjoint(HEAVY)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["tiny", "adpdfl-gossip", "adpdfl-leader-mnist"])
+def test_a_check_does_without_what_only_a_run_or_a_fault_needs(name: str) -> None:
+    """pydantic says what is wrong with a value; simpy (which imports the e-mail package) runs."""
+    assert imported_by(["check", name]).isdisjoint({"pydantic", "simpy", "email"})
+
+
+def imported_by(argv: list[str]) -> set[str]:
+    """The top-level modules that a command leaves behind."""
     code = f"import sys; from scenarios.cli import main; main({argv!r}); print(*sys.modules, file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    loaded = {name.partition(".")[0] for name in done.stderr.split()}
-    assert loaded.isdisjoint(HEAVY)
+    return {name.partition(".")[0] for name in done.stderr.split()}

@@ -1,0 +1,55 @@
+"""Text, numbers, words and lists of them, checked by pydantic; its complaints in our words."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import Any
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from scenarios.keys import members
+from scenarios.problems import Path, rule_of
+
+Complaint = tuple[Path, Any, str]
+
+
+def read_strictly(annotation: Any, value: Any) -> tuple[Any, list[Complaint]]:
+    """The value of that type, and what is wrong with it: place inside it, the value there, the rule."""
+    try:
+        return _adapter(repr(annotation), annotation).validate_json(json.dumps(value)), []
+    except ValidationError as error:
+        union = len(members(annotation)) > 1
+        grouped = _grouped(error, skip=1 if union else 0)
+        return None, [(place, _at(value, place), _either(rules)) for place, rules in grouped.items()]
+
+
+@cache
+def _adapter(written: str, annotation: Any) -> TypeAdapter[Any]:
+    # `int | str` equals `str | int`, but messages follow the order in which it is written: hence both are the key.
+    # Strict and by way of JSON: `true` is no number and `"5"` no whole number, yet a list may become a tuple.
+    return TypeAdapter(annotation, config=ConfigDict(strict=True, allow_inf_nan=False))
+
+
+def _grouped(error: ValidationError, skip: int) -> dict[Path, list[str]]:
+    """Rules by place; for a union pydantic puts the member's name in front of the place."""
+    grouped: dict[Path, list[str]] = {}
+    for line in error.errors(include_url=False):
+        rules = grouped.setdefault(tuple(line["loc"][skip:]), [])
+        rule = rule_of(dict(line))
+        if rule not in rules:
+            rules.append(rule)
+    return grouped
+
+
+def _either(rules: list[str]) -> str:
+    return " or ".join([rules[0], *(rule.removeprefix("must be ") for rule in rules[1:])])
+
+
+def _at(value: Any, place: Path) -> Any:
+    for part in place:
+        try:
+            value = value[part]
+        except (KeyError, IndexError, TypeError):
+            return value
+    return value
