@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from importlib import import_module
 from typing import NoReturn
@@ -17,25 +18,44 @@ from scenarios.problems import printable, suggestion
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One command: a line of help, what it takes, and `module:function`, imported only when it is called."""
+    """One command: a line of help, what it takes, and `module:function`, imported only when it is called.
+
+    One that only asks computes nothing, and is to answer at once.
+    """
 
     help: str
     add_arguments: Callable[[argparse.ArgumentParser], None]
     target: str
+    asks: bool = False
 
     def call(self, values: argparse.Namespace) -> int:
         """Runs the command; the exit code."""
         module, _, function = self.target.partition(":")
-        return int(getattr(import_module(module), function)(values) or 0)
+        with _one_thread() if self.asks else nullcontext():
+            imported = import_module(module)
+        return int(getattr(imported, function)(values) or 0)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Whoever imports numpy inside does not wait for the threads that multiply matrices, unless the user set them."""
+    name = "OPENBLAS_NUM_THREADS"
+    given = os.environ.get(name)
+    os.environ.setdefault(name, "1")
+    try:
+        yield
+    finally:
+        if given is None:
+            del os.environ[name]
 
 
 COMMANDS: dict[str, Command] = {
     "run": Command("run scenarios and write their results", arguments.run, "scenarios.run:run_command"),
     "plan": Command("say before a run what it will cost and prove", arguments.plan, "scenarios.plan:plan_command"),
-    "check": Command("validate scenarios", arguments.check, "scenarios.commands.check:check_command"),
-    "list": Command("show the catalog", arguments.listing, "scenarios.commands.listing:list_command"),
-    "new": Command("write a commented starter file", arguments.new, "scenarios.commands.new:new_command"),
-    "schema": Command("print the JSON Schema", arguments.schema, "scenarios.commands.schema:schema_command"),
+    "check": Command("validate scenarios", arguments.check, "scenarios.commands.check:check_command", asks=True),
+    "list": Command("show the catalog", arguments.listing, "scenarios.commands.listing:list_command", asks=True),
+    "new": Command("write a commented starter file", arguments.new, "scenarios.commands.new:new_command", asks=True),
+    "schema": Command("print the JSON Schema", arguments.schema, "scenarios.commands.schema:schema_command", asks=True),
     "cost": Command("say where the bytes and seconds of a run went", arguments.cost, "scenarios.cost:run"),
     "flows": Command("send given flows through the network model alone", arguments.flows, "scenarios.flows:run"),
     "validate": Command("rerun closed-form network cases", arguments.validate, "scenarios.validate:run"),

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -138,6 +141,25 @@ def test_quick_commands_import_nothing_heavy(argv: list[str]) -> None:
 def test_a_check_does_without_what_only_a_run_or_a_fault_needs(name: str) -> None:
     """pydantic says what is wrong with a value; simpy (which imports the e-mail package) runs."""
     assert imported_by(["check", name]).isdisjoint({"pydantic", "simpy", "email"})
+
+
+@pytest.mark.parametrize("given", [None, "3"])
+def test_a_check_leaves_the_environment_as_it_was(
+    given: str | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It keeps numpy from starting threads only while it is imported, and not if the user wants some."""
+    seen: list[str | None] = []
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    if given is not None:
+        monkeypatch.setenv("OPENBLAS_NUM_THREADS", given)
+
+    def watched(name: str) -> ModuleType:
+        seen.append(os.environ.get("OPENBLAS_NUM_THREADS"))
+        return import_module(name)
+
+    monkeypatch.setattr(cli, "import_module", watched)
+    assert run(capsys, "check", "tiny")[0] == 0
+    assert (seen, os.environ.get("OPENBLAS_NUM_THREADS")) == ([given or "1"], given)
 
 
 def imported_by(argv: list[str]) -> set[str]:
