@@ -6,9 +6,7 @@ Nothing here takes simulated time. Models are float32 rows in the order of `modu
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -17,6 +15,7 @@ from torch import Tensor, nn
 
 from nodes.batches import draw_batches
 from nodes.cnn_kernel import recognise_cnn
+from nodes.cores import cut, side_by_side
 from nodes.kernels import Kernel, OneByOne, Samples, Stacked, Step, unflatten
 from nodes.mlp_kernel import recognise
 from nodes.models import Model
@@ -60,7 +59,7 @@ class Learner:
         self._shards, self._training, self._seed = shards, training, seed
         self.kernel = choose_kernel(self.module, self._train.records[:2])
         self._at_once = at_once or max(1, CHUNK_BYTES // (4 * self.dimension))
-        self._threads = threads or torch.get_num_threads()
+        self.threads = threads or torch.get_num_threads()
 
     def initial(self) -> Floats:
         """The common first model, [d]."""
@@ -72,28 +71,30 @@ class Learner:
 
     def train(self, models: Floats, nodes: Sequence[int], round_number: int) -> Floats:
         """The models [k, d] of `nodes` after a round's local training; the input is not changed."""
-        by_length = sorted(range(len(nodes)), key=lambda row: -self._training.steps(self.records(nodes[row])))
-        stacks = models[by_length].astype(np.float32, copy=False)
+        by_length = np.argsort([-self._training.steps(self.records(node)) for node in nodes], kind="stable")
         rate = self._training.rate(round_number)
+        trained = np.empty(models.shape, dtype=np.float32)
 
-        def train_chunk(chunk: Sequence[int]) -> None:
-            steps = self._steps([int(nodes[by_length[place]]) for place in chunk], round_number)
-            stack = torch.from_numpy(stacks[chunk[0] : chunk[-1] + 1])
-            self.kernel.train(stack, self._train, steps, self._training, rate)
+        def train_chunk(chunk: slice) -> None:
+            rows = by_length[chunk]
+            stack = models[rows].astype(np.float32, copy=False)
+            steps = self._steps([nodes[row] for row in rows.tolist()], round_number)
+            self.kernel.train(torch.from_numpy(stack), self._train, steps, self._training, rate)
+            trained[rows] = stack
 
-        self._run(train_chunk, _cut(range(len(nodes)), self._at_once))
-        return stacks if by_length == list(range(len(nodes))) else stacks[np.argsort(by_length)]
+        self._run(train_chunk, len(nodes))
+        return trained
 
     def evaluate(self, models: Floats) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Accuracy [k] and mean cross-entropy [k] of each model on the global test set."""
         first, inverse = _distinct(models)
         figures = np.empty((2, len(first)))
 
-        def measure_chunk(chunk: Sequence[int]) -> None:
-            stack = torch.from_numpy(np.asarray(models[[first[i] for i in chunk]], dtype=np.float32))
-            figures[:, list(chunk)] = self._measure(stack)
+        def measure_chunk(chunk: slice) -> None:
+            stack = torch.from_numpy(np.asarray(models[first[chunk]], dtype=np.float32))
+            figures[:, chunk] = self._measure(stack)
 
-        self._run(measure_chunk, _cut(range(len(first)), self._at_once))
+        self._run(measure_chunk, len(first))
         return figures[0, inverse], figures[1, inverse]
 
     def state_dict(self, vector: Floats) -> dict[str, Tensor]:
@@ -118,20 +119,9 @@ class Learner:
             loss += (scores.logsumexp(2) - chosen).sum(1, dtype=torch.float64)
         return (torch.stack([right, loss]) / len(self._test.labels)).numpy()
 
-    def _run(self, work: Callable[[Sequence[int]], None], chunks: Iterable[Sequence[int]]) -> None:
-        """Works on all chunks, each on one core; what a chunk gives does not depend on how many run at once."""
-
-        def quietly(chunk: Sequence[int]) -> None:
-            with torch.no_grad():
-                work(chunk)
-
-        tasks = list(chunks)
-        with _one_torch_thread():
-            if len(tasks) < 2 or self._threads < 2 or not self.kernel.parallel:
-                list(map(quietly, tasks))
-                return
-            with ThreadPoolExecutor(min(self._threads, len(tasks))) as pool:
-                list(pool.map(quietly, tasks))
+    def _run(self, work: Callable[[slice], None], count: int) -> None:
+        """Works on so many models, in stacks."""
+        side_by_side(work, cut(count, self._at_once), self.threads if self.kernel.parallel else 1)
 
 
 def choose_kernel(module: nn.Module, records: Tensor) -> Kernel:
@@ -190,10 +180,6 @@ def _distinct(models: Floats) -> tuple[list[int], Ints]:
     return first, inverse
 
 
-def _cut(items: Sequence[int], size: int) -> list[Sequence[int]]:
-    return [items[start : start + size] for start in range(0, len(items), size)]
-
-
 def _samples(records: Floats, labels: Ints, classes: int) -> Samples:
     targets = nn.functional.one_hot(_tensor(labels), classes).to(torch.float32)
     return Samples(_tensor(records), _tensor(labels), targets)
@@ -201,13 +187,3 @@ def _samples(records: Floats, labels: Ints, classes: int) -> Samples:
 
 def _tensor(array: NDArray[np.generic]) -> Tensor:
     return torch.from_numpy(np.require(array, requirements=["C", "W"]))
-
-
-@contextmanager
-def _one_torch_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

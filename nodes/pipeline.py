@@ -8,9 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from nodes.cores import cut, side_by_side
 from privacy.mechanisms import FlatClip, GaussianNoise, NoClip, NoNoise
 
 Matrix = NDArray[np.float32]
+# Fewer are noised before a second thread has started.
+NUMBERS_AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,16 +24,26 @@ class ClipAndNoise:
     noise: GaussianNoise | NoNoise
     stds: NDArray[np.float64]
 
-    def apply(self, rows: Matrix, nodes: Sequence[int], generators: Sequence[np.random.Generator]) -> Matrix:
-        """The rows as they may leave their clients."""
+    def apply(
+        self, rows: Matrix, nodes: Sequence[int], generators: Sequence[np.random.Generator], threads: int
+    ) -> Matrix:
+        """The rows as they may leave their clients; the same bits for any number of threads."""
         clipped, _ = self.clip.clip(rows)
-        return self.noise.add(clipped, self.stds[np.asarray(nodes, dtype=np.int64)], generators)
+        stds = self.stds[np.asarray(nodes, dtype=np.int64)]
+
+        def add_noise(part: slice) -> None:
+            self.noise.add(clipped[part], stds[part], generators[part])
+
+        side_by_side(add_noise, cut(len(rows), -(-NUMBERS_AT_ONCE // rows.shape[1])), threads)
+        return clipped
 
 
 @dataclass(frozen=True, slots=True)
 class AsTheyAre:
     """Lets updates out unchanged."""
 
-    def apply(self, rows: Matrix, nodes: Sequence[int], generators: Sequence[np.random.Generator]) -> Matrix:
+    def apply(
+        self, rows: Matrix, nodes: Sequence[int], generators: Sequence[np.random.Generator], threads: int
+    ) -> Matrix:
         """The same rows."""
         return rows

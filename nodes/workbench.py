@@ -15,6 +15,7 @@ from weakref import WeakSet
 import numpy as np
 from numpy.typing import NDArray
 
+from nodes.averaging import Mixture, Step
 from nodes.vectors import Given, Name
 from nodes.vectors import Matrix as Matrix
 from nodes.vectors import Vector as Vector
@@ -68,9 +69,10 @@ class Bench(Protocol):
 
 
 class Teacher(Protocol):
-    """What the workbench needs of a learner."""
+    """What the workbench needs of a learner; `threads` is how many cores arithmetic may use."""
 
     dimension: int
+    threads: int
 
     def initial(self) -> Matrix:
         """The first model."""
@@ -85,7 +87,9 @@ class Teacher(Protocol):
 class Pipeline(Protocol):
     """What happens to updates between training and release."""
 
-    def apply(self, rows: Matrix, nodes: Sequence[int], generators: Sequence[np.random.Generator]) -> Matrix:
+    def apply(
+        self, rows: Matrix, nodes: Sequence[int], generators: Sequence[np.random.Generator], threads: int
+    ) -> Matrix:
         """Clips and noises rows in place."""
 
 
@@ -100,7 +104,7 @@ class Workbench:
         self._models: Matrix = np.tile(self._first, (clients + 1, 1))
         self._waiting: dict[int, dict[int, int]] = {}
         self._releases: dict[int, dict[int, Matrix]] = {}
-        self._steps: list[tuple[int, list[Vector], float | None]] = []
+        self._steps: list[Step] = []
         self._masks: dict[tuple[int, int], tuple[float, Noise]] = {}
         self._noise_numbers: NDArray[np.int64] = np.zeros(clients, dtype=np.int64)
         self._watched: dict[int, list[int]] = {}
@@ -150,7 +154,7 @@ class Workbench:
     def step(self, node: int, updates: Sequence[Vector], weight: float | None = None) -> None:
         """A node moves its model by minus the mean of some updates, or by minus their sum times a weight."""
         if updates and not self.asleep:
-            self._steps.append((node, list(updates), weight))
+            self._steps.append(Step(self._row(node), list(updates), weight))
 
     def watch(self, round_number: int, nodes: Sequence[int]) -> None:
         """Asks for the accuracy of these nodes' local models before they are aggregated."""
@@ -262,7 +266,7 @@ class Workbench:
         self._score_before(round_number, nodes, trained)
         updates = np.subtract(before, trained, out=before)
         generators = [stream(self._seed, "noise", node, waiting[node]) for node in nodes]
-        updates = self._pipeline.apply(updates, nodes, generators)
+        updates = self._pipeline.apply(updates, nodes, generators, self._teacher.threads)
         updates.flags.writeable = False
         self._releases.setdefault(round_number, {}).update(zip(nodes, updates, strict=True))
         del self._waiting[round_number]
@@ -280,26 +284,14 @@ class Workbench:
         self._before[round_number] = (joined[0], joined[1])
 
     def _take_steps(self) -> None:
-        """Applies all pending steps as one product: each row of weights says which updates a node averages or sums."""
+        """Takes all pending steps at once. Whoever still waits to train does so first, from the model as it was."""
         if not self._steps:
             return
-        steps = self._steps
-        distinct: dict[int, int] = {}
-        rows: list[Matrix] = []
-        weights = np.zeros((len(steps), sum(len(updates) for _, updates, _ in steps)), dtype=np.float32)
-        for index, (_, updates, weight) in enumerate(steps):
-            for update in updates:
-                array = update.array()
-                column = distinct.setdefault(id(array), len(distinct))
-                if column == len(rows):
-                    rows.append(array)
-                weights[index, column] += 1.0 / len(updates) if weight is None else weight
-        for node, _, _ in steps:
-            self._train_from_now(node)
-        moves = weights[:, : len(rows)] @ np.stack(rows)
+        mixture = Mixture(self._steps)
+        for row in {step.row for step in self._steps}:
+            self._train_from_now(row)
         self._steps = []
-        for (node, _, _), move in zip(steps, moves, strict=True):
-            self._models[self._row(node)] -= move
+        mixture.subtract(self._models, self._teacher.threads)
 
     def _row(self, node: int) -> int:
         return min(node, self._clients)

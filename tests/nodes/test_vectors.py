@@ -17,6 +17,7 @@ class Halver:
     """A teacher whose training halves a model."""
 
     dimension = 3
+    threads = 2
 
     def initial(self) -> Matrix:
         """Eights."""

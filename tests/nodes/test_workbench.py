@@ -18,6 +18,7 @@ class Halver:
     """A teacher whose training halves a model, and that notes who was trained together."""
 
     dimension = 3
+    threads = 2
 
     def __init__(self) -> None:
         self.together: list[list[int]] = []
