@@ -53,8 +53,8 @@ def draw_batches(
 
 
 def _orders(shard: Ints, epochs: int, rng: np.random.Generator) -> Ints:
-    """A new random order of the shard for each epoch."""
-    return np.stack([rng.permutation(shard) for _ in range(epochs)])
+    """A new random order of the shard for each epoch, [epochs, records]."""
+    return np.concatenate([rng.permutation(shard) for _ in range(epochs)]).reshape(epochs, -1)
 
 
 def _cut(orders: Ints, batch_size: int) -> Ints:

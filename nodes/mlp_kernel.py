@@ -6,7 +6,8 @@ cross-entropy of the softmax of the last z. With `d_L = weights * (softmax - one
     dW_l = d_l^T h_{l-1},   db_l = column sums of d_l,   d_{l-1} = (d_l W_l) * f'(z_{l-1})
 
 Each product is one batched product over clients, and plain SGD adds dW_l to W_l in the product itself: no gradient is
-ever stored. That, and chunks that stay in the cache, is where the speed comes from.
+ever stored. That, chunks that stay in the cache, and a first layer that looks ahead (see `nodes.descent`) is where the
+speed comes from.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from nodes.descent import Descent, FirstLayer, together
 from nodes.kernels import Samples, Step, layers
 from nodes.training import Training
 
@@ -27,7 +29,7 @@ Backward = Callable[[Tensor, Tensor], Tensor]
 
 @dataclass(frozen=True, slots=True)
 class Bend:
-    """An activation, done in place, and the gradient through it given its output."""
+    """An activation, done in place, and the gradient through it given its output; it may be written over the slope."""
 
     forward: Forward
     backward: Backward
@@ -58,23 +60,10 @@ class MlpKernel:
     def train(self, models: Tensor, samples: Samples, steps: list[Step], training: Training, rate: float) -> None:
         """Batched products over the models that still train; see the module's docstring."""
         weights, biases = self._unstack(models)
-        records = samples.records.flatten(1)
-        update = _Update(weights, biases, training, rate)
-        gathered = records.new_empty(steps[0].rows.numel(), records.shape[1])
-        for step in steps:
-            size = (*step.rows.shape, -1)
-            rows = step.rows.flatten()
-            count = len(step.rows)
-            batch = torch.index_select(records, 0, rows, out=gathered[: len(rows)])
-            values = self._forward(weights, biases, batch.view(size))
-            delta = values.pop().softmax(2).sub_(samples.targets.index_select(0, rows).view(size))
-            delta.mul_(step.weights.unsqueeze(2))
-            for layer in reversed(range(len(weights))):
-                before = values.pop()
-                further = torch.bmm(delta, weights[layer][:count]) if layer else delta
-                update(layer, delta, before)
-                if layer:
-                    delta = self._bends[layer - 1].backward(further, before)
+        descent = Descent(weights, biases, training, rate)
+        for run in together(steps, descent.ahead(steps[0].rows.shape[1])):
+            descent.narrow(len(run[0].rows))
+            self._take(run, samples, descent)
         self._restack(weights, biases, models)
 
     def scores(self, models: Tensor, records: Tensor) -> Tensor:
@@ -86,13 +75,30 @@ class MlpKernel:
             value = torch.baddbmm(biases[layer], self._bends[layer - 1].forward(value), weights[layer].mT)
         return value
 
-    def _forward(self, weights: list[Tensor], biases: list[Tensor], records: Tensor) -> list[Tensor]:
-        """What goes into each layer, and what comes out of the last."""
-        values = [records]
-        for layer, (weight, bias) in enumerate(zip(weights, biases, strict=True)):
-            value = torch.baddbmm(bias[: len(records)], values[-1], weight[: len(records)].mT)
-            values.append(self._bends[layer].forward(value) if layer < len(self._bends) else value)
-        return values
+    def _take(self, run: list[Step], samples: Samples, descent: Descent) -> None:
+        """Takes some steps of the same models, for which the first layer looks ahead."""
+        rows = torch.cat([step.rows for step in run], dim=1)
+        size, rows, batch = (*rows.shape, -1), rows.flatten(), run[0].rows.shape[1]
+        first = FirstLayer(descent, samples.records.flatten(1).index_select(0, rows).view(size), batch)
+        targets = torch.split(samples.targets.index_select(0, rows).view(size), batch, dim=1)
+        for step, target in zip(run, targets, strict=True):
+            values = self._forward(descent, first.forward())
+            delta = values.pop().softmax(2).sub_(target).mul_(step.weights.unsqueeze(2))
+            for layer in reversed(range(1, len(descent.weights))):
+                before = values.pop()
+                further = torch.bmm(delta, descent.weights[layer])
+                descent.step_weights(layer, delta, before)
+                descent.step_biases(layer, delta)
+                delta = self._bends[layer - 1].backward(further, before)
+            first.backward(delta)
+
+    def _forward(self, descent: Descent, value: Tensor) -> list[Tensor]:
+        """What goes into each layer but the first, and what comes out of the last."""
+        values = []
+        for layer, bend in enumerate(self._bends, start=1):
+            values.append(bend.forward(value))
+            value = torch.baddbmm(descent.biases[layer], values[-1], descent.turned[layer])
+        return [*values, value]
 
     def _unstack(self, models: Tensor) -> tuple[list[Tensor], list[Tensor]]:
         """Own copies of the weights [k, out, in] and biases [k, 1, out] of each layer."""
@@ -112,34 +118,6 @@ class MlpKernel:
             start += part.shape[1]
 
 
-class _Update:
-    """One SGD step on a layer's weights and biases, in place, from delta and the layer's input."""
-
-    def __init__(self, weights: list[Tensor], biases: list[Tensor], training: Training, rate: float) -> None:
-        self._weights, self._biases = weights, biases
-        self._rate, self._momentum, self._decay = rate, training.momentum, training.weight_decay
-        if self._momentum:
-            self._weight_speeds = [torch.zeros_like(weight) for weight in weights]
-            self._bias_speeds = [torch.zeros_like(bias) for bias in biases]
-
-    def __call__(self, layer: int, delta: Tensor, before: Tensor) -> None:
-        count = len(delta)
-        weight, bias = self._weights[layer][:count], self._biases[layer][:count]
-        slope = delta.sum(1, keepdim=True)
-        if not self._momentum:
-            kept = 1 - self._rate * self._decay
-            weight.baddbmm_(delta.mT, before, beta=kept, alpha=-self._rate)
-            (bias.mul_(kept) if self._decay else bias).sub_(slope, alpha=self._rate)
-            return
-        speed = self._weight_speeds[layer][:count].baddbmm_(delta.mT, before, beta=self._momentum)
-        bias_speed = self._bias_speeds[layer][:count].mul_(self._momentum).add_(slope)
-        if self._decay:
-            speed.add_(weight, alpha=self._decay)
-            bias_speed.add_(bias, alpha=self._decay)
-        weight.sub_(speed, alpha=self._rate)
-        bias.sub_(bias_speed, alpha=self._rate)
-
-
 def is_dense(layer: nn.Module) -> bool:
     """Whether it is a dense layer with biases."""
     return isinstance(layer, nn.Linear) and layer.bias is not None
@@ -149,7 +127,8 @@ def bend_of(layer: nn.Module) -> Bend | None:
     """The activation that a layer is, or None."""
     aten = torch.ops.aten
     if isinstance(layer, nn.ReLU):
-        return Bend(Tensor.relu_, lambda slope, out: aten.threshold_backward(slope, out, 0))
+        masked = aten.threshold_backward.grad_input
+        return Bend(Tensor.relu_, lambda slope, out: masked(slope, out, 0, grad_input=slope))
     if isinstance(layer, nn.LeakyReLU) and (leak := float(layer.negative_slope)) > 0:
         return Bend(
             lambda value: nn.functional.leaky_relu_(value, leak),

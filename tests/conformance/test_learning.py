@@ -73,6 +73,7 @@ class _Branching(_Residual):
 CHOSEN: list[tuple[Model, type]] = [
     (Linear(), MlpKernel),
     (Mlp(hidden=(9, 6)), MlpKernel),
+    (Mlp(hidden=(120, 6)), MlpKernel),
     (Mlp(hidden=(7,), activation="leaky_relu"), MlpKernel),
     (Mlp(hidden=(7,), activation="tanh"), MlpKernel),
     (Mlp(hidden=(7,), activation="sigmoid"), MlpKernel),

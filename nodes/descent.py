@@ -1,0 +1,109 @@
+"""SGD on stacked dense layers, in place, with the first layer's weights a few steps behind.
+
+Records are known before their step comes, so the first layer may look ahead over a few steps: with `W` as it is before
+them, `X` all their records and `d_s` the first layer's delta in step s,
+
+    z_t = X_t W^T - rate * sum over s < t of (X_t X_s^T) d_s,   and afterwards   W -= rate * sum of d_s^T X_s
+
+These are the same steps up to rounding. Products of many records read the weights once, which for small batches is
+where the time goes; the extra ones between records are small if the layer is wide and looks only a few steps ahead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from nodes.kernels import Step
+from nodes.training import Training
+
+RECORDS_AHEAD = 40
+WIDE = 100
+
+
+class Descent:
+    """The weights [k, out, in] and biases [k, 1, out] of each layer, of as many models as still train."""
+
+    def __init__(self, weights: list[Tensor], biases: list[Tensor], training: Training, rate: float) -> None:
+        self.rate, self._momentum, self._decay = rate, training.momentum, training.weight_decay
+        self._speeds = [[torch.zeros_like(part) for part in parts if self._momentum] for parts in (weights, biases)]
+        self._look_at(weights, biases)
+
+    def narrow(self, count: int) -> None:
+        """Goes on with the first models. Most steps are taken by as many as the last, and views cost time."""
+        if count < len(self.biases[0]):
+            self._look_at([weight[:count] for weight in self.weights], [bias[:count] for bias in self.biases])
+            self._speeds = [[speed[:count] for speed in speeds] for speeds in self._speeds]
+
+    def ahead(self, batch_size: int) -> int:
+        """How many steps the first layer may look ahead; momentum and decay move weights between batches."""
+        wide = min(self.weights[0].shape[1:]) >= WIDE
+        return max(1, RECORDS_AHEAD // batch_size) if wide and not self._momentum and not self._decay else 1
+
+    def step_weights(self, layer: int, delta: Tensor, before: Tensor) -> None:
+        """From the layer's delta and its input. Without momentum the gradient is added in the product itself."""
+        weight = self.weights[layer]
+        if not self._momentum:
+            weight.baddbmm_(delta.mT, before, beta=1 - self.rate * self._decay, alpha=-self.rate)
+            return
+        speed = self._speeds[0][layer].baddbmm_(delta.mT, before, beta=self._momentum)
+        weight.sub_(speed.add_(weight, alpha=self._decay) if self._decay else speed, alpha=self.rate)
+
+    def step_biases(self, layer: int, delta: Tensor) -> None:
+        """From the layer's delta."""
+        bias, slope = self.biases[layer], delta.sum(1, keepdim=True)
+        if self._decay:
+            slope.add_(bias, alpha=self._decay)
+        if self._momentum:
+            slope = self._speeds[1][layer].mul_(self._momentum).add_(slope)
+        bias.sub_(slope, alpha=self.rate)
+
+    def _look_at(self, weights: list[Tensor], biases: list[Tensor]) -> None:
+        self.weights, self.biases = weights, biases
+        self.turned = [weight.mT for weight in weights]
+
+
+class FirstLayer:
+    """The first layer during some steps on `records` [k, steps * batch, in], of `batch` records each."""
+
+    def __init__(self, descent: Descent, records: Tensor, batch: int) -> None:
+        self._descent, self._records, self._batch = descent, records, batch
+        self._end = 0
+        if records.shape[1] > batch:
+            self._values = torch.bmm(records, descent.turned[0])
+            self._products = torch.bmm(records, records.mT)
+            self._deltas = torch.empty_like(self._values)
+
+    def forward(self) -> Tensor:
+        """What comes out in the next step."""
+        descent, start = self._descent, self._end
+        self._end += self._batch
+        if self._batch == self._records.shape[1]:
+            return torch.baddbmm(descent.biases[0], self._records, descent.turned[0])
+        value = self._values[:, start : self._end] + descent.biases[0]
+        if start:
+            value.baddbmm_(self._products[:, start : self._end, :start], self._deltas[:, :start], alpha=-descent.rate)
+        return value
+
+    def backward(self, delta: Tensor) -> None:
+        """Takes the step; after the last one also that of the weights, for all of them."""
+        self._descent.step_biases(0, delta)
+        if self._batch < self._records.shape[1]:
+            self._deltas[:, self._end - self._batch : self._end] = delta
+            delta = self._deltas
+        if self._end == self._records.shape[1]:
+            self._descent.step_weights(0, delta, self._records)
+
+
+def together(steps: list[Step], most: int) -> Iterator[list[Step]]:
+    """Steps in runs of at most so many that are taken by the same models."""
+    run: list[Step] = []
+    for step in steps:
+        if run and (len(run) == most or len(step.rows) != len(run[0].rows)):
+            yield run
+            run = []
+        run.append(step)
+    if run:
+        yield run
