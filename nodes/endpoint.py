@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,10 +14,10 @@ from nodes.triggers import Triggers
 from p2p.clock import Clock, Rank
 from p2p.log import Log
 from p2p.mailbox import Mailbox
-from p2p.network import Network, Parcel
+from p2p.network import Network, Parcel, Wave
 from p2p.records import KINDS, NOBODY
 from privacy.anonymity import Sealed
-from privacy.envelopes import Envelope, Payload, Rejected, message_size
+from privacy.envelopes import Bundle, Envelope, Payload, Rejected, message_size
 from privacy.keys import KeyPair
 from privacy.pseudonyms import Pseudonyms
 from privacy.sealing import Sealer
@@ -62,23 +63,28 @@ class Received(NamedTuple):
 
 @dataclass(slots=True)
 class _Pass:
-    """What a node holds for one round, until the round's last message has ended."""
+    """What a node holds for one round, until the round's last message has ended.
+
+    Attributes:
+        senders: whose messages of each kind are expected: their addresses and keys
+        heard: by kind and sender, number and arrangement (epoch) of each message that was accepted
+    """
 
     assignment: Assignment
     keys: KeyPair
-    senders: dict[tuple[str, bytes], bytes]
+    senders: dict[str, dict[bytes, bytes]]
     sequence: int = 0
-    seen: set[tuple[bytes, str, int]] = field(default_factory=set)
-    heard: set[tuple[bytes, str, int]] = field(default_factory=set)
+    heard: dict[str, dict[bytes, tuple[tuple[int, int], ...]]] = field(default_factory=dict)
 
     def note(self, sender: bytes, kind: str, sequence: int) -> None:
         """Remembers an accepted message by its number, and that its sender has had its say in this arrangement."""
-        self.seen.add((sender, kind, sequence))
-        self.heard.add((sender, kind, self.assignment.epoch))
+        heard = self.heard.setdefault(kind, {})
+        heard[sender] = (*heard.get(sender, ()), (sequence, self.assignment.epoch))
 
     def knows(self, sender: bytes, kind: str, sequence: int) -> bool:
         """Whether a message came before, or another of its kind: nobody has two votes."""
-        return (sender, kind, sequence) in self.seen or (sender, kind, self.assignment.epoch) in self.heard
+        heard, epoch = self.heard.get(kind, {}).get(sender, ()), self.assignment.epoch
+        return any(number == sequence or when == epoch for number, when in heard)
 
 
 class Endpoint:
@@ -86,7 +92,7 @@ class Endpoint:
 
     def __init__(self, node: int, world: World) -> None:
         self.node = node
-        self.mailbox = Mailbox(world.clock, node)
+        self.mailbox = Mailbox(world.clock, node, self._open_letters)
         self._world = world
         self._keys: dict[int, KeyPair] = {}
         self._passes: dict[int, _Pass] = {}
@@ -98,10 +104,11 @@ class Endpoint:
         self.active_round = -1
         self.answer: Callable[[str, int, Received], bool] = lambda kind, round_number, item: False
         """Asked about every payload that was opened; what it answers itself does not go to the mailbox."""
-        world.network.attach(node, self.receive)
+        world.network.attach(node, self.receive, self.take_in)
 
     def draw_keys(self, round_number: int) -> bytes:
         """Draws this round's one-time pair and returns the public half; keys of a round that went on without it go."""
+        self.mailbox.read()
         self._keys = {number: keys for number, keys in self._keys.items() if number in self._passes}
         self._judge_early()
         if round_number not in self._keys:
@@ -111,9 +118,10 @@ class Endpoint:
 
     def lose_state(self) -> None:
         """A crash: mailbox, keys and addresses are gone; what had come and was not read is lost."""
+        self.mailbox.read()
         for parcel in self._early:
             self._world.network.lose(parcel, "receiver_down")
-        self.mailbox = Mailbox(self._world.clock, self.node)
+        self.mailbox = Mailbox(self._world.clock, self.node, self._open_letters)
         self._keys, self._passes, self._early, self._controls, self._probes = {}, {}, [], set(), []
         # Another life draws other keys: the old ones may have sealed something already.
         self._life += 1
@@ -121,9 +129,8 @@ class Endpoint:
 
     def enter(self, assignment: Assignment) -> None:
         """Takes up an address for a round; the peers named in the assignment may send from now on."""
-        senders = {
-            (kind, peer.address): peer.public_key for kind, peers in assignment.expect_from.items() for peer in peers
-        }
+        self.mailbox.read()
+        senders = {kind: dict(peers) for kind, peers in assignment.expect_from.items()}
         round_number = assignment.round_number
         known = self._passes.get(round_number)
         if known is None:
@@ -133,13 +140,14 @@ class Endpoint:
             self._passes[round_number] = _Pass(assignment, keys, senders)
         else:
             known.assignment = assignment
-            known.senders |= senders
+            known.senders |= {kind: known.senders.get(kind, {}) | peers for kind, peers in senders.items()}
         self._latest_round = max(self._latest_round, round_number)
         self._judge_early()
         self._answer_probes()
 
     def leave(self, round_number: int) -> None:
         """Drops the round's address and keys, and what came too late for a round it is no longer in."""
+        self.mailbox.read()
         self._passes.pop(round_number, None)
         self._keys.pop(round_number, None)
         if self.active_round != round_number:
@@ -157,10 +165,12 @@ class Endpoint:
         if not held or not peers:
             return
         held.sequence += 1
-        envelopes = self._world.sealer.seal_many(
+        bundle = self._world.sealer.seal_many(
             kind, round_number, held.sequence, held.keys, held.assignment.address, peers, payload
         )
-        self.send_envelopes(envelopes, kind, round_number, give_up_s)
+        receivers = self._find([address for address, _ in peers])
+        sizes = bundle.size_bytes, bundle.overhead_bytes
+        self._world.network.send(self.node, receivers, kind, round_number, *sizes, bundle, give_up_s)
 
     def send_each(
         self, round_number: int, kind: str, items: Sequence[tuple[Peer, Payload]], give_up_s: float = np.inf
@@ -182,12 +192,15 @@ class Endpoint:
     def send_envelopes(
         self, envelopes: Sequence[Envelope], kind: str, round_number: int, give_up_s: float = np.inf
     ) -> None:
-        """Hands over sealed messages; the router finds who is behind each address."""
-        found = (self._world.router.node_of(envelope.receiver) for envelope in envelopes)
-        receivers = [NOBODY if node is None else node for node in found]
+        """Hands over sealed messages."""
+        receivers = self._find([envelope.receiver for envelope in envelopes])
         first = envelopes[0]
         sizes = first.size_bytes, first.overhead_bytes
         self._world.network.send(self.node, receivers, kind, round_number, *sizes, envelopes, give_up_s)
+
+    def _find(self, addresses: Sequence[bytes]) -> list[int]:
+        """The router finds who is behind each address."""
+        return [NOBODY if node is None else node for node in self._world.router.nodes_of(addresses)]
 
     def tell(self, nodes: Sequence[int], round_number: int, control: Control, give_up_s: float = np.inf) -> None:
         """Sends one control message to each of some nodes; only the proxy, or a node speaking to it, does that."""
@@ -215,6 +228,7 @@ class Endpoint:
         """
         if parcel.kind == "control":
             return self._receive_control(parcel)
+        self.mailbox.read()
         envelope: Envelope = parcel.content
         held = self._passes.get(envelope.round)
         if held is None and envelope.round in self._keys:
@@ -234,6 +248,33 @@ class Endpoint:
             if kind == "update":
                 self._world.triggers.reach(self.node, envelope.round, "aggregate")
         return reason
+
+    def take_in(self, wave: Wave, row: int, arrived_s: float) -> bool:
+        """Takes in a message of a round this node is in, unread, unless it may call for something at once."""
+        if not isinstance(wave.contents, Bundle) or wave.kind == "correction":
+            return False
+        world = self._world
+        if wave.round_number not in self._passes or world.triggers.watches:
+            return False
+        if self.mailbox.drop((wave, row, arrived_s)):
+            world.network.before_books(self.mailbox.read)
+        return True
+
+    def _open_letters(self, letters: Sequence[tuple[Wave, int, float]]) -> None:
+        """Checks and files messages that were taken in unread; since then nothing has changed for this node."""
+        network = self._world.network
+        for (kind, round_number), group in groupby(letters, key=_file_of):
+            held, items = self._passes[round_number], []
+            for wave, row, arrived_s in group:
+                bundle: Bundle = wave.contents
+                reason, value = self._open_in(bundle, row - wave.row, kind, held)
+                if reason:
+                    network.refuse(row, reason)
+                else:
+                    held.note(bundle.sender, kind, bundle.sequence)
+                    items.append(Received(bundle.sender, value, row, arrived_s))
+            network.deliver([item.row for item in items])
+            self.mailbox.put_all((kind, round_number), items)
 
     def mark_used(self, received: Sequence[Received]) -> None:
         """Notes in the books that these messages served their purpose."""
@@ -292,15 +333,36 @@ class Endpoint:
             self.mailbox.wake(("done", round_number))
 
     def _open(self, envelope: Envelope, kind: str, held: _Pass) -> tuple[str, Any]:
-        if envelope.receiver != held.assignment.address:
-            return "unknown_address", None
-        public_key = held.senders.get((kind, envelope.sender))
-        if public_key is None:
-            stranger = self._world.router.node_of(envelope.sender) is None
-            return "unknown_address" if stranger else "not_neighbour", None
-        if held.knows(envelope.sender, kind, envelope.sequence):
-            return "replay", None
+        refused, public_key = self._check(envelope.sender, envelope.receiver, envelope.sequence, kind, held)
+        if refused:
+            return refused, None
         try:
             return "", self._world.sealer.open(envelope, held.keys, public_key)
         except Rejected as refusal:
             return refusal.reason, None
+
+    def _open_in(self, bundle: Bundle, index: int, kind: str, held: _Pass) -> tuple[str, Any]:
+        sender, receiver = bundle.sender, bundle.receivers[index][0]
+        public_key = held.senders[kind].get(sender) if kind in held.senders else None
+        if public_key is None or receiver != held.assignment.address or sender in held.heard.get(kind, ()):
+            refused, public_key = self._check(sender, receiver, bundle.sequence, kind, held)
+            if refused:
+                return refused, None
+        try:
+            return "", self._world.sealer.open_in(bundle, index, held.keys, public_key)
+        except Rejected as refusal:
+            return refusal.reason, None
+
+    def _check(self, sender: bytes, receiver: bytes, sequence: int, kind: str, held: _Pass) -> tuple[str, bytes]:
+        """Why a message is refused before anybody tries to open it, and the key that its sender should have."""
+        if receiver != held.assignment.address:
+            return "unknown_address", b""
+        public_key = held.senders.get(kind, {}).get(sender)
+        if public_key is None:
+            stranger = self._world.router.node_of(sender) is None
+            return "unknown_address" if stranger else "not_neighbour", b""
+        return ("replay", b"") if held.knows(sender, kind, sequence) else ("", public_key)
+
+
+def _file_of(letter: tuple[Wave, int, float]) -> tuple[str, int]:
+    return letter[0].kind, letter[0].round_number

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
 
 from nodes.client import Arrangement
 from nodes.controls import Answer, Assignment, Peer
@@ -64,10 +67,20 @@ def _routes(arrangement: Arrangement, peers: Mapping[int, Peer]) -> tuple[Routes
     send_to: Routes = {node: {} for node in peers}
     expect_from: Routes = {node: {} for node in peers}
     for kind, edges in arrangement.edges.items():
-        for sender, receiver in edges.tolist():
-            send_to[sender].setdefault(kind, []).append(peers[receiver])
-            expect_from[receiver].setdefault(kind, []).append(peers[sender])
+        for routes, mine, theirs in ((send_to, 0, 1), (expect_from, 1, 0)):
+            for node, others in _grouped(edges[:, mine], edges[:, theirs]):
+                routes[node][kind] = [peers[other] for other in others]
     return send_to, expect_from
+
+
+def _grouped(nodes: NDArray[np.int64], others: NDArray[np.int64]) -> Iterator[tuple[int, list[int]]]:
+    """Each node with its others, in their order."""
+    order = np.argsort(nodes, kind="stable")
+    distinct, firsts = np.unique(nodes[order], return_index=True)
+    ends = [*firsts[1:].tolist(), len(nodes)]
+    sorted_others = others[order].tolist()
+    for node, first, end in zip(distinct.tolist(), firsts.tolist(), ends, strict=True):
+        yield node, sorted_others[first:end]
 
 
 def _neighbours(*routes: Mapping[str, list[Peer]]) -> set[bytes]:

@@ -6,6 +6,7 @@ breaks ties by an integer priority and then by order of scheduling, so the rank 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from enum import IntEnum
 from heapq import heappush
@@ -36,7 +37,7 @@ class Clock(simpy.Environment):
     """A SimPy environment that also schedules at absolute times, so that equal instants are equal to the bit.
 
     One function may have an alarm: it is called at `alarm_s`, as the first of the arrivals, and no event is made for
-    it. The network has it, for it would need one event for every message.
+    it. The network has it, for it would need one event for every message; once called, it may move on by itself.
     """
 
     def __init__(self, initial_time: float = 0.0) -> None:
@@ -46,15 +47,25 @@ class Clock(simpy.Environment):
 
     def step(self) -> None:
         """Does what comes next: the alarm, or the next event."""
-        alarm_s, queue = self.alarm_s, self._queue
-        if alarm_s < np.inf:
-            first_s = queue[0][0] if queue else np.inf
-            if alarm_s < first_s or (alarm_s == first_s and queue[0][1] > _ALARM):
-                self._now = max(alarm_s, self._now)
-                self.alarm_s = np.inf
-                self.on_alarm()
-                return
+        alarm_s = self.alarm_s
+        if alarm_s < np.inf and alarm_s <= self.free_until_s():
+            self._now = max(alarm_s, self._now)
+            self.alarm_s = np.inf
+            self.on_alarm()
+            return
         super().step()
+
+    def free_until_s(self) -> float:
+        """Up to and including this instant, arrivals come before everything else that is going to happen."""
+        queue = self._queue
+        if not queue:
+            return np.inf
+        first_s, priority = queue[0][:2]
+        return first_s if priority > _ALARM else math.nextafter(first_s, -math.inf)
+
+    def move_to(self, time_s: float) -> None:
+        """Lets time pass for whoever has the alarm, who may go on as far as `free_until_s`."""
+        self._now = time_s
 
     def at(self, time_s: float, rank: Rank, node: int = 0, value: Any = None) -> simpy.Event:
         """An event that happens at `time_s` (now, if that has passed) in its place of the instant's order."""

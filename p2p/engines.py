@@ -36,22 +36,19 @@ class IdealEngine:
             self._order += 1
             heappush(self._heap, (end_s, transfer.dst, transfer.src, self._order, transfer))
 
-    def run_ahead(self, limit_s: float) -> None:
-        """There is nothing but endings."""
-
     def next_s(self) -> float:
         """When the next transfer ends."""
         return self._heap[0][0] if self._heap else np.inf
 
-    def advance(self, now_s: float) -> list[Ended]:
-        """What has ended by now."""
-        ended = []
-        while self._heap and self._heap[0][0] <= now_s:
-            time_s, dst, src, _, transfer = heappop(self._heap)
+    def take(self, limit_s: float) -> list[Ended]:
+        """The next ending."""
+        heap = self._heap
+        while heap and heap[0][0] <= limit_s:
+            time_s, dst, src, _, transfer = heappop(heap)
             if transfer.started_s < np.inf:
                 held = "uplink" if transfer.cut or self._up[src] <= self._down[dst] else "downlink"
-                ended.append(Ended(time_s, transfer, held if self._rate(transfer) < np.inf else "latency"))
-        return ended
+                return [Ended(time_s, transfer, held if self._rate(transfer) < np.inf else "latency")]
+        return []
 
     def _rate(self, transfer: Transfer) -> float:
         up: float = self._up[transfer.src]
@@ -94,30 +91,21 @@ class FifoEngine:
             if len(queue) == 1:
                 self._begin(transfer, now_s)
 
-    def run_ahead(self, limit_s: float) -> None:
-        """Works off steps on the links, as far as the next ending or the limit."""
-        heap, steps = self._heap, (self._on_left, self._on_served, self._on_first_byte)
-        while heap and heap[0][0] < limit_s:
-            time_s, step, _, _, transfer = heap[0]
-            if step == _ARRIVED or (step == _LEFT and transfer.cut):
-                return
-            heappop(heap)
-            if transfer.started_s <= time_s:  # not aborted since
-                steps[step](transfer, time_s)
-
     def next_s(self) -> float:
         """When the next step of any transfer is due."""
         return self._heap[0][0] if self._heap else np.inf
 
-    def advance(self, now_s: float) -> list[Ended]:
-        """Works off all steps up to now."""
-        steps = (self._on_left, self._on_served, self._on_first_byte, self._on_arrived)
-        while self._heap and self._heap[0][0] <= now_s:
-            time_s, step, _, _, transfer = heappop(self._heap)
-            if transfer.started_s <= now_s:  # not aborted since
+    def take(self, limit_s: float) -> list[Ended]:
+        """Works off the steps on the links, as far as an ending; then all of that instant."""
+        heap, steps = self._heap, (self._on_left, self._on_served, self._on_first_byte, self._on_arrived)
+        while heap and heap[0][0] <= limit_s:
+            time_s, step, _, _, transfer = heappop(heap)
+            if transfer.started_s < np.inf:  # not aborted since
                 steps[step](transfer, time_s)
-        ended, self._ended = self._ended, []
-        return sorted(ended, key=_by_instant)
+            if self._ended and not (heap and heap[0][0] == time_s):
+                ended, self._ended = self._ended, []
+                return sorted(ended, key=_by_instant) if len(ended) > 1 else ended
+        return []
 
     def abort(self, now_s: float, transfers: Sequence[Transfer]) -> list[float]:
         """Takes transfers out of their queues; whoever waited behind them goes on at once."""

@@ -206,6 +206,8 @@ class FairShare:
         self._due_s = self._effective(now_s)
         self._idle_bytes += float(flows.rate[slots].sum()) * (self._due_s - now_s)
         self._remove(slots)
+        if not len(self._flows.ids):
+            self._due_s = np.inf
         self._next_s = self._flows.next_end()
 
     def _change(self, time_s: float) -> None:

@@ -31,6 +31,8 @@ class FairEngine:
         self._joining: list[Transfer] = []
         self._waiting_s = -np.inf
         self._soonest_s = np.inf
+        # Everything that leaves up to this instant is on its way, unless something new starts.
+        self._left_until_s = -np.inf
         self._arriving: list[tuple[float, int, int, int, int, Transfer, str]] = []
         self._order = 0
         # Of each link: how many transfers share it, and who was last to have it alone.
@@ -49,17 +51,6 @@ class FairEngine:
             if crowd or not self._start_alone(now_s, transfer):
                 self._start_sharing(now_s, transfer)
 
-    def run_ahead(self, limit_s: float) -> None:
-        """Lets bytes leave, as far as the next arrival or the limit."""
-        while limit_s > self._waiting_s:
-            next_s = self.next_s()
-            if next_s >= limit_s or (self._arriving and self._arriving[0][0] <= next_s):
-                return
-            self._enter()
-            # What leaves from `next_s` on arrives no earlier than the shortest latency after it.
-            until_s = min(next_s + self._shortest_s, limit_s, self._arriving[0][0] if self._arriving else np.inf)
-            self._share_to(max(next_s, float(np.nextafter(until_s, -np.inf))))
-
     def next_s(self) -> float:
         """When to advance next: no ending comes before."""
         arriving = self._arriving
@@ -72,17 +63,25 @@ class FairEngine:
             left_s = self._share.next_event_s()
         return min(left_s, arriving[0][0]) if arriving else left_s
 
-    def advance(self, now_s: float) -> list[Ended]:
-        """What has arrived by now, or has left if it was cut."""
-        if self._waiting or self._under_way:
+    def take(self, limit_s: float) -> list[Ended]:
+        """What arrives next, or has left if it was cut; bytes leave as far as that."""
+        arriving = self._arriving
+        while True:
+            if arriving and arriving[0][0] <= self._left_until_s:
+                if arriving[0][0] > limit_s:
+                    return []
+                entry = heappop(arriving)
+                if _holds(entry):
+                    return [Ended(entry[0], entry[5], entry[6])]
+                continue
+            next_s = self.next_s()
+            if next_s > limit_s or next_s == np.inf:
+                return []
+            # What leaves from `next_s` on arrives no earlier than the shortest latency after it.
+            until_s = min(next_s + self._shortest_s, limit_s, arriving[0][0] if arriving else np.inf)
             self._enter()
-            self._share_to(now_s)
-        ended, arriving = [], self._arriving
-        while arriving and arriving[0][0] <= now_s:
-            entry = heappop(arriving)
-            if _holds(entry):
-                ended.append(Ended(entry[0], entry[5], entry[6]))
-        return ended
+            self._share_to(until_s)
+            self._left_until_s = until_s
 
     def abort(self, now_s: float, transfers: Sequence[Transfer]) -> list[float]:
         """Ends transfers at once and frees their links; the bytes of each that had left."""
@@ -148,6 +147,7 @@ class FairEngine:
 
     def _wait(self, now_s: float, transfer: Transfer) -> None:
         """Prepares for somebody to enter the sharing as of this instant."""
+        self._left_until_s = -np.inf
         if not self._waiting and not self._joining:
             self._waiting_s, self._soonest_s = now_s, self._share.soonest_s() if self._under_way else np.inf
         self._count(transfer, 1)

@@ -19,11 +19,12 @@ from p2p.clock import Clock, Rank
 from p2p.conditions import Batch, Conditions, Partition
 from p2p.links import Links, Retransmit
 from p2p.log import Log
-from p2p.parcels import Books
+from p2p.parcels import Books, Contents
 from p2p.parcels import Parcel as Parcel
+from p2p.parcels import Wave as Wave
 from p2p.records import KIND, NOBODY, REASON, REASONS
 from p2p.sharing import Ended, Engine, Transfer
-from p2p.streams import draws, stream
+from p2p.streams import draw, stream
 
 
 class Routing(Protocol):
@@ -36,6 +37,8 @@ class Routing(Protocol):
 Receive = Callable[[Parcel], str | None]
 """Takes an arrived parcel; returns the reason for which it is refused, "" if it is welcome, or None if that is not
 known yet: the receiver then calls `settle` later."""
+TakeIn = Callable[[Wave, int, float], bool]
+"""Takes in a message of a wave (its row, and when it came) unread, or says no and gets it as a parcel."""
 
 
 class Direct:
@@ -64,6 +67,7 @@ class Network:
         self._retransmit, self.conditions = retransmit, conditions
         self._routing: Routing = routing or Direct()
         self._receivers: dict[int, Receive] = {}
+        self._trays: dict[int, TakeIn] = {}
         self._books = Books(log)
         self._transfers: dict[int, Transfer] = {}
         self._fates: dict[int, str] = {}
@@ -75,9 +79,23 @@ class Network:
         self._listeners: list[Callable[[Parcel], None]] = []
         clock.on_alarm = self._on_wake
 
-    def attach(self, node: int, receive: Receive) -> None:
-        """From now on parcels for `node` are handed to `receive`."""
+    def attach(self, node: int, receive: Receive, take_in: TakeIn | None = None) -> None:
+        """From now on parcels for `node` are handed to `receive`, those that came in a wave first to `take_in`."""
         self._receivers[node] = receive
+        if take_in is not None:
+            self._trays[node] = take_in
+
+    def before_books(self, read: Callable[[], None]) -> None:
+        """Calls `read` once, before anybody looks at the books: it must then `deliver` or `refuse` what it took in."""
+        self._books.unread.append(read)
+
+    def deliver(self, rows: Sequence[int]) -> None:
+        """Messages that were taken in unread were welcome."""
+        self._books.deliver(rows)
+
+    def refuse(self, row: int, reason: str) -> None:
+        """A message that was taken in unread is refused."""
+        self._books.end(row, "rejected", reason)
 
     def send(
         self,
@@ -87,7 +105,7 @@ class Network:
         round_number: int,
         size_bytes: int,
         overhead_bytes: int,
-        contents: Sequence[Any],
+        contents: Contents,
         give_up_s: float = np.inf,
     ) -> None:
         """Hands over one message for each receiver, all of one size, in this order.
@@ -101,10 +119,13 @@ class Network:
         self._sequences[sender] += 1
         sequence = self._sequences[sender]
         self._open[round_number] += len(receivers)
-        ends = zip(receivers, contents, strict=True)
+        sizes = size_bytes, overhead_bytes
+        if len(receivers) > 1 and self._passes_whole:
+            self._send_wave(Wave(kind, round_number, sender, receivers, *sizes, contents, sequence, give_up_s))
+            return
         parcels = [
-            Parcel(0, kind, round_number, sender, to, size_bytes, overhead_bytes, what, sequence, 1, give_up_s, sender)
-            for to, what in ends
+            Parcel(0, kind, round_number, sender, to, *sizes, what, sequence, 1, give_up_s, sender)
+            for to, what in zip(receivers, contents, strict=True)
         ]
         self._hand_over(sender, self._routing.first_hops(parcels))
 
@@ -200,6 +221,34 @@ class Network:
         """Says which pairs (sender, receiver) will soon talk; a matter of speed only."""
         self._links.foresee(edges)
 
+    @property
+    def _passes_whole(self) -> bool:
+        """Whether messages handed over together are not changed, one or the other, on their way."""
+        conditions = self.conditions
+        altered = conditions.corruptions or conditions.duplications
+        return not (altered or self._stand_ins or self._listeners) and isinstance(self._routing, Direct)
+
+    def _send_wave(self, wave: Wave) -> None:
+        if wave.sender in self._down:
+            self._open[wave.round_number] -= len(wave.receivers)
+            self._check_quiet(wave.round_number)
+            return
+        if self._undisturbed and not self.conditions.loss:
+            latencies, fates = self._links.latency_list(wave.sender, wave.receivers), list[str]()
+        else:
+            latencies, fates = self._disturbances(_batch_of(wave, self._seed, self._clock.now))
+        now_s = self._clock.now
+        self._books.open_wave(wave, now_s)
+        ends = enumerate(zip(wave.receivers, latencies, strict=True), wave.row)
+        sender, size_bytes = wave.sender, wave.size_bytes
+        self._begin(
+            [
+                Transfer(row, sender, receiver, size_bytes, latency_s, receiver == NOBODY, now_s, content=wave)
+                for row, (receiver, latency_s) in ends
+            ],
+            fates,
+        )
+
     def _hand_over(self, sender: int, parcels: list[Parcel]) -> None:
         if self._undisturbed:
             latencies = self._links.latency_list(sender, [parcel.receiver for parcel in parcels])
@@ -251,59 +300,77 @@ class Network:
             return ["random" if u < loss else "" for u in self._batch(parcels).uniform("loss").tolist()]
         one = parcels[0]
         name = (KIND[one.kind], one.round_number, one.origin, one.sequence, one.attempt, one.destination)
-        u = float(draws(self._seed, "loss", *name, *((one.hop,) if one.hop else ())))
-        return ["random" if u < loss else ""]
+        u = draw(self._seed, "loss", *name, *((one.hop,) if one.hop else ()))
+        return ["random"] if u < loss else []
 
     def _start_disturbed(self, batch: Batch, parcels: list[Parcel]) -> None:
+        self._start(batch.sender, parcels, *self._disturbances(batch))
+
+    def _disturbances(self, batch: Batch) -> tuple[list[float], list[str]]:
+        """The latency of each message, and what will become of it if it is lost."""
         reasons = self.conditions.reasons(batch)
         if self._down:
             reasons[np.isin(batch.receivers, list(self._down))] = REASON["receiver_down"]
-        latencies = self._links.latencies(batch.sender, batch.receivers) + self.conditions.delays(batch)
-        self._start(batch.sender, parcels, latencies.tolist(), [REASONS[code] for code in reasons.tolist()])
+        latencies = self._links.latency_list(batch.sender, batch.receivers.tolist())
+        delays = self.conditions.delays(batch)
+        if not isinstance(delays, float):
+            latencies = (np.array(latencies) + delays).tolist()
+        return latencies, [REASONS[code] for code in reasons.tolist()] if reasons.any() else []
 
     def _start(self, sender: int, parcels: list[Parcel], latencies: list[float], fates: Sequence[str] = ()) -> None:
-        """Begins transmissions; each that has a fate will be lost for that reason."""
-        now_s, under_way = self._clock.now, self._transfers
+        now_s = self._clock.now
         self._books.open(parcels, now_s)
-        transfers = []
-        for parcel, latency_s in zip(parcels, latencies, strict=True):
-            row, receiver = parcel.row, parcel.receiver
-            cut = receiver == NOBODY
-            transfer = Transfer(row, sender, receiver, parcel.size_bytes, latency_s, cut, now_s, content=parcel)
-            under_way[row] = transfer
-            transfers.append(transfer)
+        self._begin(
+            [
+                Transfer(
+                    one.row, sender, one.receiver, one.size_bytes, late_s, one.receiver == NOBODY, now_s, content=one
+                )
+                for one, late_s in zip(parcels, latencies, strict=True)
+            ],
+            fates,
+        )
+
+    def _begin(self, transfers: list[Transfer], fates: Sequence[str]) -> None:
+        """Begins transmissions; each that has a fate will be lost for that reason."""
+        self._transfers.update((transfer.row, transfer) for transfer in transfers)
         for transfer, fate in zip(transfers, fates, strict=False):
             if fate:
                 transfer.cut = True
                 self._fates[transfer.row] = fate
-        self._engine.start(now_s, transfers)
+        self._engine.start(self._clock.now, transfers)
         self._schedule()
 
     def _schedule(self) -> None:
         self._clock.alarm_s = self._engine.next_s()
 
     def _on_wake(self) -> None:
-        for ended in self._engine.advance(self._clock.now):
-            self._on_ended(ended)
-        # Until the next thing happens to anybody, nothing can start or be aborted: links may work off their queues.
-        self._engine.run_ahead(self._clock.peek())
+        """Works off arrivals for as long as nothing else happens to anybody; links go on with their queues meanwhile."""
+        clock, take = self._clock, self._engine.take
+        while arrived := take(clock.free_until_s()):
+            clock.move_to(arrived[0].time_s)
+            for ended in arrived:
+                self._on_ended(ended)
         self._schedule()
 
     def _on_ended(self, ended: Ended) -> None:
-        transfer = ended.transfer
-        row, parcel = transfer.row, transfer.content
-        if row not in self._transfers:
+        time_s, transfer, bottleneck = ended
+        row, carrier = transfer.row, transfer.content
+        if self._transfers.pop(row, None) is None:
             return  # another arrival of this instant brought about its loss
         fate = self._fates.get(row, "") if self._fates else ""
-        parcel.arrived_s = np.nan if fate else ended.time_s
-        self._books.leave(row, transfer.left_s, parcel.size_bytes, ended.bottleneck, parcel.arrived_s)
+        arrived_s = np.nan if fate else time_s
+        self._books.leave(row, transfer.left_s, carrier.size_bytes, bottleneck, arrived_s)
+        take_in = self._trays.get(transfer.dst)
+        if carrier.is_wave and take_in is not None and not fate and take_in(carrier, row, time_s):
+            self._close_one(carrier.round_number)  # its receiver will say later what has become of it
+            return
+        parcel = carrier.parcel(row, arrived_s)
         for overhear in self._listeners:
             overhear(parcel)
         if fate:
             self._on_lost(parcel, fate)
             return
-        del self._transfers[row]
-        receive = self._receivers.get(parcel.receiver)
+        receive = self._receivers.get(transfer.dst)
         self.settle(parcel, "unknown_address" if receive is None else receive(parcel))
 
     def _abort(self, transfers: list[Transfer], reason: str) -> None:
@@ -311,7 +378,7 @@ class Network:
         for transfer, left_bytes in zip(transfers, self._engine.abort(self._clock.now, transfers), strict=True):
             self._log.messages["left_bytes"][transfer.row] = round(left_bytes)
             self._log.messages["left_s"][transfer.row] = min(transfer.left_s, self._clock.now)
-            self._on_lost(transfer.content, reason)
+            self._on_lost(transfer.content.parcel(transfer.row), reason)
         self._schedule()
 
     def _on_lost(self, parcel: Parcel, reason: str) -> None:
@@ -328,11 +395,22 @@ class Network:
         self._transfers.pop(row, None)
         self._fates.pop(row, None)
         self._books.end(row, outcome, reason)
-        self._open[round_number] -= 1
-        if not self._open[round_number]:
+        self._close_one(round_number)
+
+    def _close_one(self, round_number: int) -> None:
+        """One message less of a round is under way."""
+        left = self._open[round_number] - 1
+        self._open[round_number] = left
+        if not left:
             self._check_quiet(round_number)
 
     def _check_quiet(self, round_number: int) -> None:
         if not self._open.get(round_number) and round_number in self._quiet:
             self._open.pop(round_number, None)
             self._quiet.pop(round_number)()
+
+
+def _batch_of(wave: Wave, seed: int, now_s: float) -> Batch:
+    receivers = np.array(wave.receivers, dtype=np.int64)
+    name = (seed, KIND[wave.kind], wave.round_number, wave.sender, wave.sequence, 1)
+    return Batch(*name, receivers, now_s, wave.sender, receivers)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import chain
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from p2p.log import Log
 from p2p.records import BOTTLENECK, KIND, NOBODY, OUTCOME, REASON
@@ -40,30 +42,109 @@ class Parcel:
     sent_s: float = np.nan
     arrived_s: float = np.nan
 
+    is_wave: ClassVar[bool] = False
+
+    def parcel(self, row: int, arrived_s: float = np.nan) -> Parcel:
+        """Itself, as somebody sees it who does not know how many came together."""
+        self.arrived_s = arrived_s
+        return self
+
     @property
     def destination(self) -> int:
         """Whom it is for: behind relays, the last node of the way."""
         return self.onward[-1] if self.onward else self.receiver
 
 
+class Contents(Protocol):
+    """What messages hold that are handed over together; not looked into here."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: int, /) -> Any: ...
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+
+@dataclass(slots=True, eq=False)
+class Wave:
+    """Messages handed over together: all equal but for their receivers and contents. A row each, one after the other.
+
+    There is no object for each of them unless somebody wants to see one.
+    """
+
+    kind: str
+    round_number: int
+    sender: int
+    receivers: Sequence[int]
+    size_bytes: int
+    overhead_bytes: int
+    contents: Any
+    sequence: int
+    give_up_s: float
+    row: int = 0
+    sent_s: float = np.nan
+    is_wave: ClassVar[bool] = True
+
+    def parcel(self, row: int, arrived_s: float = np.nan) -> Parcel:
+        """The message with this row."""
+        return self._parcel(row - self.row, arrived_s)
+
+    def parcels(self) -> list[Parcel]:
+        """All of them, before they have rows."""
+        return [self._parcel(index) for index in range(len(self.receivers))]
+
+    def _parcel(self, index: int, arrived_s: float = np.nan) -> Parcel:
+        return Parcel(
+            self.row + index,
+            self.kind,
+            self.round_number,
+            self.sender,
+            self.receivers[index],
+            self.size_bytes,
+            self.overhead_bytes,
+            self.contents[index],
+            self.sequence,
+            1,
+            self.give_up_s,
+            self.sender,
+            sent_s=self.sent_s,
+            arrived_s=arrived_s,
+        )
+
+
 class Books:
-    """The rows of all transmissions. What happens is gathered, and written as arrays before anybody reads."""
+    """The rows of all transmissions. What happens is gathered, and written as arrays before anybody reads.
+
+    `unread` holds functions that are called before that: whoever put off looking at what came says now what it is.
+    """
 
     def __init__(self, log: Log) -> None:
         self._log, self._table = log, log.messages
         self._rows = len(log.messages)
-        self._opened: list[Parcel] = []
+        self._opened: list[Parcel | Wave] = []
+        self._opened_from = self._rows
         self._left: list[tuple[int, float, int, int, float]] = []
         self._ended: list[tuple[int, int, int]] = []
+        self._delivered: list[int] = []
+        self.unread: list[Callable[[], None]] = []
         log.messages.before_read = self.write
 
     def open(self, parcels: Sequence[Parcel], now_s: float) -> None:
         """Gives each parcel a row."""
         for row, parcel in enumerate(parcels, self._rows):
             parcel.row, parcel.sent_s = row, now_s
-        self._rows += len(parcels)
         self._opened += parcels
-        if len(self._opened) >= _ROWS_AT_ONCE:
+        self._count(len(parcels))
+
+    def open_wave(self, wave: Wave, now_s: float) -> None:
+        """Gives each message of a wave a row."""
+        wave.row, wave.sent_s = self._rows, now_s
+        self._opened.append(wave)
+        self._count(len(wave.receivers))
+
+    def _count(self, opened: int) -> None:
+        self._rows += opened
+        if self._rows - self._opened_from >= _ROWS_AT_ONCE:
             self.write()
 
     def leave(self, row: int, left_s: float, left_bytes: int, bottleneck: str, arrived_s: float) -> None:
@@ -74,10 +155,17 @@ class Books:
         """A message has its outcome."""
         self._ended.append((row, OUTCOME[outcome], REASON[reason]))
 
+    def deliver(self, rows: Sequence[int]) -> None:
+        """Messages were welcome."""
+        self._delivered += rows
+
     def write(self) -> None:
         """Brings the table up to date."""
+        while self.unread:
+            self.unread.pop()()
         if self._opened:
             opened, self._opened = self._opened, []
+            self._opened_from = self._rows
             self._write_opened(opened)
         if self._left:
             left, self._left = self._left, []
@@ -87,6 +175,9 @@ class Books:
             ended, self._ended = self._ended, []
             rows, *columns = zip(*ended, strict=True)
             self._put(rows, ("outcome", "reason"), columns)
+        if self._delivered:
+            delivered, self._delivered = self._delivered, []
+            self._table["outcome"][np.array(delivered, dtype=np.int64)] = OUTCOME["delivered"]
         self._log.write_used()
 
     def _put(self, rows: Sequence[int], names: Sequence[str], columns: Sequence[Sequence[float]]) -> None:
@@ -94,25 +185,37 @@ class Books:
         for name, values in zip(names, columns, strict=True):
             self._table[name][where] = values
 
-    def _write_opened(self, parcels: Sequence[Parcel]) -> None:
+    def _write_opened(self, opened: Sequence[Parcel | Wave]) -> None:
+        singly = [1 if isinstance(one, Parcel) else len(one.receivers) for one in opened]
+        counts = np.array(singly, dtype=np.int64)
+
+        def each(values: Iterable[float]) -> NDArray[Any]:
+            return np.repeat(np.array(list(values)), counts)
+
+        receivers = _gathered([(one.receiver,) if isinstance(one, Parcel) else one.receivers for one in opened])
+        ends = _gathered([(one.destination,) if isinstance(one, Parcel) else one.receivers for one in opened])
         self._table.extend(
-            len(parcels),
-            kind=[KIND[parcel.kind] for parcel in parcels],
-            round=[parcel.round_number for parcel in parcels],
-            sender=[parcel.sender for parcel in parcels],
-            receiver=[parcel.receiver for parcel in parcels],
-            size_bytes=[parcel.size_bytes for parcel in parcels],
-            overhead_bytes=[parcel.overhead_bytes for parcel in parcels],
-            attempt=[parcel.attempt for parcel in parcels],
-            sent_s=[parcel.sent_s for parcel in parcels],
+            len(receivers),
+            kind=each(KIND[one.kind] for one in opened),
+            round=each(one.round_number for one in opened),
+            sender=each(one.sender for one in opened),
+            receiver=receivers,
+            size_bytes=each(one.size_bytes for one in opened),
+            overhead_bytes=each(one.overhead_bytes for one in opened),
+            attempt=each(one.attempt if isinstance(one, Parcel) else 1 for one in opened),
+            sent_s=each(one.sent_s for one in opened),
             left_s=np.nan,
             arrived_s=np.nan,
             outcome=OUTCOME["in_flight"],
             reason=0,
             bottleneck=0,
             left_bytes=0,
-            used=[parcel.kind == "control" for parcel in parcels],
-            origin=[parcel.origin for parcel in parcels],
-            destination=[parcel.destination for parcel in parcels],
-            previous=[parcel.previous for parcel in parcels],
+            used=each(one.kind == "control" for one in opened),
+            origin=each(one.origin if isinstance(one, Parcel) else one.sender for one in opened),
+            destination=ends,
+            previous=each(one.previous if isinstance(one, Parcel) else NOBODY for one in opened),
         )
+
+
+def _gathered(parts: Sequence[Sequence[int]]) -> NDArray[np.int64]:
+    return np.fromiter(chain.from_iterable(parts), np.int64)

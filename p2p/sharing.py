@@ -48,19 +48,19 @@ class Ended(NamedTuple):
 
 
 class Engine(Protocol):
-    """Transfers in, endings out; the caller never passes over `next_s`."""
+    """Transfers in, endings out; the caller never passes over an ending."""
 
     def start(self, now_s: float, transfers: Sequence[Transfer]) -> None:
         """Takes transfers handed over now, in the order of sending."""
 
-    def run_ahead(self, limit_s: float) -> None:
-        """Works off what ends nothing, as far as the next ending or the limit; until then nobody changes anything."""
+    def take(self, limit_s: float) -> list[Ended]:
+        """What ends at the next instant at which anything does, by receiver, sender, order of sending.
+
+        Nothing if that is after the limit, up to which nobody changes anything: work may be done as far as there.
+        """
 
     def next_s(self) -> float:
-        """When something happens next; infinity if nothing is under way."""
-
-    def advance(self, now_s: float) -> list[Ended]:
-        """What has ended up to and including now, by time, then receiver, sender, order of sending."""
+        """Before this nothing ends; infinity if nothing is under way."""
 
     def abort(self, now_s: float, transfers: Sequence[Transfer]) -> list[float]:
         """Ends transfers at once, frees what they held, and says how many bytes of each had left."""

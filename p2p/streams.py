@@ -7,7 +7,9 @@ the order of events. Names never contain the protocol: on one seed every protoco
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterable
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,10 +29,8 @@ def draws(seed: int, name: str, *ids: NDArray[np.int64] | int) -> NDArray[np.flo
     Counter-based: the number of an id depends on seed, name and id alone, and a million cost milliseconds. Ids that
     are the same for all are best given first, and as plain numbers.
     """
-    known = int(_state(seed, name))
     plain = next((place for place, part in enumerate(ids) if not isinstance(part, int)), len(ids))
-    for part in ids[:plain]:
-        known = _scramble_one(known ^ _scramble_one(int(part) & _WORD))
+    known = _mixed(seed, name, ids[:plain])
     if plain == len(ids):
         return np.asarray(((known >> 11) + 0.5) * 2.0**-53)
     mixed = np.asarray(known, dtype=np.uint64)
@@ -39,10 +39,23 @@ def draws(seed: int, name: str, *ids: NDArray[np.int64] | int) -> NDArray[np.flo
     return ((mixed >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
 
 
+def draw(seed: int, name: str, *ids: int) -> float:
+    """The one number that `draws` gives for these ids."""
+    return ((_mixed(seed, name, ids) >> 11) + 0.5) * 2.0**-53
+
+
+def _mixed(seed: int, name: str, ids: Iterable[Any]) -> int:
+    """The word that a name and some ids stand for."""
+    known = _state(seed, name)
+    for part in ids:
+        known = _scramble_one(known ^ _scrambled_id(part & _WORD))
+    return known
+
+
 @lru_cache(maxsize=256)
-def _state(seed: int, name: str) -> np.uint64:
+def _state(seed: int, name: str) -> int:
     """The word that a name stands for; asked for at every message, so it is kept."""
-    return np.uint64(np.random.SeedSequence(seed, spawn_key=_key((name,))).generate_state(1, np.uint64)[0])
+    return int(np.random.SeedSequence(seed, spawn_key=_key((name,))).generate_state(1, np.uint64)[0])
 
 
 def _key(name: tuple[str | int, ...]) -> tuple[int, ...]:
@@ -64,3 +77,6 @@ def _scramble_one(word: int) -> int:
     word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) & _WORD
     word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) & _WORD
     return word ^ (word >> 31)
+
+
+_scrambled_id = lru_cache(maxsize=4096)(_scramble_one)

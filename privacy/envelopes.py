@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, Literal, NamedTuple
 
@@ -129,6 +129,50 @@ class Envelope(NamedTuple):
     def overhead_bytes(self) -> int:
         """Everything but the plain payload: header and seal."""
         return self.size_bytes - self.payload_bytes
+
+
+class Bundle:
+    """One payload sealed for many: the envelopes of its receivers, each made when somebody asks for it.
+
+    Attributes:
+        public: the key of the sender
+        receivers: their addresses and keys
+        wraps: the content key as wrapped for each receiver; none where nothing is enciphered
+    """
+
+    __slots__ = ("_named", "content", "public", "receivers", "sender", "sequence", "size_bytes", "wraps")
+
+    def __init__(
+        self,
+        named: tuple[int, int, int, bytes, int],
+        public: bytes,
+        receivers: Sequence[tuple[bytes, bytes]],
+        content: Ciphertext | Payload,
+        wraps: Sequence[bytes | tuple[object, ...]] | None,
+        size_bytes: int,
+    ) -> None:
+        self._named, self.public, self.receivers = named, public, receivers
+        self.content, self.wraps, self.size_bytes = content, wraps, size_bytes
+        self.sequence, self.sender = named[2], named[3]
+
+    def __len__(self) -> int:
+        return len(self.receivers)
+
+    def __iter__(self) -> Iterator[Envelope]:
+        return (self[index] for index in range(len(self.receivers)))
+
+    def __getitem__(self, index: int, /) -> Envelope:
+        code, round_number, sequence, sender, payload_bytes = self._named
+        address, public_key = self.receivers[index]
+        name = (code, round_number, sequence, sender, address, payload_bytes, self.content)
+        # In mode `sizes` an envelope keeps what it was sealed with.
+        wrap = (self.public, public_key, *name) if self.wraps is None else self.wraps[index]
+        return Envelope(*name, wrap, self.size_bytes)
+
+    @property
+    def overhead_bytes(self) -> int:
+        """Header and seal of each message."""
+        return self.size_bytes - self._named[4]
 
 
 def message_size(payload_bytes: int, *, many: bool, sealed: Sealed) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from p2p.streams import stream
@@ -66,6 +66,13 @@ class Pseudonyms:
             if node is not None:
                 return node
         return None
+
+    def nodes_of(self, addresses: Sequence[bytes]) -> list[int | None]:
+        """The same for many addresses."""
+        if len(self._nodes) == 1:
+            (book,) = self._nodes.values()
+            return [book.get(address) for address in addresses]
+        return [self.node_of(address) for address in addresses]
 
     def close_round(self, round: int) -> None:
         """Erases the round's secret and map; to be called when its last message has ended."""

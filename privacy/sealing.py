@@ -28,7 +28,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from privacy.anonymity import Sealed
-from privacy.envelopes import UNREADABLE, Ciphertext, Envelope, Payload, Rejected, message_size
+from privacy.envelopes import UNREADABLE, Bundle, Ciphertext, Envelope, Payload, Rejected, message_size
 from privacy.keys import KeyPair, PairSecrets, draw_key_pair, draw_stand_in, expand
 from privacy.wire import HEADER_BYTES, KIND_NAMES, KINDS, MANY, NAME_BYTES, decode_header, encode_header
 
@@ -52,8 +52,8 @@ class Sealer(Protocol):
         sender: bytes,
         receivers: Sequence[Receiver],
         payload: Payload,
-    ) -> list[Envelope]:
-        """One envelope per receiver, in their order; a single receiver's is made by `seal_one`."""
+    ) -> Bundle:
+        """One envelope per receiver, in their order; a single receiver's is sealed as by `seal_one`."""
 
     def seal_one(
         self, kind: str, round: int, sequence: int, keys: KeyPair, sender: bytes, receiver: Receiver, payload: Payload
@@ -62,6 +62,9 @@ class Sealer(Protocol):
 
     def open(self, envelope: Envelope, keys: KeyPair, sender_public_key: bytes) -> Any:
         """The payload's value, by reference; raises `Rejected` if the envelope is not what was sealed."""
+
+    def open_in(self, bundle: Bundle, index: int, keys: KeyPair, sender_public_key: bytes) -> Any:
+        """The same for an envelope of a bundle as it was sealed."""
 
     def agree(self, round: int, keys: KeyPair, other_public_key: bytes, purpose: bytes) -> bytes:
         """32 bytes that both ends find from their keys alone, other ones for every purpose."""
@@ -100,22 +103,22 @@ class RealSealer:
         sender: bytes,
         receivers: Sequence[Receiver],
         payload: Payload,
-    ) -> list[Envelope]:
+    ) -> Bundle:
         if len(receivers) == 1:
-            return [self.seal_one(kind, round, sequence, keys, sender, receivers[0], payload)]
+            one = self.seal_one(kind, round, sequence, keys, sender, receivers[0], payload)
+            named = (one.code, round, sequence, sender, one.payload_bytes)
+            return Bundle(named, keys.public, receivers, one.content, [one.wrap], one.size_bytes)
         code, length = KINDS[kind] | MANY, payload.size_bytes
         content, ticket = self._encrypt(code, round, sequence, keys, payload)
         size_bytes = message_size(length, many=True, sealed=True)
         cipher, secret = self._cipher, self._pairs.secret
         self._pairs.begin(round)
-        envelopes = []
+        wraps = []
         for address, public_key in receivers:
             header = encode_header(code, round, sequence, sender, address, length)
             key = expand(secret(round, keys, public_key), header[:NAME_BYTES])
-            wrap = cipher(key).encrypt(_NONCE, ticket, header)
-            fields = (code, round, sequence, sender, address, length, content, wrap, size_bytes)
-            envelopes.append(Envelope(*fields))
-        return envelopes
+            wraps.append(cipher(key).encrypt(_NONCE, ticket, header))
+        return Bundle((code, round, sequence, sender, length), keys.public, receivers, content, wraps, size_bytes)
 
     def _encrypt(
         self, code: int, round: int, sequence: int, keys: KeyPair, payload: Payload
@@ -156,6 +159,9 @@ class RealSealer:
             raise Rejected from None
         return content.payload.value
 
+    def open_in(self, bundle: Bundle, index: int, keys: KeyPair, sender_public_key: bytes) -> Any:
+        return self.open(bundle[index], keys, sender_public_key)
+
     def agree(self, round: int, keys: KeyPair, other_public_key: bytes, purpose: bytes) -> bytes:
         self._pairs.begin(round)
         return expand(self._pairs.secret(round, keys, other_public_key), round.to_bytes(8, "little") + purpose)
@@ -193,15 +199,11 @@ class CountingSealer:
         sender: bytes,
         receivers: Sequence[Receiver],
         payload: Payload,
-    ) -> list[Envelope]:
-        many = len(receivers) > 1
+    ) -> Bundle:
+        many, length = len(receivers) > 1, payload.size_bytes
         code = KINDS[kind] | (MANY if many else 0)
-        size_bytes = message_size(payload.size_bytes, many=many, sealed="sizes")
-        envelopes = []
-        for address, public_key in receivers:
-            named = (code, round, sequence, sender, address, payload.size_bytes, payload)
-            envelopes.append(Envelope(*named, (keys.public, public_key, *named), size_bytes))
-        return envelopes
+        size_bytes = message_size(length, many=many, sealed="sizes")
+        return Bundle((code, round, sequence, sender, length), keys.public, receivers, payload, None, size_bytes)
 
     def seal_one(
         self, kind: str, round: int, sequence: int, keys: KeyPair, sender: bytes, receiver: Receiver, payload: Payload
@@ -214,6 +216,12 @@ class CountingSealer:
         if envelope.tampered or not as_sealed or not isinstance(content, Payload):
             raise Rejected
         return content.value
+
+    def open_in(self, bundle: Bundle, index: int, keys: KeyPair, sender_public_key: bytes) -> Any:
+        content = bundle.content
+        if bundle.public != sender_public_key or bundle.receivers[index][1] != keys.public:
+            raise Rejected
+        return content.value if isinstance(content, Payload) else UNREADABLE
 
     def agree(self, round: int, keys: KeyPair, other_public_key: bytes, purpose: bytes) -> bytes:
         """Stands in for the exchange: the same at both ends, and no secret at all."""
@@ -239,8 +247,11 @@ class PlainSealer:
         sender: bytes,
         receivers: Sequence[Receiver],
         payload: Payload,
-    ) -> list[Envelope]:
-        return [self.seal_one(kind, round, sequence, keys, sender, receiver, payload) for receiver in receivers]
+    ) -> Bundle:
+        length = payload.size_bytes
+        named = (KINDS[kind], round, sequence, sender, length)
+        size_bytes = message_size(length, many=False, sealed=False)
+        return Bundle(named, b"", receivers, payload, [b""] * len(receivers), size_bytes)
 
     def seal_one(
         self, kind: str, round: int, sequence: int, keys: KeyPair, sender: bytes, receiver: Receiver, payload: Payload
@@ -256,6 +267,9 @@ class PlainSealer:
         if envelope.code not in KIND_NAMES or envelope.payload_bytes != content.size_bytes:
             raise Rejected
         return content.value
+
+    def open_in(self, bundle: Bundle, index: int, keys: KeyPair, sender_public_key: bytes) -> Any:
+        return self.open(bundle[index], keys, sender_public_key)
 
     def agree(self, round: int, keys: KeyPair, other_public_key: bytes, purpose: bytes) -> bytes:
         raise ValueError("without sealing there are no keys to agree with")

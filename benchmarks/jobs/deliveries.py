@@ -26,12 +26,12 @@ def deliver(stagger_s: float, members: int, degree: int, seed: int = 0) -> float
     engine, arrived = FairEngine(up, down), 0
     start_cpu_s = time.process_time()
     for row, start_s in zip(order.tolist(), starts_s.tolist(), strict=True):
-        while (next_s := engine.next_s()) < start_s:
-            arrived += len(engine.advance(next_s))
+        while ended := engine.take(start_s):
+            arrived += len(ended)
         sender, receiver = edges[row].tolist()
         engine.start(start_s, [Transfer(row, sender, receiver, 800_000.0, float(latency_s[row]), False, start_s)])
-    while (next_s := engine.next_s()) < np.inf:
-        arrived += len(engine.advance(next_s))
+    while ended := engine.take(np.inf):
+        arrived += len(ended)
     if arrived != len(edges):
         raise RuntimeError(f"{arrived} of {len(edges)} transfers arrived")
     return time.process_time() - start_cpu_s

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from p2p.arrivals import Flows, arrivals
 from p2p.sharing import SHARINGS, Ended, Engine, Transfer
+from tests.engine_runs import advance
 
 UP = np.array([1000.0, 500.0, 2000.0, 250.0, np.inf])
 DOWN = np.array([1000.0, 2000.0, 400.0, 800.0, np.inf])
@@ -52,7 +53,7 @@ def drive(engine: Engine, sent: Sequence[Sent]) -> list[Ended]:
     ended: list[Ended] = []
     while times or engine.next_s() < np.inf:
         now_s = min(engine.next_s(), times[0] if times else np.inf)
-        ended += engine.advance(now_s)
+        ended += advance(engine, now_s)
         if times and times[0] == now_s:
             times.pop(0)
             batch = [(row, message) for row, message in enumerate(sent) if message.at_s == now_s]
@@ -133,13 +134,13 @@ def test_aborting_frees_the_links(kind: str) -> None:
     gone, stays = make(0, Sent(0.0, 0, 1, 1000)), make(1, Sent(0.0, 0, 3, 1000))
     engine.start(0.0, [gone, stays])
     while engine.next_s() <= 0.5:
-        engine.advance(engine.next_s())
-    engine.advance(0.5)
+        advance(engine, engine.next_s())
+    advance(engine, 0.5)
     (left,) = engine.abort(0.5, [gone])
     assert 0 < left <= 500
     ended = []
     while engine.next_s() < np.inf:
-        ended += engine.advance(engine.next_s())
+        ended += advance(engine, engine.next_s())
     assert [end.transfer.row for end in ended] == [1]
     assert ended[0].time_s <= 0.5 + 1000 / DOWN[3] + latency_s(0, 3) + 1e-9
 
@@ -149,4 +150,4 @@ def test_nothing_under_way_is_nothing_to_wait_for(kind: str) -> None:
     """An idle engine has no next event."""
     engine = SHARINGS[kind]().engine(UP, DOWN)
     assert engine.next_s() == np.inf
-    assert engine.advance(10.0) == []
+    assert advance(engine, 10.0) == []

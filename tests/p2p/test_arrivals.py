@@ -14,6 +14,7 @@ from p2p.arrivals import SHARING_MODELS, Flows, arrivals
 from p2p.engines import FifoEngine, IdealEngine
 from p2p.fair_engine import FairEngine
 from p2p.sharing import Engine, Transfer
+from tests.engine_runs import advance
 
 ENGINES: dict[str, Any] = {"ideal": IdealEngine, "fifo": FifoEngine, "fair": FairEngine}
 
@@ -89,7 +90,7 @@ def drive(engine: Engine, flows: list[tuple[int, int, float, float]], latency_s:
             src, dst, size, start = flows[order[0]]
             engine.start(start, [Transfer(order.pop(0), src, dst, size, latency_s[src][dst], False, start)])
             continue
-        for ended in engine.advance(next_s):
+        for ended in advance(engine, next_s):
             arrived[ended.transfer.row] = ended.time_s
     return arrived
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from p2p.engines import FifoEngine, IdealEngine
 from p2p.sharing import Ended, Engine, Transfer
+from tests.engine_runs import advance
 
 UP = np.array([1000.0, 500.0, 2000.0, 250.0, np.inf])
 DOWN = np.array([1000.0, 2000.0, 400.0, 800.0, np.inf])
@@ -34,7 +35,7 @@ def drive(engine: Engine, sent: Sequence[Sent]) -> list[Ended]:
     ended: list[Ended] = []
     while waiting or engine.next_s() < np.inf:
         now_s = min(engine.next_s(), waiting[0][1].at_s if waiting else np.inf)
-        ended += engine.advance(now_s)
+        ended += advance(engine, now_s)
         while waiting and waiting[0][1].at_s == now_s:
             row, message = waiting.pop(0)
             engine.start(now_s, [Transfer(row, *message[1:6], handed_s=now_s)])
@@ -120,12 +121,12 @@ def test_an_aborted_message_frees_both_links() -> None:
     first = Transfer(0, 0, 2, 1000, 0.1, False, 0.0)
     behind = Transfer(1, 0, 2, 1000, 0.1, False, 0.0)
     engine.start(0.0, [first, behind])
-    assert engine.advance(0.1) == []
+    assert advance(engine, 0.1) == []
     assert engine.abort(0.5, [first]) == [500.0]
     # The second leaves 0.5..1.5, its first byte is there at 0.6, the downlink (400 B/s) takes 2.5 s.
     ended = []
     while engine.next_s() < np.inf:
-        ended += engine.advance(engine.next_s())
+        ended += advance(engine, engine.next_s())
     assert [(end.transfer.row, end.time_s) for end in ended] == [(1, 3.1)]
 
 
@@ -135,7 +136,7 @@ def test_an_aborted_ideal_transfer_never_ends() -> None:
     gone, stays = Transfer(0, 0, 1, 1000, 0.1, False, 0.0), Transfer(1, 0, 1, 1000, 0.1, False, 0.0)
     engine.start(0.0, [gone, stays])
     assert engine.abort(0.25, [gone]) == [250.0]
-    assert [end.transfer.row for end in engine.advance(5.0)] == [1]
+    assert [end.transfer.row for end in advance(engine, 5.0)] == [1]
 
 
 def test_a_new_rate_holds_from_now_on() -> None:
@@ -144,7 +145,7 @@ def test_a_new_rate_holds_from_now_on() -> None:
     transfers = [Transfer(row, 0, 4, 1000, 0.0, False, 0.0) for row in range(2)]
     engine.start(0.0, transfers)
     engine.set_capacity(0.5, 0, 2000.0, 1000.0)
-    ended = engine.advance(1.0) + engine.advance(9.0)
+    ended = advance(engine, 1.0) + advance(engine, 9.0)
     assert [end.time_s for end in ended] == [1.0, 1.5]
 
 
@@ -158,5 +159,5 @@ def test_endings_of_one_instant_come_by_receiver_then_sender() -> None:
         engine.start(0.0, [Transfer(2, 2, 0, 100, 0.1, False, 0.0)])
         ended = []
         while engine.next_s() < np.inf:
-            ended += engine.advance(engine.next_s())
+            ended += advance(engine, engine.next_s())
         assert [end.transfer.row for end in ended] == [2, 1, 0]

@@ -40,7 +40,7 @@ class Party:
 
     def send(self, payload: Payload, *members: int, sequence: int = 1) -> list[Envelope]:
         to = self.receivers(*members)
-        return self.sealer.seal_many("update", 3, sequence, self.keys[0], self.addresses[0], to, payload)
+        return list(self.sealer.seal_many("update", 3, sequence, self.keys[0], self.addresses[0], to, payload))
 
 
 def party(sealed: Sealed, members: int = 4) -> Party:
