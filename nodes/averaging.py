@@ -20,7 +20,8 @@ from nodes.vectors import Matrix, Vector
 if TYPE_CHECKING:
     from torch import Tensor
 
-COLUMNS_AT_ONCE = 4096
+NUMBERS_AT_ONCE = 1 << 19
+LEAST_COLUMNS = 4096
 # A dense product does about ten times as many multiplications in the same time.
 DENSE_FROM = 0.1
 
@@ -39,10 +40,7 @@ class Step:
 
 
 class Mixture:
-    """What some steps subtract from which rows of the models.
-
-    Guarantees: `subtract` gives the same bits for any number of threads.
-    """
+    """What some steps subtract from which rows of the models."""
 
     def __init__(self, steps: Sequence[Step]) -> None:
         place = {vector: i for i, vector in enumerate(dict.fromkeys(chain.from_iterable(s.updates for s in steps)))}
@@ -53,18 +51,19 @@ class Mixture:
             self._columns.setdefault(step.row, []).extend(map(place.__getitem__, step.updates))
             self._shares.setdefault(step.row, []).extend([step.share()] * len(step.updates))
 
-    def subtract(self, models: Matrix, threads: int) -> None:
-        """Takes the steps, in place."""
+    def subtract(self, models: Matrix) -> None:
+        """Takes the steps, in place; on one core, as two would wait for the same memory."""
         import torch
 
-        rows = list(self._columns)
         product = self._product()
 
         def subtract_block(block: slice) -> None:
             updates = torch.from_numpy(np.stack([update[block] for update in self._updates]))
-            models[rows, block] -= product(updates).numpy()
+            for row, move in zip(self._columns, product(updates).numpy(), strict=True):
+                models[row, block] -= move
 
-        side_by_side(subtract_block, cut(models.shape[1], COLUMNS_AT_ONCE), threads)
+        columns = max(LEAST_COLUMNS, NUMBERS_AT_ONCE // len(self._updates))
+        side_by_side(subtract_block, cut(models.shape[1], columns), threads=1)
 
     def _product(self) -> Callable[[Tensor], Tensor]:
         """Gives what each row subtracts, for some columns of the updates."""

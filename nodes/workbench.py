@@ -291,7 +291,7 @@ class Workbench:
         for row in {step.row for step in self._steps}:
             self._train_from_now(row)
         self._steps = []
-        mixture.subtract(self._models, self._teacher.threads)
+        mixture.subtract(self._models)
 
     def _row(self, node: int) -> int:
         return min(node, self._clients)
