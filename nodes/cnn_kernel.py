@@ -146,6 +146,7 @@ class CnnKernel:
     """Trains chains of known layers, one model after the other."""
 
     parallel: ClassVar[bool] = True
+    stacks: ClassVar[bool] = False
 
     def __init__(self, module: nn.Module, chain: list[nn.Module]) -> None:
         self._module = module

@@ -35,9 +35,15 @@ class Samples:
 
 
 class Kernel(Protocol):
-    """A way of training and scoring stacked models; a `parallel` one may be used by several threads at once."""
+    """A way of training and scoring stacked models.
+
+    Attributes:
+        parallel: several threads may use it at once
+        stacks: many models take less time together than one after the other
+    """
 
     parallel: ClassVar[bool]
+    stacks: ClassVar[bool]
 
     def train(self, models: Tensor, samples: Samples, steps: list[Step], training: Training, rate: float) -> None:
         """Takes the steps, in place; a model past its last step stays as it is."""
@@ -50,6 +56,7 @@ class OneByOne:
     """The reference: a module and `torch.optim.SGD` for each model in turn. Takes any module."""
 
     parallel: ClassVar[bool] = False
+    stacks: ClassVar[bool] = False
 
     def __init__(self, module: nn.Module) -> None:
         self._module = module
@@ -86,6 +93,7 @@ class Stacked:
     """All models of a stack at once through `torch.func`; takes any module that vmap can follow."""
 
     parallel: ClassVar[bool] = False
+    stacks: ClassVar[bool] = True
 
     def __init__(self, module: nn.Module) -> None:
         self._module = module

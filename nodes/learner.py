@@ -58,7 +58,8 @@ class Learner:
         self._test = _samples(dataset.test_x, dataset.test_y, dataset.classes)
         self._shards, self._training, self._seed = shards, training, seed
         self.kernel = choose_kernel(self.module, self._train.records[:2])
-        self._at_once = at_once or max(1, CHUNK_BYTES // (4 * self.dimension))
+        # Single models are dealt out more evenly than stacks.
+        self._at_once = at_once or (max(1, CHUNK_BYTES // (4 * self.dimension)) if self.kernel.stacks else 1)
         self.threads = threads or torch.get_num_threads()
 
     def initial(self) -> Floats:

@@ -52,6 +52,7 @@ class MlpKernel:
     """Stacked training of dense layers of the given widths (records first, classes last)."""
 
     parallel: ClassVar[bool] = True
+    stacks: ClassVar[bool] = True
 
     def __init__(self, widths: list[int], bends: list[Bend]) -> None:
         self._widths = widths
