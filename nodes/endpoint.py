@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -11,10 +11,11 @@ import numpy as np
 
 from nodes.controls import Assignment, Close, Complaint, Control, Peer, Probe, Register
 from nodes.triggers import Triggers
-from p2p.clock import Clock, Rank
+from p2p.clock import Clock
 from p2p.log import Log
 from p2p.mailbox import Mailbox
-from p2p.network import Network, Parcel, Wave
+from p2p.network import Network, Parcel
+from p2p.parcels import Letter
 from p2p.records import KINDS, NOBODY
 from privacy.anonymity import Sealed
 from privacy.envelopes import Bundle, Envelope, Payload, Rejected, message_size
@@ -104,7 +105,7 @@ class Endpoint:
         self.active_round = -1
         self.answer: Callable[[str, int, Received], bool] = lambda kind, round_number, item: False
         """Asked about every payload that was opened; what it answers itself does not go to the mailbox."""
-        world.network.attach(node, self.receive, self.take_in)
+        world.network.attach(node, self.receive)
 
     def draw_keys(self, round_number: int) -> bytes:
         """Draws this round's one-time pair and returns the public half; keys of a round that went on without it go."""
@@ -121,6 +122,8 @@ class Endpoint:
         self.mailbox.read()
         for parcel in self._early:
             self._world.network.lose(parcel, "receiver_down")
+        for round_number in self._passes:
+            self._world.network.close_box(self.node, round_number)
         self.mailbox = Mailbox(self._world.clock, self.node, self._open_letters)
         self._keys, self._passes, self._early, self._controls, self._probes = {}, {}, [], set(), []
         # Another life draws other keys: the old ones may have sealed something already.
@@ -138,6 +141,7 @@ class Endpoint:
             if keys is None:
                 return  # it crashed between joining and being assigned: the keys are gone
             self._passes[round_number] = _Pass(assignment, keys, senders)
+            self._world.network.open_box(self.node, round_number, self.mailbox)
         else:
             known.assignment = assignment
             known.senders |= {kind: known.senders.get(kind, {}) | peers for kind, peers in senders.items()}
@@ -148,7 +152,8 @@ class Endpoint:
     def leave(self, round_number: int) -> None:
         """Drops the round's address and keys, and what came too late for a round it is no longer in."""
         self.mailbox.read()
-        self._passes.pop(round_number, None)
+        if self._passes.pop(round_number, None) is not None:
+            self._world.network.close_box(self.node, round_number)
         self._keys.pop(round_number, None)
         if self.active_round != round_number:
             for kind in KINDS:
@@ -170,7 +175,9 @@ class Endpoint:
         )
         receivers = self._find([address for address, _ in peers])
         sizes = bundle.size_bytes, bundle.overhead_bytes
-        self._world.network.send(self.node, receivers, kind, round_number, *sizes, bundle, give_up_s)
+        # A correction calls for an answer at once, and whoever watches wants to know when things happen.
+        unread = kind != "correction" and not self._world.triggers.watches
+        self._world.network.send(self.node, receivers, kind, round_number, *sizes, bundle, give_up_s, unread=unread)
 
     def send_each(
         self, round_number: int, kind: str, items: Sequence[tuple[Peer, Payload]], give_up_s: float = np.inf
@@ -209,8 +216,12 @@ class Endpoint:
         sealed = self._world.sealed
         size_bytes = message_size(control.payload_bytes, many=False, sealed=sealed)
         overhead = size_bytes - control.payload_bytes
+        network = self._world.network
+        if len(nodes) == 1:
+            network.send_one(self.node, nodes[0], "control", round_number, size_bytes, overhead, control, give_up_s)
+            return
         contents = [control] * len(nodes)
-        self._world.network.send(self.node, nodes, "control", round_number, size_bytes, overhead, contents, give_up_s)
+        network.send(self.node, nodes, "control", round_number, size_bytes, overhead, contents, give_up_s)
 
     def tell_each(
         self, nodes: Sequence[int], round_number: int, controls: Sequence[Control], give_up_s: float = np.inf
@@ -234,47 +245,53 @@ class Endpoint:
         if held is None and envelope.round in self._keys:
             self._early.append(parcel)
             clock = self._world.clock
-            clock.call_at(clock.now + EARLY_S, Rank.DEADLINE, self.node, lambda: self._refuse_early(parcel))
+            clock.call_by(clock.now + EARLY_S, self.node, self._refuse_early, parcel)
             return None
         if held is None:
             return "stale_round" if envelope.round < self._latest_round else "unknown_address"
         kind = envelope.kind
-        reason, value = self._open(envelope, kind, held)
-        if not reason:
-            held.note(envelope.sender, kind, envelope.sequence)
-            item = Received(envelope.sender, value, parcel.row, parcel.arrived_s)
-            if not self.answer(kind, envelope.round, item):
-                self.mailbox.put((kind, envelope.round), item)
-            if kind == "update":
-                self._world.triggers.reach(self.node, envelope.round, "aggregate")
-        return reason
+        try:
+            value = self._open(envelope, kind, held)
+        except Rejected as refusal:
+            return refusal.reason
+        held.note(envelope.sender, kind, envelope.sequence)
+        item = Received(envelope.sender, value, parcel.row, parcel.arrived_s)
+        if not self.answer(kind, envelope.round, item):
+            self.mailbox.put((kind, envelope.round), item)
+        if kind == "update":
+            self._world.triggers.reach(self.node, envelope.round, "aggregate")
+        return ""
 
-    def take_in(self, wave: Wave, row: int, arrived_s: float) -> bool:
-        """Takes in a message of a round this node is in, unread, unless it may call for something at once."""
-        if not isinstance(wave.contents, Bundle) or wave.kind == "correction":
-            return False
-        world = self._world
-        if wave.round_number not in self._passes or world.triggers.watches:
-            return False
-        if self.mailbox.drop((wave, row, arrived_s)):
-            world.network.before_books(self.mailbox.read)
-        return True
-
-    def _open_letters(self, letters: Sequence[tuple[Wave, int, float]]) -> None:
+    def _open_letters(self, letters: Sequence[Letter]) -> None:
         """Checks and files messages that were taken in unread; since then nothing has changed for this node."""
-        network = self._world.network
         for (kind, round_number), group in groupby(letters, key=_file_of):
-            held, items = self._passes[round_number], []
-            for wave, row, arrived_s in group:
-                bundle: Bundle = wave.contents
-                reason, value = self._open_in(bundle, row - wave.row, kind, held)
-                if reason:
-                    network.refuse(row, reason)
-                else:
-                    held.note(bundle.sender, kind, bundle.sequence)
-                    items.append(Received(bundle.sender, value, row, arrived_s))
-            network.deliver([item.row for item in items])
+            items = self._open_group(kind, self._passes[round_number], group)
+            self._world.network.deliver([item.row for item in items])
             self.mailbox.put_all((kind, round_number), items)
+
+    def _open_group(self, kind: str, held: _Pass, group: Iterable[Letter]) -> list[Received]:
+        """What is welcome among messages of one kind and round; the rest is refused."""
+        open_in, items = self._world.sealer.open_in, []
+        senders, heard = held.senders.get(kind, {}), held.heard.setdefault(kind, {})
+        keys, address, epoch = held.keys, held.assignment.address, held.assignment.epoch
+        for wave, row, arrived_s in group:
+            bundle: Bundle = wave.contents
+            sender, index = bundle.sender, row - wave.row
+            public_key, receiver = senders.get(sender), bundle.receivers[index][0]
+            try:
+                # Most are as they should be; what is not is looked at closely.
+                if public_key is None or sender in heard or receiver != address:
+                    public_key = self._check(sender, receiver, bundle.sequence, kind, held)
+                value = open_in(bundle, index, keys, public_key)
+            except Rejected as refusal:
+                self._world.network.refuse(row, refusal.reason)
+                continue
+            if sender in heard:
+                held.note(sender, kind, bundle.sequence)
+            else:
+                heard[sender] = ((bundle.sequence, epoch),)
+            items.append(Received(sender, value, row, arrived_s))
+        return items
 
     def mark_used(self, received: Sequence[Received]) -> None:
         """Notes in the books that these messages served their purpose."""
@@ -332,37 +349,22 @@ class Endpoint:
         elif isinstance(control, Complaint):
             self.mailbox.wake(("done", round_number))
 
-    def _open(self, envelope: Envelope, kind: str, held: _Pass) -> tuple[str, Any]:
-        refused, public_key = self._check(envelope.sender, envelope.receiver, envelope.sequence, kind, held)
-        if refused:
-            return refused, None
-        try:
-            return "", self._world.sealer.open(envelope, held.keys, public_key)
-        except Rejected as refusal:
-            return refusal.reason, None
+    def _open(self, envelope: Envelope, kind: str, held: _Pass) -> Any:
+        public_key = self._check(envelope.sender, envelope.receiver, envelope.sequence, kind, held)
+        return self._world.sealer.open(envelope, held.keys, public_key)
 
-    def _open_in(self, bundle: Bundle, index: int, kind: str, held: _Pass) -> tuple[str, Any]:
-        sender, receiver = bundle.sender, bundle.receivers[index][0]
-        public_key = held.senders[kind].get(sender) if kind in held.senders else None
-        if public_key is None or receiver != held.assignment.address or sender in held.heard.get(kind, ()):
-            refused, public_key = self._check(sender, receiver, bundle.sequence, kind, held)
-            if refused:
-                return refused, None
-        try:
-            return "", self._world.sealer.open_in(bundle, index, held.keys, public_key)
-        except Rejected as refusal:
-            return refusal.reason, None
-
-    def _check(self, sender: bytes, receiver: bytes, sequence: int, kind: str, held: _Pass) -> tuple[str, bytes]:
-        """Why a message is refused before anybody tries to open it, and the key that its sender should have."""
+    def _check(self, sender: bytes, receiver: bytes, sequence: int, kind: str, held: _Pass) -> bytes:
+        """The key that a message's sender should have; raises `Rejected` if nobody need try to open it."""
         if receiver != held.assignment.address:
-            return "unknown_address", b""
+            raise Rejected("unknown_address")
         public_key = held.senders.get(kind, {}).get(sender)
         if public_key is None:
             stranger = self._world.router.node_of(sender) is None
-            return "unknown_address" if stranger else "not_neighbour", b""
-        return ("replay", b"") if held.knows(sender, kind, sequence) else ("", public_key)
+            raise Rejected("unknown_address" if stranger else "not_neighbour")
+        if held.knows(sender, kind, sequence):
+            raise Rejected("replay")
+        return public_key
 
 
-def _file_of(letter: tuple[Wave, int, float]) -> tuple[str, int]:
+def _file_of(letter: Letter) -> tuple[str, int]:
     return letter[0].kind, letter[0].round_number

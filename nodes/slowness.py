@@ -18,6 +18,8 @@ class Slow(NamedTuple):
 
 def finish_s(start_s: float, work_s: float, slow: Sequence[Slow]) -> float:
     """When work that takes `work_s` at full speed is done if it starts now; overlapping slowness multiplies."""
+    if not slow:
+        return start_s + work_s
     now_s, left_s = start_s, work_s
     edges = sorted({edge for one in slow for edge in (one.start_s, one.end_s) if edge > start_s})
     for edge_s in (*edges, np.inf):

@@ -9,7 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from enum import IntEnum
+from functools import partial
 from heapq import heappush
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -44,11 +46,12 @@ class Clock(simpy.Environment):
         super().__init__(initial_time)
         self.alarm_s = np.inf
         self.on_alarm: Callable[[], None] = lambda: None
+        self._deadlines: dict[float, list[tuple[int, Callable[..., Any], tuple[Any, ...]]]] = {}
 
     def step(self) -> None:
         """Does what comes next: the alarm, or the next event."""
-        alarm_s = self.alarm_s
-        if alarm_s < np.inf and alarm_s <= self.free_until_s():
+        alarm_s, queue = self.alarm_s, self._queue
+        if (not queue or alarm_s <= queue[0][0]) and alarm_s <= self.free_until_s() and alarm_s < np.inf:
             self._now = max(alarm_s, self._now)
             self.alarm_s = np.inf
             self.on_alarm()
@@ -82,6 +85,18 @@ class Clock(simpy.Environment):
         if callbacks is not None:
             callbacks.append(lambda _: function())
         return event
+
+    def call_by(self, deadline_s: float, node: int, function: Callable[..., Any], *arguments: Any) -> None:
+        """Calls a function as a deadline of a node. Many nodes wait for the same instant: one event does for all."""
+        waiting = self._deadlines.get(deadline_s)
+        if waiting is None:
+            waiting = self._deadlines[deadline_s] = []
+            self.call_at(deadline_s, Rank.DEADLINE, 0, partial(self._pass_deadline, deadline_s))
+        waiting.append((node, function, arguments))
+
+    def _pass_deadline(self, deadline_s: float) -> None:
+        for _, function, arguments in sorted(self._deadlines.pop(deadline_s), key=itemgetter(0)):
+            function(*arguments)
 
     def sleep(self, delay_s: float, node: int) -> simpy.Event:
         """A node's pause: it goes on as a start of its own."""

@@ -31,8 +31,8 @@ class FairEngine:
         self._joining: list[Transfer] = []
         self._waiting_s = -np.inf
         self._soonest_s = np.inf
-        # Everything that leaves up to this instant is on its way, unless something new starts.
-        self._left_until_s = -np.inf
+        self._bound_s = np.inf
+        self._no_leave_before_s = np.inf
         self._arriving: list[tuple[float, int, int, int, int, Transfer, str]] = []
         self._order = 0
         # Of each link: how many transfers share it, and who was last to have it alone.
@@ -44,44 +44,61 @@ class FairEngine:
     def start(self, now_s: float, transfers: Sequence[Transfer]) -> None:
         """Takes transfers handed over now."""
         self._catch_up(now_s)
-        crowd = self._on_grid or (len(transfers) > 1 and self._up[transfers[0].src] < np.inf)
         for transfer in transfers:
             self._order += 1
             transfer.order, transfer.started_s = self._order, now_s
-            if crowd or not self._start_alone(now_s, transfer):
-                self._start_sharing(now_s, transfer)
+        if self._on_grid or (len(transfers) > 1 and self._up[transfers[0].src] < np.inf):
+            self._start_sharing(now_s, transfers)
+            return
+        for transfer in transfers:
+            if not self._start_alone(now_s, transfer):
+                self._start_sharing(now_s, [transfer])
 
     def next_s(self) -> float:
-        """When to advance next: no ending comes before."""
+        """When to take next: no ending comes before."""
+        return self._bound_s
+
+    def _find_bound(self) -> float:
         arriving = self._arriving
         while arriving and not _holds(arriving[0]):
             heappop(arriving)
-        left_s = np.inf
-        if self._waiting:
-            left_s = self._soonest_s
-        elif self._under_way:
-            left_s = self._share.next_event_s()
+        left_s = self._next_leave_s()
         return min(left_s, arriving[0][0]) if arriving else left_s
 
     def take(self, limit_s: float) -> list[Ended]:
         """What arrives next, or has left if it was cut; bytes leave as far as that."""
         arriving = self._arriving
         while True:
-            if arriving and arriving[0][0] <= self._left_until_s:
+            if arriving and arriving[0][0] < self._no_leave_before_s:
                 if arriving[0][0] > limit_s:
-                    return []
-                entry = heappop(arriving)
-                if _holds(entry):
-                    return [Ended(entry[0], entry[5], entry[6])]
-                continue
-            next_s = self.next_s()
-            if next_s > limit_s or next_s == np.inf:
-                return []
-            # What leaves from `next_s` on arrives no earlier than the shortest latency after it.
-            until_s = min(next_s + self._shortest_s, limit_s, arriving[0][0] if arriving else np.inf)
-            self._enter()
-            self._share_to(until_s)
-            self._left_until_s = until_s
+                    break
+                time_s, _, _, _, version, transfer, bottleneck = heappop(arriving)
+                if version == transfer.version and transfer.started_s < np.inf:
+                    return [Ended(time_s, transfer, bottleneck)]
+            elif not self._let_leave(limit_s):
+                break
+        self._bound_s = self._find_bound()
+        return []
+
+    def _let_leave(self, limit_s: float) -> bool:
+        """Lets bytes leave, up to where the next thing may arrive; whether there was anything to do by the limit."""
+        next_s, arrives_s = self._next_leave_s(), self._arriving[0][0] if self._arriving else np.inf
+        if arrives_s < next_s:
+            self._no_leave_before_s = next_s
+            return arrives_s <= limit_s
+        if next_s > limit_s or next_s == np.inf:
+            return False
+        self._enter()
+        # What leaves from `next_s` on arrives no earlier than the shortest latency after it.
+        self._share_to(min(next_s + self._shortest_s, limit_s, arrives_s))
+        self._no_leave_before_s = self._next_leave_s()
+        return True
+
+    def _next_leave_s(self) -> float:
+        """Before this nothing that shares links has left, as things stand."""
+        if self._waiting or self._joining:
+            return self._soonest_s
+        return self._share.next_event_s() if self._under_way else np.inf
 
     def abort(self, now_s: float, transfers: Sequence[Transfer]) -> list[float]:
         """Ends transfers at once and frees their links; the bytes of each that had left."""
@@ -90,11 +107,13 @@ class FairEngine:
             self._give_up_solitude(now_s, transfer)
         self._enter()
         self._share_to(now_s)
+        self._no_leave_before_s = -np.inf
         unsent = self._share.abort(now_s, np.array([transfer.row for transfer in transfers], dtype=np.int64))
         for transfer in transfers:
             if self._under_way.pop(transfer.row, None) is not None:
                 self._count(transfer, -1)
             transfer.started_s = np.inf
+        self._bound_s = self._find_bound()
         return [transfer.size_bytes - left for transfer, left in zip(transfers, unsent.tolist(), strict=True)]
 
     def set_capacity(self, now_s: float, node: int, up: float, down: float) -> None:
@@ -105,8 +124,10 @@ class FairEngine:
                 self._give_up_solitude(now_s, transfer)
         self._enter()
         self._share_to(now_s)
+        self._no_leave_before_s = -np.inf
         self._up[node], self._down[node] = up, down
         self._share.set_capacity(now_s, node, up, down)
+        self._bound_s = self._find_bound()
 
     def _catch_up(self, now_s: float) -> None:
         """What was collected at an earlier instant enters, and what has left since is on its way."""
@@ -133,25 +154,34 @@ class FairEngine:
         self._foretell(transfer, NO_LINK if rate == np.inf else UPLINK if up <= down else DOWNLINK)
         return True
 
-    def _start_sharing(self, now_s: float, transfer: Transfer) -> None:
-        """Lets a transfer compete, together with whoever had one of its links alone until now."""
-        up, down = self._up[transfer.src], np.inf if transfer.cut else self._down[transfer.dst]
-        others = (self._alone_up.get(transfer.src), None if transfer.cut else self._alone_down.get(transfer.dst))
-        for other, capacity in zip(others, (up, down), strict=True):
-            if other is not None and other.left_s > now_s and capacity < np.inf:
+    def _start_sharing(self, now_s: float, transfers: Sequence[Transfer]) -> None:
+        """Lets transfers compete, together with whoever had one of their links alone until now."""
+        up, down, alone_up, alone_down = self._up, self._down, self._alone_up, self._alone_down
+        self._wait(now_s)
+        soonest_s, shortest_s = self._soonest_s, self._shortest_s
+        for transfer in transfers:
+            src, dst, cut = transfer.src, transfer.dst, transfer.cut
+            if (other := alone_up.get(src)) is not None and other.left_s > now_s and up[src] < np.inf:
                 self._give_up_solitude(now_s, other)
-        self._wait(now_s, transfer)
-        rate = min(up, down)
-        self._soonest_s = min(self._soonest_s, now_s + transfer.size_bytes / rate if rate else np.inf)
-        self._waiting.append(transfer)
+            rate, latency_s = up[src], 0.0
+            self._sharing_up[src] += 1
+            if not cut:
+                if (other := alone_down.get(dst)) is not None and other.left_s > now_s and down[dst] < np.inf:
+                    self._give_up_solitude(now_s, other)
+                self._sharing_down[dst] += 1
+                rate, latency_s = (rate if rate < down[dst] else down[dst]), transfer.latency_s
+            end_s = now_s + transfer.size_bytes / rate if rate else np.inf
+            soonest_s = end_s if end_s < soonest_s else soonest_s
+            shortest_s = latency_s if latency_s < shortest_s else shortest_s
+        self._soonest_s, self._shortest_s = min(soonest_s, self._soonest_s), min(shortest_s, self._shortest_s)
+        self._bound_s = min(self._bound_s, self._soonest_s)
+        self._waiting += transfers
 
-    def _wait(self, now_s: float, transfer: Transfer) -> None:
+    def _wait(self, now_s: float) -> None:
         """Prepares for somebody to enter the sharing as of this instant."""
-        self._left_until_s = -np.inf
+        self._no_leave_before_s = -np.inf
         if not self._waiting and not self._joining:
             self._waiting_s, self._soonest_s = now_s, self._share.soonest_s() if self._under_way else np.inf
-        self._count(transfer, 1)
-        self._shortest_s = min(self._shortest_s, 0.0 if transfer.cut else transfer.latency_s)
 
     def _give_up_solitude(self, now_s: float, transfer: Transfer) -> None:
         """If a transfer has its links alone, what was foretold of it does not hold any more."""
@@ -161,7 +191,9 @@ class FairEngine:
             return
         for alone, node in places:
             del alone[node]
-        self._wait(now_s, transfer)
+        self._wait(now_s)
+        self._count(transfer, 1)
+        self._shortest_s = min(self._shortest_s, 0.0 if transfer.cut else transfer.latency_s)
         transfer.version += 1
         self._soonest_s = min(self._soonest_s, transfer.left_s)
         self._joining.append(transfer)
@@ -190,14 +222,19 @@ class FairEngine:
         """Everything that has left by now is on its way."""
         if not self._share.run_to(now_s):
             return
+        pop, up, down = self._under_way.pop, self._sharing_up, self._sharing_down
         for row, left_s, held in self._share.advance(now_s).rows():
-            transfer = self._under_way.pop(row)
+            transfer = pop(row)
             transfer.left_s = left_s
-            self._count(transfer, -1)
+            up[transfer.src] -= 1
+            if not transfer.cut:
+                down[transfer.dst] -= 1
             self._foretell(transfer, held)
 
     def _foretell(self, transfer: Transfer, held: int) -> None:
         end_s = transfer.left_s if transfer.cut else transfer.left_s + transfer.latency_s
+        if end_s < self._bound_s:
+            self._bound_s = end_s
         key = (end_s, transfer.dst, transfer.src, transfer.order, transfer.version)
         heappush(self._arriving, (*key, transfer, BOTTLENECKS[held]))
 

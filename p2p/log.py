@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from p2p import records
 from p2p.table import Table
 
+_NO_WAIT = (-1, -1, np.nan)
+
 
 @dataclass(slots=True)
 class Log:
@@ -29,7 +31,7 @@ class Log:
     rounds: list[dict[str, Any]] = field(default_factory=list)
     faults: list[dict[str, Any]] = field(default_factory=list)
     _used: list[int] = field(default_factory=list)
-    _waits: dict[int, int] = field(default_factory=dict, repr=False)
+    _waits: dict[int, tuple[int, int, float]] = field(default_factory=dict, repr=False)
 
     def mark_used(self, rows: Sequence[int]) -> None:
         """Notes that these messages served their purpose, and with each the hops over which it came."""
@@ -51,13 +53,14 @@ class Log:
         """Records a stretch of a node's time; one of no length is left out, and waiting on is one longer wait."""
         if end_s <= start_s:
             return
-        spans, last = self.spans, self._waits.get(node) if name == "wait" else None
-        if last is not None and spans["end_s"][last] == start_s and spans["round"][last] == round_number:
-            spans["end_s"][last] = end_s
-            return
-        row = spans.append(node=node, round=round_number, name=records.SPAN[name], start_s=start_s, end_s=end_s)
+        row, last_round, last_s = self._waits.get(node, _NO_WAIT) if name == "wait" else _NO_WAIT
+        if last_s == start_s and last_round == round_number:
+            self.spans["end_s"][row] = end_s
+        else:
+            code = records.SPAN[name]
+            row = self.spans.append(node=node, round=round_number, name=code, start_s=start_s, end_s=end_s)
         if name == "wait":
-            self._waits[node] = row
+            self._waits[node] = (row, round_number, end_s)
 
     def span_each(
         self, nodes: NDArray[Any], round_number: int, name: str, starts_s: NDArray[Any], ends_s: NDArray[Any]

@@ -83,11 +83,12 @@ class Mailbox:
         self.read()
         event = simpy.Event(self._clock)
         self._waits[key] = (count, event)
-        if len(self._items.get(key, ())) >= count:
+        missing = count - len(self._items.get(key, ()))
+        self._enough = min(self._enough, missing)
+        if missing <= 0:
             self._wake(key)
         elif deadline_s is not None:
-            self._clock.call_at(deadline_s, Rank.DEADLINE, self._node, lambda: self._pass(key, event))
-        self._look_ahead()
+            self._clock.call_by(deadline_s, self._node, self._pass, key, event)
         return event
 
     def take(self, key: Hashable) -> list[Any]:

@@ -19,7 +19,7 @@ from p2p.clock import Clock, Rank
 from p2p.conditions import Batch, Conditions, Partition
 from p2p.links import Links, Retransmit
 from p2p.log import Log
-from p2p.parcels import Books, Contents
+from p2p.parcels import Books, Contents, Letter
 from p2p.parcels import Parcel as Parcel
 from p2p.parcels import Wave as Wave
 from p2p.records import KIND, NOBODY, REASON, REASONS
@@ -37,8 +37,19 @@ class Routing(Protocol):
 Receive = Callable[[Parcel], str | None]
 """Takes an arrived parcel; returns the reason for which it is refused, "" if it is welcome, or None if that is not
 known yet: the receiver then calls `settle` later."""
-TakeIn = Callable[[Wave, int, float], bool]
-"""Takes in a message of a wave (its row, and when it came) unread, or says no and gets it as a parcel."""
+
+
+class Box(Protocol):
+    """Where messages lie unread. Whoever opens them tells the network with `deliver` or `refuse` what they were."""
+
+    def drop(self, letter: Letter) -> bool:
+        """Takes a message in; whether it is now the only one there."""
+
+    def read(self) -> None:
+        """Opens what is there; called before anybody looks at the books."""
+
+
+_NO_BOXES: dict[int, Box] = {}
 
 
 class Direct:
@@ -67,7 +78,7 @@ class Network:
         self._retransmit, self.conditions = retransmit, conditions
         self._routing: Routing = routing or Direct()
         self._receivers: dict[int, Receive] = {}
-        self._trays: dict[int, TakeIn] = {}
+        self._boxes: dict[int, dict[int, Box]] = {}
         self._books = Books(log)
         self._transfers: dict[int, Transfer] = {}
         self._fates: dict[int, str] = {}
@@ -79,22 +90,27 @@ class Network:
         self._listeners: list[Callable[[Parcel], None]] = []
         clock.on_alarm = self._on_wake
 
-    def attach(self, node: int, receive: Receive, take_in: TakeIn | None = None) -> None:
-        """From now on parcels for `node` are handed to `receive`, those that came in a wave first to `take_in`."""
+    def attach(self, node: int, receive: Receive) -> None:
+        """From now on parcels for `node` are handed to `receive`."""
         self._receivers[node] = receive
-        if take_in is not None:
-            self._trays[node] = take_in
 
-    def before_books(self, read: Callable[[], None]) -> None:
-        """Calls `read` once, before anybody looks at the books: it must then `deliver` or `refuse` what it took in."""
-        self._books.unread.append(read)
+    def open_box(self, node: int, round_number: int, box: Box) -> None:
+        """From now on a round's messages for `node` that may lie unread are dropped into its box."""
+        self._boxes.setdefault(round_number, {})[node] = box
+
+    def close_box(self, node: int, round_number: int) -> None:
+        """No longer."""
+        boxes = self._boxes.get(round_number, {})
+        boxes.pop(node, None)
+        if not boxes:
+            self._boxes.pop(round_number, None)
 
     def deliver(self, rows: Sequence[int]) -> None:
-        """Messages that were taken in unread were welcome."""
-        self._books.deliver(rows)
+        """Messages that lay unread were welcome."""
+        self._books.delivered += rows
 
     def refuse(self, row: int, reason: str) -> None:
-        """A message that was taken in unread is refused."""
+        """A message that lay unread is refused."""
         self._books.end(row, "rejected", reason)
 
     def send(
@@ -107,12 +123,15 @@ class Network:
         overhead_bytes: int,
         contents: Contents,
         give_up_s: float = np.inf,
+        *,
+        unread: bool = False,
     ) -> None:
         """Hands over one message for each receiver, all of one size, in this order.
 
         Args:
             receivers: true identities; NOBODY for an address that belongs to no one, whose message the router refuses.
             give_up_s: when to stop sending lost ones again.
+            unread: whether they may lie unread in a box that their receiver has open for the round.
         """
         if not receivers:
             return
@@ -121,7 +140,7 @@ class Network:
         self._open[round_number] += len(receivers)
         sizes = size_bytes, overhead_bytes
         if len(receivers) > 1 and self._passes_whole:
-            self._send_wave(Wave(kind, round_number, sender, receivers, *sizes, contents, sequence, give_up_s))
+            self._send_wave(Wave(kind, round_number, sender, receivers, *sizes, contents, sequence, give_up_s, unread))
             return
         parcels = [
             Parcel(0, kind, round_number, sender, to, *sizes, what, sequence, 1, give_up_s, sender)
@@ -153,6 +172,29 @@ class Network:
             for number, (to, size, what) in enumerate(messages, sequence)
         ]
         self._start(sender, parcels, self._links.latency_list(sender, receivers))
+
+    def send_one(
+        self,
+        sender: int,
+        receiver: int,
+        kind: str,
+        round_number: int,
+        size_bytes: int,
+        overhead_bytes: int,
+        content: Any,
+        give_up_s: float = np.inf,
+    ) -> None:
+        """The same as `send` for a single receiver."""
+        if not self._undisturbed or not isinstance(self._routing, Direct):
+            sizes = size_bytes, overhead_bytes
+            self.send(sender, [receiver], kind, round_number, *sizes, [content], give_up_s)
+            return
+        sequence = self._sequences[sender] = self._sequences[sender] + 1
+        self._open[round_number] += 1
+        sizes = size_bytes, overhead_bytes
+        parcel = Parcel(0, kind, round_number, sender, receiver, *sizes, content, sequence, 1, give_up_s, sender)
+        fates = self._lost_at_random([parcel]) if self.conditions.loss else ()
+        self._start(sender, [parcel], self._links.latency_list(sender, [receiver]), fates)
 
     def send_on(self, parcel: Parcel) -> None:
         """Hands over the next hop of a parcel that has just come to a relay."""
@@ -332,7 +374,7 @@ class Network:
 
     def _begin(self, transfers: list[Transfer], fates: Sequence[str]) -> None:
         """Begins transmissions; each that has a fate will be lost for that reason."""
-        self._transfers.update((transfer.row, transfer) for transfer in transfers)
+        self._transfers.update({transfer.row: transfer for transfer in transfers})
         for transfer, fate in zip(transfers, fates, strict=False):
             if fate:
                 transfer.cut = True
@@ -344,7 +386,7 @@ class Network:
         self._clock.alarm_s = self._engine.next_s()
 
     def _on_wake(self) -> None:
-        """Works off arrivals for as long as nothing else happens to anybody; links go on with their queues meanwhile."""
+        """Works off arrivals for as long as nothing else happens to anybody; links go on meanwhile."""
         clock, take = self._clock, self._engine.take
         while arrived := take(clock.free_until_s()):
             clock.move_to(arrived[0].time_s)
@@ -360,10 +402,13 @@ class Network:
         fate = self._fates.get(row, "") if self._fates else ""
         arrived_s = np.nan if fate else time_s
         self._books.leave(row, transfer.left_s, carrier.size_bytes, bottleneck, arrived_s)
-        take_in = self._trays.get(transfer.dst)
-        if carrier.is_wave and take_in is not None and not fate and take_in(carrier, row, time_s):
-            self._close_one(carrier.round_number)  # its receiver will say later what has become of it
-            return
+        if carrier.unread and not fate:
+            box = self._boxes.get(carrier.round_number, _NO_BOXES).get(transfer.dst)
+            if box is not None:
+                if box.drop((carrier, row, time_s)):
+                    self._books.unread.append(box.read)
+                self._close_one(carrier.round_number)
+                return
         parcel = carrier.parcel(row, arrived_s)
         for overhear in self._listeners:
             overhear(parcel)
@@ -371,7 +416,12 @@ class Network:
             self._on_lost(parcel, fate)
             return
         receive = self._receivers.get(transfer.dst)
-        self.settle(parcel, "unknown_address" if receive is None else receive(parcel))
+        verdict = "unknown_address" if receive is None else receive(parcel)
+        if verdict == "":
+            self._books.delivered.append(row)
+            self._close_one(parcel.round_number)
+        else:
+            self.settle(parcel, verdict)
 
     def _abort(self, transfers: list[Transfer], reason: str) -> None:
         """Ends transfers now; a message the sender may still want to deliver is sent again later."""

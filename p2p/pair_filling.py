@@ -15,6 +15,7 @@ Floats = NDArray[np.float64]
 _NEVER = np.iinfo(np.int64).max
 _ROOM, _COUNT, _SHARE = range(3)
 _DROP = 1e-280  # stands for no room, so that a share of no room by no flows is infinite; and below what a rate can be
+_MANY_PAIRS = 100
 _MANY = 1e15  # flows of a frozen link, whose room is infinite: its share stays infinite whatever is taken away
 
 
@@ -41,12 +42,23 @@ class PairFilling:
 
     def add(self, src: Ids, dst: Ids, number: float = 1.0) -> None:
         """Adds (or, by -1, takes away) one flow for each pair."""
+        if len(src) > _MANY_PAIRS:
+            self._add_many(src, dst + self._nodes, number)
+            return
         for up, down in zip(src.tolist(), (dst + self._nodes).tolist(), strict=True):
             self._flows[up, down] += number
             self._flows[down, up] += number
             self._change[up] += number
             self._change[down] += number
             self._touched += (up, down)
+
+    def _add_many(self, up: Ids, down: Ids, number: float) -> None:
+        links = len(self._capacity)
+        pairs = np.concatenate([up * links + down, down * links + up])
+        self._flows += number * np.bincount(pairs, minlength=links * links).reshape(links, links)
+        ends = np.concatenate([up, down])
+        self._change += number * np.bincount(ends, minlength=links)
+        self._touched += ends.tolist()
 
     def set_capacity(self, node: int, up: float, down: float) -> None:
         """From the next filling on."""

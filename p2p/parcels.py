@@ -42,7 +42,7 @@ class Parcel:
     sent_s: float = np.nan
     arrived_s: float = np.nan
 
-    is_wave: ClassVar[bool] = False
+    unread: ClassVar[bool] = False
 
     def parcel(self, row: int, arrived_s: float = np.nan) -> Parcel:
         """Itself, as somebody sees it who does not know how many came together."""
@@ -81,9 +81,9 @@ class Wave:
     contents: Any
     sequence: int
     give_up_s: float
+    unread: bool = False
     row: int = 0
     sent_s: float = np.nan
-    is_wave: ClassVar[bool] = True
 
     def parcel(self, row: int, arrived_s: float = np.nan) -> Parcel:
         """The message with this row."""
@@ -112,10 +112,15 @@ class Wave:
         )
 
 
+Letter = tuple[Wave, int, float]
+"""A message of a wave that has come: its row, and when."""
+
+
 class Books:
     """The rows of all transmissions. What happens is gathered, and written as arrays before anybody reads.
 
     `unread` holds functions that are called before that: whoever put off looking at what came says now what it is.
+    `delivered` collects rows of messages that were welcome.
     """
 
     def __init__(self, log: Log) -> None:
@@ -125,7 +130,7 @@ class Books:
         self._opened_from = self._rows
         self._left: list[tuple[int, float, int, int, float]] = []
         self._ended: list[tuple[int, int, int]] = []
-        self._delivered: list[int] = []
+        self.delivered: list[int] = []
         self.unread: list[Callable[[], None]] = []
         log.messages.before_read = self.write
 
@@ -155,10 +160,6 @@ class Books:
         """A message has its outcome."""
         self._ended.append((row, OUTCOME[outcome], REASON[reason]))
 
-    def deliver(self, rows: Sequence[int]) -> None:
-        """Messages were welcome."""
-        self._delivered += rows
-
     def write(self) -> None:
         """Brings the table up to date."""
         while self.unread:
@@ -175,8 +176,8 @@ class Books:
             ended, self._ended = self._ended, []
             rows, *columns = zip(*ended, strict=True)
             self._put(rows, ("outcome", "reason"), columns)
-        if self._delivered:
-            delivered, self._delivered = self._delivered, []
+        if self.delivered:
+            delivered, self.delivered = self.delivered, []
             self._table["outcome"][np.array(delivered, dtype=np.int64)] = OUTCOME["delivered"]
         self._log.write_used()
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _FIRST_CAPACITY = 256
+_FEW_ROWS, _ROWS_AT_ONCE = 200, 4096
 
 
 class Table:
@@ -17,21 +18,25 @@ class Table:
     Whoever gathers rows to write them together sets `before_read`, which is called before anybody looks.
     """
 
-    __slots__ = ("_columns", "_length", "before_read")
+    __slots__ = ("_columns", "_length", "_pending", "_pending_rows", "before_read")
 
     def __init__(self, columns: Mapping[str, str]) -> None:
         self._columns = {name: np.empty(_FIRST_CAPACITY, dtype=dtype) for name, dtype in columns.items()}
         self._length = 0
+        self._pending: list[tuple[int, dict[str, object]]] = []
+        self._pending_rows = 0
         self.before_read: Callable[[], None] | None = None
 
     def __len__(self) -> int:
         if self.before_read is not None:
             self.before_read()
+        self._write_pending()
         return self._length
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         if self.before_read is not None:
             self.before_read()
+        self._write_pending()
         return self._columns[name][: self._length]
 
     @property
@@ -41,22 +46,41 @@ class Table:
 
     def append(self, **values: object) -> int:
         """Adds one row, every column named, and returns its number."""
-        row = self._length
-        if row == len(next(iter(self._columns.values()))):
-            self._reserve(row + 1)
-        for name, column in self._columns.items():
-            column[row] = values[name]
-        self._length = row + 1
+        row = self._length + self._pending_rows
+        self._put_off(1, values)
         return row
 
     def extend(self, count: int, **values: object) -> NDArray[np.int64]:
         """Adds `count` rows from arrays (or scalars, repeated) and returns their numbers."""
+        first = self._length + self._pending_rows
+        if count <= _FEW_ROWS:
+            self._put_off(count, values)
+        else:
+            self._write_pending()
+            self._write(count, values)
+        return np.arange(first, first + count)
+
+    def _put_off(self, count: int, values: dict[str, object]) -> None:
+        """Few rows wait for others: writing a row costs as much as writing hundreds."""
+        self._pending.append((count, values))
+        self._pending_rows += count
+        if self._pending_rows >= _ROWS_AT_ONCE:
+            self._write_pending()
+
+    def _write_pending(self) -> None:
+        if not self._pending:
+            return
+        pending, count = self._pending, self._pending_rows
+        self._pending, self._pending_rows = [], 0
+        counts = [rows for rows, _ in pending]
+        self._write(count, {name: _column([values[name] for _, values in pending], counts) for name in self._columns})
+
+    def _write(self, count: int, values: Mapping[str, object]) -> None:
         first, last = self._length, self._length + count
         self._reserve(last)
         for name, column in self._columns.items():
             column[first:last] = values[name]
         self._length = last
-        return np.arange(first, last)
 
     def _reserve(self, length: int) -> None:
         capacity = len(next(iter(self._columns.values())))
@@ -66,3 +90,10 @@ class Table:
             grown = np.empty(max(length, 2 * capacity), dtype=column.dtype)
             grown[: self._length] = column[: self._length]
             self._columns[name] = grown
+
+
+def _column(parts: list[Any], counts: list[int]) -> NDArray[Any]:
+    """The values of some pieces, each a scalar or as many as its count, one after the other."""
+    if any(isinstance(part, list | np.ndarray) for part in parts):
+        return np.concatenate([np.broadcast_to(part, count) for part, count in zip(parts, counts, strict=True)])
+    return np.repeat(np.array(parts), counts)

@@ -9,7 +9,7 @@ import hashlib
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ UNREADABLE = object()
 class Rejected(Exception):  # noqa: N818 (a refusal is an ordinary outcome here, not an error of the program)
     """A message arrived and is refused; `reason` is the one the books record."""
 
-    def __init__(self, reason: Literal["corrupt"] = "corrupt") -> None:
+    def __init__(self, reason: str = "corrupt") -> None:
         super().__init__(reason)
         self.reason = reason
 

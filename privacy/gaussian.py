@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 _STEPS = 200
+_CLOSE = 1e-13  # a step of Newton as short as this ends on the rounding of the solution
 
 
 def compose(mus: ArrayLike) -> float:
@@ -142,9 +143,10 @@ def _solve_epsilon(mu: NDArray[np.float64], delta: float) -> NDArray[np.float64]
         low, high = np.where(above, low, a), np.where(above, a, high)
         slope = mu * np.exp(-0.5 * np.square(a) - _LOG_SQRT_2PI - value) * _mills(mu - a)
         guess = a - (value - target) / slope
-        inside = (guess > low) & (guess < high)
+        # At the solution the guess is an end itself.
+        inside = (guess >= low) & (guess <= high)
         following = np.where(inside, guess, 0.5 * (low + high))
-        settled = np.abs(following - a) <= 4e-16 * (1.0 + np.abs(a))
+        settled = np.abs(following - a) <= _CLOSE * (1.0 + np.abs(a))
         a = following
         if bool(np.all(settled)):
             break
