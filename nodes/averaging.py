@@ -52,7 +52,7 @@ class Mixture:
             self._shares.setdefault(step.row, []).extend([step.share()] * len(step.updates))
 
     def subtract(self, models: Matrix) -> None:
-        """Takes the steps, in place; on one core, as two would wait for the same memory."""
+        """Takes the steps, in place; on one core, as two were mostly no faster when this was measured."""
         import torch
 
         product = self._product()

@@ -5,8 +5,9 @@ them, `X` all their records and `d_s` the first layer's delta in step s,
 
     z_t = X_t W^T - rate * sum over s < t of (X_t X_s^T) d_s,   and afterwards   W -= rate * sum of d_s^T X_s
 
-These are the same steps up to rounding. Products of many records read the weights once, which for small batches is
-where the time goes; the extra ones between records are small if the layer is wide and looks only a few steps ahead.
+These are the same steps up to rounding. Products of more records run at a higher rate (measured for 784 x 200 weights:
+52 GFlop/s with 10 records, 69 with 20, 76 with 32); the extra ones between records are small if the layer is wide and
+looks only a few steps ahead.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from nodes.cores import cut, side_by_side
 from privacy.mechanisms import FlatClip, GaussianNoise, NoClip, NoNoise
 
 Matrix = NDArray[np.float32]
-# Fewer are noised before a second thread has started.
+# Keeps small models in one part, without a thread pool; the number is not tuned.
 NUMBERS_AT_ONCE = 1 << 18
 
 
