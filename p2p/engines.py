@@ -6,12 +6,12 @@ Every sum is formed in one fixed order (start + duration, then + latency), so eq
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
 
 import numpy as np
 
-from p2p.sharing import Ended, Rates, Transfer
+from p2p.sharing import Arrive, Rates, Transfer
 
 # What an entry on the fifo engine's heap stands for, in the order in which one instant is worked off: links are
 # freed before first bytes are queued, so that all first bytes of an instant are served by sender, then order.
@@ -40,15 +40,18 @@ class IdealEngine:
         """When the next transfer ends."""
         return self._heap[0][0] if self._heap else np.inf
 
-    def take(self, limit_s: float) -> list[Ended]:
-        """The next ending."""
+    def under_way(self) -> Iterable[Transfer]:
+        """What has not ended yet."""
+        return [entry[4] for entry in self._heap if entry[4].started_s < np.inf]
+
+    def work(self, limit: Callable[[], float], arrive: Arrive) -> None:
+        """Tells of the endings up to the limit."""
         heap = self._heap
-        while heap and heap[0][0] <= limit_s:
+        while heap and heap[0][0] <= limit():
             time_s, dst, src, _, transfer = heappop(heap)
             if transfer.started_s < np.inf:
                 held = "uplink" if transfer.cut or self._up[src] <= self._down[dst] else "downlink"
-                return [Ended(time_s, transfer, held if self._rate(transfer) < np.inf else "latency")]
-        return []
+                arrive(time_s, transfer, held if self._rate(transfer) < np.inf else "latency")
 
     def _rate(self, transfer: Transfer) -> float:
         up: float = self._up[transfer.src]
@@ -76,7 +79,7 @@ class FifoEngine:
         self._downlinks: dict[int, deque[Transfer]] = {}
         self._heap: list[tuple[float, int, int, int, Transfer]] = []
         self._started = 0
-        self._ended: list[Ended] = []
+        self._ended: list[tuple[Transfer, str]] = []
 
     def start(self, now_s: float, transfers: Sequence[Transfer]) -> None:
         """Takes transfers handed over now; those that find their uplink free begin to leave."""
@@ -95,17 +98,26 @@ class FifoEngine:
         """When the next step of any transfer is due."""
         return self._heap[0][0] if self._heap else np.inf
 
-    def take(self, limit_s: float) -> list[Ended]:
-        """Works off the steps on the links, as far as an ending; then all of that instant."""
+    def under_way(self) -> Iterable[Transfer]:
+        """What has not ended yet."""
+        queued = [transfer for queue in self._uplinks.values() for transfer in queue]
+        moving = [entry[4] for entry in self._heap if entry[4].started_s < np.inf]
+        return {transfer.row: transfer for transfer in [*queued, *moving]}.values()
+
+    def work(self, limit: Callable[[], float], arrive: Arrive) -> None:
+        """Works off the steps on the links up to the limit, and tells of the endings of each instant."""
         heap, steps = self._heap, (self._on_left, self._on_served, self._on_first_byte, self._on_arrived)
-        while heap and heap[0][0] <= limit_s:
-            time_s, step, _, _, transfer = heappop(heap)
-            if transfer.started_s < np.inf:  # not aborted since
-                steps[step](transfer, time_s)
-            if self._ended and not (heap and heap[0][0] == time_s):
+        while heap and heap[0][0] <= limit():
+            time_s = heap[0][0]
+            while heap and heap[0][0] == time_s:
+                _, step, _, _, transfer = heappop(heap)
+                if transfer.started_s < np.inf:  # not aborted since
+                    steps[step](transfer, time_s)
+            if self._ended:
                 ended, self._ended = self._ended, []
-                return sorted(ended, key=_by_instant) if len(ended) > 1 else ended
-        return []
+                for transfer, held in sorted(ended, key=_by_instant) if len(ended) > 1 else ended:
+                    if transfer.started_s < np.inf:
+                        arrive(time_s, transfer, held)
 
     def abort(self, now_s: float, transfers: Sequence[Transfer]) -> list[float]:
         """Takes transfers out of their queues; whoever waited behind them goes on at once."""
@@ -134,7 +146,7 @@ class FifoEngine:
 
     def _on_left(self, transfer: Transfer, time_s: float) -> None:
         if transfer.cut:
-            self._ended.append(Ended(time_s, transfer, "uplink"))
+            self._ended.append((transfer, "uplink"))
         queue = self._uplinks.get(transfer.src)
         if queue and queue[0] is transfer:
             queue.popleft()
@@ -162,7 +174,7 @@ class FifoEngine:
         by_uplink_s = transfer.left_s + transfer.latency_s
         waited = transfer.left_s > transfer.handed_s
         held = "downlink" if time_s > by_uplink_s else "uplink" if waited else "latency"
-        self._ended.append(Ended(time_s, transfer, held))
+        self._ended.append((transfer, held))
 
     def _push(self, time_s: float, step: int, transfer: Transfer) -> None:
         heappush(self._heap, (time_s, step, transfer.src, transfer.order, transfer))
@@ -192,5 +204,5 @@ def _abandon(transfer: Transfer, now_s: float) -> float:
     return share * transfer.size_bytes
 
 
-def _by_instant(ended: Ended) -> tuple[float, int, int]:
-    return ended.time_s, ended.transfer.dst, ended.transfer.src
+def _by_instant(ended: tuple[Transfer, str]) -> tuple[int, int]:
+    return ended[0].dst, ended[0].src

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
 
 import numpy as np
 
 from p2p.fair import BOTTLENECKS, FairShare, Ids
 from p2p.progressive_filling import DOWNLINK, NO_LINK, UPLINK
-from p2p.sharing import Ended, Rates, Transfer
+from p2p.sharing import Arrive, Rates, Transfer
 
 
 class FairEngine:
@@ -65,20 +65,24 @@ class FairEngine:
         left_s = self._next_leave_s()
         return min(left_s, arriving[0][0]) if arriving else left_s
 
-    def take(self, limit_s: float) -> list[Ended]:
-        """What arrives next, or has left if it was cut; bytes leave as far as that."""
+    def under_way(self) -> Iterable[Transfer]:
+        """What has not ended yet."""
+        arriving = [entry[5] for entry in self._arriving if _holds(entry)]
+        return [*self._waiting, *self._joining, *self._under_way.values(), *arriving]
+
+    def work(self, limit: Callable[[], float], arrive: Arrive) -> None:
+        """Lets bytes leave and messages arrive (or have left, if they were cut) up to the limit."""
         arriving = self._arriving
         while True:
             if arriving and arriving[0][0] < self._no_leave_before_s:
-                if arriving[0][0] > limit_s:
+                if arriving[0][0] > limit():
                     break
                 time_s, _, _, _, version, transfer, bottleneck = heappop(arriving)
                 if version == transfer.version and transfer.started_s < np.inf:
-                    return [Ended(time_s, transfer, bottleneck)]
-            elif not self._let_leave(limit_s):
+                    arrive(time_s, transfer, bottleneck)
+            elif not self._let_leave(limit()):
                 break
         self._bound_s = self._find_bound()
-        return []
 
     def _let_leave(self, limit_s: float) -> bool:
         """Lets bytes leave, up to where the next thing may arrive; whether there was anything to do by the limit."""

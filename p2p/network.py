@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,7 +24,7 @@ from p2p.parcels import Books, Contents, Letter
 from p2p.parcels import Parcel as Parcel
 from p2p.parcels import Wave as Wave
 from p2p.records import KIND, NOBODY, REASON, REASONS
-from p2p.sharing import Ended, Engine, Transfer
+from p2p.sharing import Engine, Transfer
 from p2p.streams import draw, stream
 
 
@@ -80,7 +81,6 @@ class Network:
         self._receivers: dict[int, Receive] = {}
         self._boxes: dict[int, dict[int, Box]] = {}
         self._books = Books(log)
-        self._transfers: dict[int, Transfer] = {}
         self._fates: dict[int, str] = {}
         self._down: set[int] = set()
         self._stand_ins: dict[int, int] = {}
@@ -220,9 +220,8 @@ class Network:
         """A node stops: its transfers end where they are, and what they held is free at once."""
         self._down.add(node)
         now_s = self._clock.now
-        under_way = list(self._transfers.values())
-        self._abort([t for t in under_way if t.src == node and t.left_s > now_s], "sender_down")
-        self._abort([t for t in under_way if t.dst == node and t.row in self._transfers and not t.cut], "receiver_down")
+        self._abort([t for t in self._under_way() if t.src == node and t.left_s > now_s], "sender_down")
+        self._abort([t for t in self._under_way() if t.dst == node and not t.cut], "receiver_down")
 
     def bring_up(self, node: int) -> None:
         """A node sends and receives again."""
@@ -239,7 +238,7 @@ class Network:
     def cut(self, partition: Partition) -> None:
         """Starts a partition: messages across it are lost, also those under way."""
         self.conditions.partitions.append(partition)
-        crossing = [t for t in self._transfers.values() if partition.cuts(t.src, np.array([t.dst]))[0]]
+        crossing = [t for t in self._under_way() if partition.cuts(t.src, np.array([t.dst]))[0]]
         self._abort([t for t in crossing if not t.cut], "partition")
 
     def heal(self, partition: Partition) -> None:
@@ -374,7 +373,6 @@ class Network:
 
     def _begin(self, transfers: list[Transfer], fates: Sequence[str]) -> None:
         """Begins transmissions; each that has a fate will be lost for that reason."""
-        self._transfers.update({transfer.row: transfer for transfer in transfers})
         for transfer, fate in zip(transfers, fates, strict=False):
             if fate:
                 transfer.cut = True
@@ -387,18 +385,12 @@ class Network:
 
     def _on_wake(self) -> None:
         """Works off arrivals for as long as nothing else happens to anybody; links go on meanwhile."""
-        clock, take = self._clock, self._engine.take
-        while arrived := take(clock.free_until_s()):
-            clock.move_to(arrived[0].time_s)
-            for ended in arrived:
-                self._on_ended(ended)
+        self._engine.work(self._clock.free_until_s, self._on_ended)
         self._schedule()
 
-    def _on_ended(self, ended: Ended) -> None:
-        time_s, transfer, bottleneck = ended
+    def _on_ended(self, time_s: float, transfer: Transfer, bottleneck: str) -> None:
+        self._clock.move_to(time_s)
         row, carrier = transfer.row, transfer.content
-        if self._transfers.pop(row, None) is None:
-            return  # another arrival of this instant brought about its loss
         fate = self._fates.get(row, "") if self._fates else ""
         arrived_s = np.nan if fate else time_s
         self._books.leave(row, transfer.left_s, carrier.size_bytes, bottleneck, arrived_s)
@@ -423,6 +415,10 @@ class Network:
         else:
             self.settle(parcel, verdict)
 
+    def _under_way(self) -> list[Transfer]:
+        """Transmissions that have not ended, in the order in which they were handed over."""
+        return sorted(self._engine.under_way(), key=attrgetter("row"))
+
     def _abort(self, transfers: list[Transfer], reason: str) -> None:
         """Ends transfers now; a message the sender may still want to deliver is sent again later."""
         for transfer, left_bytes in zip(transfers, self._engine.abort(self._clock.now, transfers), strict=True):
@@ -442,7 +438,6 @@ class Network:
 
     def _end(self, parcel: Parcel, outcome: str, reason: str) -> None:
         row, round_number = parcel.row, parcel.round_number
-        self._transfers.pop(row, None)
         self._fates.pop(row, None)
         self._books.end(row, outcome, reason)
         self._close_one(round_number)

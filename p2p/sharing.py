@@ -6,9 +6,9 @@ and hands back what has ended. Engines know nodes, bytes and seconds; they know 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,12 +39,8 @@ class Transfer:
     version: int = 0
 
 
-class Ended(NamedTuple):
-    """A transfer that arrived (or, if it was cut, has left its sender) at `time_s`."""
-
-    time_s: float
-    transfer: Transfer
-    bottleneck: str
+Arrive = Callable[[float, Transfer, str], None]
+"""Told when a transfer arrives (or, if it was cut, has left its sender): the time, and the link that held it back."""
 
 
 class Engine(Protocol):
@@ -53,14 +49,18 @@ class Engine(Protocol):
     def start(self, now_s: float, transfers: Sequence[Transfer]) -> None:
         """Takes transfers handed over now, in the order of sending."""
 
-    def take(self, limit_s: float) -> list[Ended]:
-        """What ends at the next instant at which anything does, by receiver, sender, order of sending.
+    def work(self, limit: Callable[[], float], arrive: Arrive) -> None:
+        """Lets time pass up to and including `limit()`, and tells of each ending.
 
-        Nothing if that is after the limit, up to which nobody changes anything: work may be done as far as there.
+        By time, then receiver, sender, order of sending. The limit is asked for anew before each instant, for an
+        ending may bring it forward; up to there nobody else changes anything.
         """
 
     def next_s(self) -> float:
         """Before this nothing ends; infinity if nothing is under way."""
+
+    def under_way(self) -> Iterable[Transfer]:
+        """What has not ended yet, in any order."""
 
     def abort(self, now_s: float, transfers: Sequence[Transfer]) -> list[float]:
         """Ends transfers at once, frees what they held, and says how many bytes of each had left."""

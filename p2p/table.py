@@ -53,7 +53,7 @@ class Table:
     def extend(self, count: int, **values: object) -> NDArray[np.int64]:
         """Adds `count` rows from arrays (or scalars, repeated) and returns their numbers."""
         first = self._length + self._pending_rows
-        if count <= _FEW_ROWS:
+        if count <= _FEW_ROWS and not any(isinstance(value, np.ndarray) for value in values.values()):
             self._put_off(count, values)
         else:
             self._write_pending()
@@ -93,7 +93,8 @@ class Table:
 
 
 def _column(parts: list[Any], counts: list[int]) -> NDArray[Any]:
-    """The values of some pieces, each a scalar or as many as its count, one after the other."""
-    if any(isinstance(part, list | np.ndarray) for part in parts):
-        return np.concatenate([np.broadcast_to(part, count) for part, count in zip(parts, counts, strict=True)])
-    return np.repeat(np.array(parts), counts)
+    """The values of some pieces, each a scalar or a list as long as its count, one after the other."""
+    if not any(isinstance(part, list) for part in parts):
+        return np.repeat(np.array(parts), counts)
+    pieces = zip(parts, counts, strict=True)
+    return np.array([one for part, count in pieces for one in (part if isinstance(part, list) else [part] * count)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 
 import numpy as np
 
@@ -23,17 +24,19 @@ def deliver(stagger_s: float, members: int, degree: int, seed: int = 0) -> float
     starts_s = np.sort(rng.uniform(0.0, stagger_s, len(edges)))
     order = rng.permutation(len(edges)) if stagger_s else np.arange(len(edges))
     latency_s = rng.uniform(0.02, 0.12, len(edges))
-    engine, arrived = FairEngine(up, down), 0
+    engine, arrived = FairEngine(up, down), list[int]()
+
+    def arrive(time_s: float, transfer: Transfer, bottleneck: str) -> None:
+        arrived.append(transfer.row)
+
     start_cpu_s = time.process_time()
     for row, start_s in zip(order.tolist(), starts_s.tolist(), strict=True):
-        while ended := engine.take(start_s):
-            arrived += len(ended)
+        engine.work(partial(float, start_s), arrive)
         sender, receiver = edges[row].tolist()
         engine.start(start_s, [Transfer(row, sender, receiver, 800_000.0, float(latency_s[row]), False, start_s)])
-    while ended := engine.take(np.inf):
-        arrived += len(ended)
-    if arrived != len(edges):
-        raise RuntimeError(f"{arrived} of {len(edges)} transfers arrived")
+    engine.work(lambda: np.inf, arrive)
+    if len(arrived) != len(edges):
+        raise RuntimeError(f"{len(arrived)} of {len(edges)} transfers arrived")
     return time.process_time() - start_cpu_s
 
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p2p.arrivals import Flows, arrivals
-from p2p.sharing import SHARINGS, Ended, Engine, Transfer
-from tests.engine_runs import advance
+from p2p.sharing import SHARINGS, Engine, Transfer
+from tests.engine_runs import Ended, advance
 
 UP = np.array([1000.0, 500.0, 2000.0, 250.0, np.inf])
 DOWN = np.array([1000.0, 2000.0, 400.0, 800.0, np.inf])
