@@ -100,3 +100,19 @@ def mean_vector(vectors: Sequence[Vector]) -> Vector:
     rows = np.stack([vector.array() for vector in vectors])
     mean: Matrix = rows.mean(axis=0, dtype=np.float64).astype(np.float32)
     return Vector(vectors[0].size, lambda: mean)
+
+
+def stacked(rows: Sequence[Matrix]) -> Matrix:
+    """Rows as one matrix that nobody can write to; not copied if they are all the rows of one, in its order."""
+    whole = rows[0].base
+    if whole is None or whole.shape != (len(rows), len(rows[0])) or not _in_order(rows, whole):
+        whole = np.stack(rows)
+    view: Matrix = whole.view()
+    view.flags.writeable = False
+    return view
+
+
+def _in_order(rows: Sequence[Matrix], whole: Matrix) -> bool:
+    first = whole.__array_interface__["data"][0]
+    starts = [row.__array_interface__["data"][0] - first for row in rows]
+    return all(row.base is whole for row in rows) and starts == [n * whole.strides[0] for n in range(len(rows))]

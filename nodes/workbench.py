@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodes.averaging import Mixture, Step
-from nodes.vectors import Given, Name
+from nodes.vectors import Given, Name, stacked
 from nodes.vectors import Matrix as Matrix
 from nodes.vectors import Vector as Vector
 from nodes.vectors import mean_vector as mean_vector
@@ -130,6 +130,11 @@ class Workbench:
     def release(self, node: int, round_number: int) -> Vector:
         """The clipped and noised update of a node that began to train."""
         return self._give(("release", round_number, node))
+
+    def released(self, nodes: Sequence[int], round_number: int) -> Matrix:
+        """The releases of some nodes as rows; nobody writes to them."""
+        rows = [self.find(("release", round_number, node)) for node in nodes]
+        return stacked(rows) if rows else np.zeros((0, self.dimension), dtype=np.float32)
 
     def model(self, node: int) -> Vector:
         """A node's model as it is now; later steps do not change it."""

@@ -124,8 +124,7 @@ class Observer:
         table = self._world.log.aggregations
         rows = (table["round"] == record.round_number) & (table["aggregator"] != table["contributor"])
         senders = np.unique(table["contributor"][rows]).tolist()
-        vectors = [self._bench.release(node, record.round_number).array() for node in senders]
-        matrix = np.stack(vectors) if vectors else np.zeros((0, self._bench.dimension), dtype=np.float32)
+        matrix = self._bench.released(senders, record.round_number)
         self.linkage.observe(senders, [record.addresses[node] for node in senders], matrix)
 
 

@@ -91,7 +91,7 @@ def cnn(effort: Effort) -> list[Figure]:
 
 
 def arithmetic(effort: Effort) -> list[Figure]:
-    """How much of a round is not training, clipping, noising or averaging."""
+    """How much of a round is not training, clipping, noising, averaging, or the products that measure linkability."""
     clock = Alternating(lambda: None)
     simulation = build(scene("small" if effort.quick else "mnist", rounds=2 if effort.quick else 6))
     spent = _time_arithmetic(simulation)
@@ -105,7 +105,7 @@ def arithmetic(effort: Effort) -> list[Figure]:
 
 
 def _time_arithmetic(simulation: Simulation) -> list[float]:
-    """Makes the workbench note how long its arithmetic takes; one inside another counts once."""
+    """Notes how long a run's arithmetic takes; one inside another counts once."""
     bench: Any = simulation.workbench
     spent, depth = [0.0], [0]
 
@@ -120,4 +120,6 @@ def _time_arithmetic(simulation: Simulation) -> list[float]:
         return run
 
     bench._train, bench._take_steps = noted(bench._train), noted(bench._take_steps)
+    linkage: Any = simulation.observer.linkage
+    linkage._score = noted(linkage._score)
     return spent

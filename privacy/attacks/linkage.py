@@ -129,10 +129,12 @@ class Linkage:
             self._before = (ids, Sight(addresses, state["vectors"]))
 
     def _keep(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-        """A copy that fits: rows belong to the learner, who may write to them when the round is over."""
+        """Something that fits and stays: a copy, unless nobody may write to the rows any more."""
         if self._sketches is None and len(vectors):
             self._sketches = vectors.size > EXACT_UP_TO
-        return sketch(vectors) if self._sketches else np.array(vectors, dtype=np.float32)
+        if self._sketches:
+            return sketch(vectors)
+        return np.array(vectors, dtype=np.float32) if vectors.flags.writeable else vectors
 
     def _score(self, ids_before: NDArray[np.int64], before: Sight, ids: NDArray[np.int64], after: Sight) -> None:
         if not len(ids_before) or not len(ids):
