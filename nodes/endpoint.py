@@ -23,6 +23,7 @@ from privacy.keys import KeyPair
 from privacy.pseudonyms import Pseudonyms
 from privacy.sealing import Sealer
 
+_SEQUENCE_BITS = 40
 EARLY_S = 10.0
 """How long a message that overtook its receiver's assignment is kept."""
 
@@ -99,7 +100,7 @@ class Endpoint:
         self._passes: dict[int, _Pass] = {}
         self._early: list[Parcel] = []
         self._probes: list[Probe] = []
-        self._controls: set[tuple[int, int]] = set()
+        self._controls: set[int] = set()
         self._latest_round = -1
         self._life = world.first_life
         self.active_round = -1
@@ -245,7 +246,7 @@ class Endpoint:
         if held is None and envelope.round in self._keys:
             self._early.append(parcel)
             clock = self._world.clock
-            clock.call_by(clock.now + EARLY_S, self.node, self._refuse_early, parcel)
+            clock.call_by(clock.now + EARLY_S, self.node, lambda _: self._refuse_early(parcel))
             return None
         if held is None:
             return "stale_round" if envelope.round < self._latest_round else "unknown_address"
@@ -327,9 +328,10 @@ class Endpoint:
         joins = isinstance(parcel.content, Register)
         if self.node in services and not joins and not self._world.router.knows(parcel.sender):
             return "unknown_address"
-        if (parcel.sender, parcel.sequence) in self._controls:
+        name = parcel.sender << _SEQUENCE_BITS | parcel.sequence
+        if name in self._controls:
             return "replay"
-        self._controls.add((parcel.sender, parcel.sequence))
+        self._controls.add(name)
         self._file(parcel.content)
         return ""
 

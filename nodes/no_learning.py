@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from nodes.workbench import Matrix, Scores, Vector
+from nodes.workbench import Scores, Vector
 
 
 class NoLearning:
@@ -15,7 +15,7 @@ class NoLearning:
 
     def __init__(self, dimension: int) -> None:
         self.dimension = dimension
-        self._zeros: NDArray[np.float32] | None = None
+        self._same = Vector(dimension, lambda: np.zeros(dimension, dtype=np.float32))
 
     def first_model(self) -> Vector:
         """A vector of the right size."""
@@ -55,9 +55,4 @@ class NoLearning:
         return None
 
     def _vector(self) -> Vector:
-        return Vector(self.dimension, self._find)
-
-    def _find(self) -> Matrix:
-        if self._zeros is None:
-            self._zeros = np.zeros(self.dimension, dtype=np.float32)
-        return self._zeros
+        return self._same

@@ -38,7 +38,10 @@ class Vector:
 
     def payload(self) -> Payload:
         """This vector on the wire."""
-        return Payload(self, vector_size(self.size), lambda: encode_vector(self.array()), self._read)
+        return Payload(self, vector_size(self.size), self._encode, self._read)
+
+    def _encode(self) -> bytes:
+        return encode_vector(self.array())
 
     def _read(self, data: bytes) -> Vector:
         return Vector(self.size, lambda: decode_vector(data))

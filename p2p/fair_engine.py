@@ -77,8 +77,12 @@ class FairEngine:
             if arriving and arriving[0][0] < self._no_leave_before_s:
                 if arriving[0][0] > limit():
                     break
-                time_s, _, _, _, version, transfer, bottleneck = heappop(arriving)
+                time_s, dst, src, _, version, transfer, bottleneck = heappop(arriving)
                 if version == transfer.version and transfer.started_s < np.inf:
+                    if self._alone_up.get(src) is transfer:
+                        del self._alone_up[src]
+                    if self._alone_down.get(dst) is transfer:
+                        del self._alone_down[dst]
                     arrive(time_s, transfer, bottleneck)
             elif not self._let_leave(limit()):
                 break
@@ -130,6 +134,7 @@ class FairEngine:
         self._share_to(now_s)
         self._no_leave_before_s = -np.inf
         self._up[node], self._down[node] = up, down
+        self._soonest_s = -np.inf
         self._share.set_capacity(now_s, node, up, down)
         self._bound_s = self._find_bound()
 
@@ -185,7 +190,10 @@ class FairEngine:
         """Prepares for somebody to enter the sharing as of this instant."""
         self._no_leave_before_s = -np.inf
         if not self._waiting and not self._joining:
-            self._waiting_s, self._soonest_s = now_s, self._share.soonest_s() if self._under_way else np.inf
+            self._waiting_s = now_s
+            # Nobody is faster than its links allow: what was found earlier holds, until that instant has come.
+            if self._soonest_s <= now_s or not self._under_way:
+                self._soonest_s = self._share.soonest_s() if self._under_way else np.inf
 
     def _give_up_solitude(self, now_s: float, transfer: Transfer) -> None:
         """If a transfer has its links alone, what was foretold of it does not hold any more."""

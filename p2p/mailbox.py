@@ -11,13 +11,24 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import simpy
 
 from p2p.clock import Clock, Rank
 
 Open = Callable[[Sequence[Any]], None]
+
+
+class Wait(NamedTuple):
+    """How many items somebody waits for, what tells it, and until when; `number` is the deadline's, 0 without one."""
+
+    needed: int
+    event: simpy.Event
+    deadline_s: float | None
+    number: int
+
+
 _NEVER = sys.maxsize
 
 
@@ -34,7 +45,7 @@ class Mailbox:
         self._clock = clock
         self._node = node
         self._items: dict[Hashable, list[Any]] = {}
-        self._waits: dict[Hashable, tuple[int, simpy.Event]] = {}
+        self._waits: dict[Hashable, Wait] = {}
         self._open = open_letters
         self._unread: list[Any] = []
         self._enough = _NEVER
@@ -57,7 +68,7 @@ class Mailbox:
     def _look_ahead(self) -> None:
         """Finds out how many more letters could end a wait."""
         waits, items = self._waits, self._items
-        self._enough = min([count - len(items.get(key, ())) for key, (count, _) in waits.items()], default=_NEVER)
+        self._enough = min([count - len(items.get(key, ())) for key, (count, *_) in waits.items()], default=_NEVER)
 
     def put(self, key: Hashable, item: Any) -> None:
         """Adds an item and wakes the reader if it is the last one expected."""
@@ -66,7 +77,7 @@ class Mailbox:
         wait = self._waits.get(key)
         if wait is None:
             return
-        missing = wait[0] - len(items)
+        missing = wait.needed - len(items)
         if missing <= 0:
             self._wake(key)
         elif missing < self._enough:
@@ -81,14 +92,14 @@ class Mailbox:
     def expect(self, key: Hashable, count: int, deadline_s: float | None = None) -> simpy.Event:
         """An event that yields the list of items under `key`: `count` of them, or fewer at the deadline."""
         self.read()
-        event = simpy.Event(self._clock)
-        self._waits[key] = (count, event)
+        event, number = self._clock.signal(), 0
         missing = count - len(self._items.get(key, ()))
         self._enough = min(self._enough, missing)
+        if missing > 0 and deadline_s is not None:
+            number = self._clock.call_by(deadline_s, self._node, self._pass)
+        self._waits[key] = Wait(count, event, deadline_s, number)
         if missing <= 0:
             self._wake(key)
-        elif deadline_s is not None:
-            self._clock.call_by(deadline_s, self._node, self._pass, key, event)
         return event
 
     def take(self, key: Hashable) -> list[Any]:
@@ -115,12 +126,14 @@ class Mailbox:
         self._waits.pop(key, None)
 
     def _wake(self, key: Hashable) -> None:
-        _, event = self._waits.pop(key)
+        _, event, deadline_s, number = self._waits.pop(key)
+        if number and deadline_s is not None:
+            self._clock.call_off(deadline_s, number)
         self._enough = _NEVER if not self._waits else self._enough
         self._clock.trigger(event, self._items.pop(key, []), Rank.START, self._node)
 
-    def _pass(self, key: Hashable, event: simpy.Event) -> None:
+    def _pass(self, number: int) -> None:
+        """The deadline of a wait has come."""
         self.read()
-        wait = self._waits.get(key)
-        if wait is not None and wait[1] is event:
+        for key in [key for key, wait in self._waits.items() if wait.number == number]:
             self._wake(key)

@@ -90,13 +90,16 @@ class Motion:
     def turned(self, time_s: float, rate: Floats, by_up: NDArray[np.bool_]) -> Motion:
         """The same transfers with new rates from now on. Those whose rate stays keep their line, bit for bit."""
         rate = np.minimum(rate, _FASTEST)
-        turns = (rate != self.rate) | (by_up != self.by_up)
-        ran_s = time_s - self.since_s
-        left = np.where(turns, np.maximum(self.left - self.rate * ran_s, 0.0), self.left)
-        by_up_s = np.where(turns & self.by_up, self.by_up_s + ran_s, self.by_up_s)
+        turns = ((rate != self.rate) | (by_up != self.by_up)).nonzero()[0]
+        left, since_s, by_up_s, finish_s = (
+            column.copy() for column in (self.left, self.since_s, self.by_up_s, self.finish_s)
+        )
+        ran_s = time_s - since_s[turns]
+        left_now = np.maximum(left[turns] - self.rate[turns] * ran_s, 0.0)
+        left[turns], since_s[turns] = left_now, time_s
+        by_up_s[turns] += np.where(self.by_up[turns], ran_s, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            finish_s = np.where(turns, time_s + left / rate, self.finish_s)
-        since_s = np.where(turns, time_s, self.since_s)
+            finish_s[turns] = time_s + left_now / rate[turns]
         new = Motion(self.ids, self.src, self.dst, self.started_s, left, since_s, rate, by_up, by_up_s, finish_s)
         new.order = new._known_order()
         return new

@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 _NEVER = np.iinfo(np.int64).max
 _ROOM, _COUNT, _SHARE = range(3)
 _DROP = 1e-280  # stands for no room, so that a share of no room by no flows is infinite; and below what a rate can be
-_MANY_PAIRS = 100
+_MANY_PAIRS, _FEW_LINKS = 100, 4
 _MANY = 1e15  # flows of a frozen link, whose room is infinite: its share stays infinite whatever is taken away
 
 
@@ -30,6 +30,7 @@ class PairFilling:
         self._nodes = len(up)
         self._capacity = np.concatenate([up, down]).astype(np.float64)
         links = len(self._capacity)
+        self._links = np.arange(links)
         self._flows = np.zeros((links, links))
         self._change = np.zeros(links)
         self._touched: list[int] = []
@@ -75,8 +76,9 @@ class PairFilling:
             self._frozen_in[self._frozen_in >= first] = _NEVER
             self._passes = 1 + self._fill(first)
         last = np.minimum(self._frozen_in, self._passes - 1)  # in which all shares of unfrozen links are infinite
-        shares: Floats = self._states[last, _SHARE, np.arange(len(last))]
-        return np.where(shares > _DROP, shares, 0.0)
+        shares: Floats = self._states[last, _SHARE, self._links]
+        shares[shares <= _DROP] = 0.0
+        return shares
 
     def _fill(self, number: int) -> int:
         """Does all passes from `number` on and returns the number of the last one, which freezes nothing."""
@@ -111,12 +113,32 @@ class PairFilling:
         A pass holds if no link with such flows was, or would now be, at its brim or below: then the same links freeze
         at the same levels and take the same from the others. The last one's brim is infinite, so it never holds.
         """
-        touched = np.array(sorted(set(self._touched)), dtype=np.int64)
+        touched = list(dict.fromkeys(self._touched))
         self._touched.clear()
-        change = self._change[touched]
+        changes = [self._change.item(link) for link in touched]
         self._change[touched] = 0.0
         if not self._passes:
             return 0
+        if len(touched) > _FEW_LINKS:
+            return self._first_of_many(np.array(touched), np.array(changes))
+        number, links = 0, list(zip(touched, changes, strict=True))
+        while self._enter_into(number, links):
+            number += 1
+        return number
+
+    def _enter_into(self, number: int, links: list[tuple[int, float]]) -> bool:
+        """Enters what came and went on some links into one remembered pass; whether it holds."""
+        state, brim = self._states[number], self._brims.item(number)
+        holds = brim < np.inf
+        for link, change in links:
+            count, room, before = state.item(_COUNT, link) + change, state.item(_ROOM, link), state.item(_SHARE, link)
+            share = (room if room > _DROP else _DROP) / count if count else np.inf
+            state[_COUNT, link], state[_SHARE, link] = count, share
+            holds = holds and before > brim and share > brim
+        return holds
+
+    def _first_of_many(self, touched: Ids, change: Floats) -> int:
+        """The same for all passes at once."""
         states = self._states[: self._passes, :, touched].transpose(1, 0, 2)
         before = states[_SHARE].copy()
         states[_COUNT] += change
