@@ -100,7 +100,8 @@ class FifoEngine:
 
     def under_way(self) -> Iterable[Transfer]:
         """What has not ended yet."""
-        queued = [transfer for queue in self._uplinks.values() for transfer in queue]
+        queues = [*self._uplinks.values(), *self._downlinks.values()]
+        queued = [transfer for queue in queues for transfer in queue]
         moving = [entry[4] for entry in self._heap if entry[4].started_s < np.inf]
         return {transfer.row: transfer for transfer in [*queued, *moving]}.values()
 

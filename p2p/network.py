@@ -394,7 +394,7 @@ class Network:
         fate = self._fates.get(row, "") if self._fates else ""
         arrived_s = np.nan if fate else time_s
         self._books.leave(row, transfer.left_s, carrier.size_bytes, bottleneck, arrived_s)
-        if carrier.unread and not fate:
+        if carrier.unread and not fate and not self._listeners:
             box = self._boxes.get(carrier.round_number, _NO_BOXES).get(transfer.dst)
             if box is not None:
                 if box.drop((carrier, row, time_s)):

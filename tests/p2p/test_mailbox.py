@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Sequence
+from functools import partial
 from typing import Any
 
 import simpy
@@ -93,3 +94,39 @@ def test_forgetting_drops_items_and_waits() -> None:
     clock.run()
     assert noted == []
     assert mailbox.peek("k") == ["b"]
+
+
+def opening(mailboxes: list[Mailbox], opened: list[Any]) -> Callable[[Sequence[Any]], None]:
+    """Opens letters: those that begin with "bad" are refused."""
+
+    def open_letters(letters: Sequence[str]) -> None:
+        opened.append(list(letters))
+        mailboxes[0].put_all("k", [letter for letter in letters if not letter.startswith("bad")])
+
+    return open_letters
+
+
+def test_letters_are_opened_when_they_could_end_a_wait() -> None:
+    """Two are expected: the first lies unread; the second opens both, and as one is refused, one more is needed."""
+    clock, mailboxes, opened = Clock(), list[Mailbox](), list[Any]()
+    mailboxes.append(Mailbox(clock, 1, opening(mailboxes, opened)))
+    noted = read(clock, mailboxes[0], 2, 9.0)
+    for time_s, letter in ((1.0, "a"), (2.0, "bad"), (3.0, "b"), (4.0, "c")):
+        clock.call_at(time_s, Rank.ARRIVAL, 0, partial(mailboxes[0].drop, letter))
+    clock.run()
+    assert noted == [(3.0, ["a", "b"])]
+    assert opened == [["a", "bad"], ["b"]]
+    assert mailboxes[0].peek("k") == ["c"]
+
+
+def test_an_item_and_letters_count_together_and_a_deadline_opens_them() -> None:
+    """Three are expected, one of them comes as an item; at the deadline a letter lies unread and counts."""
+    clock, mailboxes, opened = Clock(), list[Mailbox](), list[Any]()
+    mailboxes.append(Mailbox(clock, 1, opening(mailboxes, opened)))
+    noted = read(clock, mailboxes[0], 3, 2.0)
+    put_at(clock, mailboxes[0], 0.5, "item")
+    clock.call_at(1.0, Rank.ARRIVAL, 0, partial(mailboxes[0].drop, "letter"))
+    clock.run(1.5)
+    assert (noted, opened) == ([], [])
+    clock.run()
+    assert noted == [(2.0, ["item", "letter"])]

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
-from p2p.clock import Clock
+from p2p.clock import Clock, Rank
 from p2p.conditions import Chance, Conditions
 from p2p.distributions import Constant
 from p2p.links import Links, NetworkSettings, Retransmit
 from p2p.log import Log
+from p2p.mailbox import Mailbox
 from p2p.network import Network, Parcel
+from p2p.parcels import Letter
 from p2p.records import NOBODY
 from p2p.sharing import SHARINGS
 
@@ -231,3 +233,46 @@ def test_the_books_are_up_to_date_for_whoever_reads() -> None:
     post.log.mark_used([1])
     assert post.log.messages["used"].tolist() == [False, True]
     assert post.log.messages["arrived_s"].tolist() == [0.6, 0.6]
+
+
+@pytest.mark.parametrize("sharing", sorted(SHARINGS))
+def test_whatever_is_on_its_way_to_a_node_that_goes_down_is_lost(sharing: str, book_rows: Rows) -> None:
+    """On the uplink, in the air, or in the queue of the downlink: three to node 3, of which none has come by 0.55 s."""
+    post = Post(sharing=sharing, tries=1)
+    for sender in range(3):
+        post.send(sender, [3, (sender + 1) % 3], size_bytes=500)
+    post.clock.call_at(0.55, Rank.FAULT, 3, lambda: post.network.take_down(3))
+    post.clock.run()
+    rows = [row for row in book_rows(post.log) if row["receiver"] == 3]
+    assert [(row["outcome"], row["reason"]) for row in rows] == [("lost", "receiver_down")] * 3
+
+
+def test_whoever_begins_to_listen_hears_what_is_on_its_way() -> None:
+    """Also what was handed over together before, and what would have lain unread."""
+    post, heard = Post(), list[str]()
+    post.network.open_box(1, 1, Mailbox(post.clock, 1))
+    post.send(0, [1, 2], unread=True)
+    post.clock.call_at(0.3, Rank.FAULT, 0, lambda: post.network.listen(lambda parcel: heard.append(parcel.content)))
+    post.clock.run()
+    assert heard == ["for 1", "for 2"]
+
+
+def test_a_message_in_a_box_lies_unread_until_somebody_looks_at_the_books(book_rows: Rows) -> None:
+    """It is not under way any more; what it was is found out before anybody reads."""
+    post, opened = Post(), list[tuple[float, int]]()
+
+    def open_letters(letters: Sequence[Letter]) -> None:
+        for _, row, arrived_s in letters:
+            opened.append((round(arrived_s, 9), row))
+            post.network.refuse(row, "replay") if row else post.network.deliver([row])
+
+    box = Mailbox(post.clock, 1, open_letters)
+    post.network.open_box(1, 1, box)
+    post.network.open_box(2, 1, box)
+    quiet = list[float]()
+    post.send(0, [1, 2, 3], unread=True)
+    post.network.when_quiet(1, lambda: quiet.append(round(post.clock.now, 9)))
+    post.clock.run()
+    assert (opened, quiet, [node for _, node, _ in post.got]) == ([], [0.6], [3])
+    outcomes = [row["outcome"] for row in book_rows(post.log)]
+    assert (opened, outcomes) == ([(0.6, 0), (0.6, 1)], ["delivered", "rejected", "delivered"])
