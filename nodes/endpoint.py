@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, NamedTuple
 
 import numpy as np
 
 from nodes.controls import Assignment, Close, Complaint, Control, Peer, Probe, Register
+from nodes.passes import Pass
+from nodes.passes import Received as Received
 from nodes.triggers import Triggers
 from p2p.clock import Clock
 from p2p.log import Log
@@ -18,7 +19,7 @@ from p2p.network import Network, Parcel
 from p2p.parcels import Letter
 from p2p.records import KINDS, NOBODY
 from privacy.anonymity import Sealed
-from privacy.envelopes import Bundle, Envelope, Payload, Rejected, message_size
+from privacy.envelopes import Envelope, Payload, Rejected, message_size
 from privacy.keys import KeyPair
 from privacy.pseudonyms import Pseudonyms
 from privacy.sealing import Sealer
@@ -54,41 +55,6 @@ class Damaged:
     content: Control
 
 
-class Received(NamedTuple):
-    """A payload that was checked and opened: whose address sealed it, what it holds, its row in the books, and when."""
-
-    sender: bytes
-    value: Any
-    row: int
-    arrived_s: float = np.nan
-
-
-@dataclass(slots=True)
-class _Pass:
-    """What a node holds for one round, until the round's last message has ended.
-
-    Attributes:
-        senders: whose messages of each kind are expected: their addresses and keys
-        heard: by kind and sender, number and arrangement (epoch) of each message that was accepted
-    """
-
-    assignment: Assignment
-    keys: KeyPair
-    senders: dict[str, dict[bytes, bytes]]
-    sequence: int = 0
-    heard: dict[str, dict[bytes, tuple[tuple[int, int], ...]]] = field(default_factory=dict)
-
-    def note(self, sender: bytes, kind: str, sequence: int) -> None:
-        """Remembers an accepted message by its number, and that its sender has had its say in this arrangement."""
-        heard = self.heard.setdefault(kind, {})
-        heard[sender] = (*heard.get(sender, ()), (sequence, self.assignment.epoch))
-
-    def knows(self, sender: bytes, kind: str, sequence: int) -> bool:
-        """Whether a message came before, or another of its kind: nobody has two votes."""
-        heard, epoch = self.heard.get(kind, {}).get(sender, ()), self.assignment.epoch
-        return any(number == sequence or when == epoch for number, when in heard)
-
-
 class Endpoint:
     """Sends under this round's address; refuses what is altered, replayed, foreign or stale, with the reason."""
 
@@ -97,7 +63,7 @@ class Endpoint:
         self.mailbox = Mailbox(world.clock, node, self._open_letters)
         self._world = world
         self._keys: dict[int, KeyPair] = {}
-        self._passes: dict[int, _Pass] = {}
+        self._passes: dict[int, Pass] = {}
         self._early: list[Parcel] = []
         self._probes: list[Probe] = []
         self._controls: set[int] = set()
@@ -141,11 +107,10 @@ class Endpoint:
             keys = self._keys.get(round_number)
             if keys is None:
                 return  # it crashed between joining and being assigned: the keys are gone
-            self._passes[round_number] = _Pass(assignment, keys, senders)
+            self._passes[round_number] = Pass(assignment, keys, senders)
             self._world.network.open_box(self.node, round_number, self.mailbox)
         else:
-            known.assignment = assignment
-            known.senders |= {kind: known.senders.get(kind, {}) | peers for kind, peers in senders.items()}
+            known.renew(assignment, senders)
         self._latest_round = max(self._latest_round, round_number)
         self._judge_early()
         self._answer_probes()
@@ -252,10 +217,9 @@ class Endpoint:
             return "stale_round" if envelope.round < self._latest_round else "unknown_address"
         kind = envelope.kind
         try:
-            value = self._open(envelope, kind, held)
+            value = held.open(self._world.sealer, self._world.router, envelope, kind)
         except Rejected as refusal:
             return refusal.reason
-        held.note(envelope.sender, kind, envelope.sequence)
         item = Received(envelope.sender, value, parcel.row, parcel.arrived_s)
         if not self.answer(kind, envelope.round, item):
             self.mailbox.put((kind, envelope.round), item)
@@ -266,33 +230,12 @@ class Endpoint:
     def _open_letters(self, letters: Sequence[Letter]) -> None:
         """Checks and files messages that were taken in unread; since then nothing has changed for this node."""
         for (kind, round_number), group in groupby(letters, key=_file_of):
-            items = self._open_group(kind, self._passes[round_number], group)
-            self._world.network.deliver([item.row for item in items])
+            held, world = self._passes[round_number], self._world
+            items, refused = held.open_group(world.sealer, world.router, kind, group)
+            for row, reason in refused:
+                world.network.refuse(row, reason)
+            world.network.deliver([item.row for item in items])
             self.mailbox.put_all((kind, round_number), items)
-
-    def _open_group(self, kind: str, held: _Pass, group: Iterable[Letter]) -> list[Received]:
-        """What is welcome among messages of one kind and round; the rest is refused."""
-        open_in, items = self._world.sealer.open_in, []
-        senders, heard = held.senders.get(kind, {}), held.heard.setdefault(kind, {})
-        keys, address, epoch = held.keys, held.assignment.address, held.assignment.epoch
-        for wave, row, arrived_s in group:
-            bundle: Bundle = wave.contents
-            sender, index = bundle.sender, row - wave.row
-            public_key, receiver = senders.get(sender), bundle.receivers[index][0]
-            try:
-                # Most are as they should be; what is not is looked at closely.
-                if public_key is None or sender in heard or receiver != address:
-                    public_key = self._check(sender, receiver, bundle.sequence, kind, held)
-                value = open_in(bundle, index, keys, public_key)
-            except Rejected as refusal:
-                self._world.network.refuse(row, refusal.reason)
-                continue
-            if sender in heard:
-                held.note(sender, kind, bundle.sequence)
-            else:
-                heard[sender] = ((bundle.sequence, epoch),)
-            items.append(Received(sender, value, row, arrived_s))
-        return items
 
     def mark_used(self, received: Sequence[Received]) -> None:
         """Notes in the books that these messages served their purpose."""
@@ -352,22 +295,6 @@ class Endpoint:
             self.mailbox.wake(*((kind, round_number) for kind in KINDS))
         elif isinstance(control, Complaint):
             self.mailbox.wake(("done", round_number))
-
-    def _open(self, envelope: Envelope, kind: str, held: _Pass) -> Any:
-        public_key = self._check(envelope.sender, envelope.receiver, envelope.sequence, kind, held)
-        return self._world.sealer.open(envelope, held.keys, public_key)
-
-    def _check(self, sender: bytes, receiver: bytes, sequence: int, kind: str, held: _Pass) -> bytes:
-        """The key that a message's sender should have; raises `Rejected` if nobody need try to open it."""
-        if receiver != held.assignment.address:
-            raise Rejected("unknown_address")
-        public_key = held.senders.get(kind, {}).get(sender)
-        if public_key is None:
-            stranger = self._world.router.node_of(sender) is None
-            raise Rejected("unknown_address" if stranger else "not_neighbour")
-        if held.knows(sender, kind, sequence):
-            raise Rejected("replay")
-        return public_key
 
 
 def _file_of(letter: Letter) -> tuple[str, int]:

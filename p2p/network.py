@@ -17,15 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from p2p.clock import Clock, Rank
-from p2p.conditions import Batch, Conditions, Partition
+from p2p.conditions import Conditions, Partition
+from p2p.doors import Box, Doors, Receive
 from p2p.links import Links, Retransmit
 from p2p.log import Log
-from p2p.parcels import Books, Contents, Letter
+from p2p.open_rounds import OpenRounds
+from p2p.outlook import Outlook, Prospect
+from p2p.parcels import Books, Contents
 from p2p.parcels import Parcel as Parcel
 from p2p.parcels import Wave as Wave
-from p2p.records import KIND, NOBODY, REASON, REASONS
+from p2p.records import NOBODY
 from p2p.sharing import Engine, Transfer
-from p2p.streams import draw, stream
 
 
 class Routing(Protocol):
@@ -33,24 +35,6 @@ class Routing(Protocol):
 
     def first_hops(self, parcels: list[Parcel]) -> list[Parcel]:
         """The parcels as they leave their origin, all of one size."""
-
-
-Receive = Callable[[Parcel], str | None]
-"""Takes an arrived parcel; returns the reason for which it is refused, "" if it is welcome, or None if that is not
-known yet: the receiver then calls `settle` later."""
-
-
-class Box(Protocol):
-    """Where messages lie unread. Whoever opens them tells the network with `deliver` or `refuse` what they were."""
-
-    def drop(self, letter: Letter) -> bool:
-        """Takes a message in; whether it is now the only one there."""
-
-    def read(self) -> None:
-        """Opens what is there; called before anybody looks at the books."""
-
-
-_NO_BOXES: dict[int, Box] = {}
 
 
 class Direct:
@@ -75,35 +59,26 @@ class Network:
         conditions: Conditions,
         routing: Routing | None = None,
     ) -> None:
-        self._clock, self._links, self._engine, self._log, self._seed = clock, links, engine, log, seed
+        self._clock, self._links, self._engine, self._log = clock, links, engine, log
         self._retransmit, self.conditions = retransmit, conditions
+        self._outlook = Outlook(clock, links, conditions, seed)
         self._routing: Routing = routing or Direct()
-        self._receivers: dict[int, Receive] = {}
-        self._boxes: dict[int, dict[int, Box]] = {}
-        self._books = Books(log)
+        self._doors, self._rounds, self._books = Doors(), OpenRounds(), Books(log)
         self._fates: dict[int, str] = {}
-        self._down: set[int] = set()
-        self._stand_ins: dict[int, int] = {}
         self._sequences: defaultdict[int, int] = defaultdict(int)
-        self._open: defaultdict[int, int] = defaultdict(int)
-        self._quiet: dict[int, Callable[[], None]] = {}
-        self._listeners: list[Callable[[Parcel], None]] = []
         clock.on_alarm = self._on_wake
 
     def attach(self, node: int, receive: Receive) -> None:
         """From now on parcels for `node` are handed to `receive`."""
-        self._receivers[node] = receive
+        self._doors.attach(node, receive)
 
     def open_box(self, node: int, round_number: int, box: Box) -> None:
         """From now on a round's messages for `node` that may lie unread are dropped into its box."""
-        self._boxes.setdefault(round_number, {})[node] = box
+        self._doors.open_box(node, round_number, box)
 
     def close_box(self, node: int, round_number: int) -> None:
         """No longer."""
-        boxes = self._boxes.get(round_number, {})
-        boxes.pop(node, None)
-        if not boxes:
-            self._boxes.pop(round_number, None)
+        self._doors.close_box(node, round_number)
 
     def deliver(self, rows: Sequence[int]) -> None:
         """Messages that lay unread were welcome."""
@@ -137,7 +112,7 @@ class Network:
             return
         self._sequences[sender] += 1
         sequence = self._sequences[sender]
-        self._open[round_number] += len(receivers)
+        self._rounds.open(round_number, len(receivers))
         sizes = size_bytes, overhead_bytes
         if len(receivers) > 1 and self._passes_whole:
             self._send_wave(Wave(kind, round_number, sender, receivers, *sizes, contents, sequence, give_up_s, unread))
@@ -160,18 +135,18 @@ class Network:
     ) -> None:
         """The same as `send` for one receiver after the other, each with its own size and overhead in bytes."""
         messages = list(zip(receivers, sizes, contents, strict=True))
-        if not messages or not self._undisturbed or self.conditions.loss or not isinstance(self._routing, Direct):
+        if not messages or not self._outlook.calm or self.conditions.loss or not isinstance(self._routing, Direct):
             for receiver, size, content in messages:
                 self.send(sender, [receiver], kind, round_number, *size, [content], give_up_s)
             return
         sequence = self._sequences[sender] + 1
         self._sequences[sender] += len(messages)
-        self._open[round_number] += len(messages)
+        self._rounds.open(round_number, len(messages))
         parcels = [
             Parcel(0, kind, round_number, sender, to, *size, what, number, 1, give_up_s, sender)
             for number, (to, size, what) in enumerate(messages, sequence)
         ]
-        self._start(sender, parcels, self._links.latency_list(sender, receivers))
+        self._start(sender, parcels, Prospect(self._links.latency_list(sender, receivers)))
 
     def send_one(
         self,
@@ -185,27 +160,24 @@ class Network:
         give_up_s: float = np.inf,
     ) -> None:
         """The same as `send` for a single receiver."""
-        if not self._undisturbed or not isinstance(self._routing, Direct):
-            sizes = size_bytes, overhead_bytes
+        sizes = size_bytes, overhead_bytes
+        if not self._outlook.calm or not isinstance(self._routing, Direct):
             self.send(sender, [receiver], kind, round_number, *sizes, [content], give_up_s)
             return
         sequence = self._sequences[sender] = self._sequences[sender] + 1
-        self._open[round_number] += 1
-        sizes = size_bytes, overhead_bytes
+        self._rounds.open(round_number)
         parcel = Parcel(0, kind, round_number, sender, receiver, *sizes, content, sequence, 1, give_up_s, sender)
-        fates = self._lost_at_random([parcel]) if self.conditions.loss else ()
-        self._start(sender, [parcel], self._links.latency_list(sender, [receiver]), fates)
+        self._start(sender, [parcel], self._outlook.of_calm(sender, [parcel]))
 
     def send_on(self, parcel: Parcel) -> None:
         """Hands over the next hop of a parcel that has just come to a relay."""
-        self._open[parcel.round_number] += 1
+        self._rounds.open(parcel.round_number)
         start = partial(self._hand_over, parcel.sender, [parcel])
         self._clock.call_at(self._clock.now, Rank.START, parcel.sender, start)
 
     def when_quiet(self, round_number: int, then: Callable[[], None]) -> None:
         """Calls `then` once no message of the round is under way, maybe at once."""
-        self._quiet[round_number] = then
-        self._check_quiet(round_number)
+        self._rounds.when_quiet(round_number, then)
 
     def settle(self, parcel: Parcel, reason: str | None) -> None:
         """Writes down whether an arrived parcel is refused; None leaves it open."""
@@ -214,26 +186,26 @@ class Network:
 
     def is_down(self, node: int) -> bool:
         """Whether a node neither sends nor receives now."""
-        return node in self._down
+        return node in self._outlook.down
 
     def take_down(self, node: int) -> None:
         """A node stops: its transfers end where they are, and what they held is free at once."""
-        self._down.add(node)
+        self._outlook.down.add(node)
         now_s = self._clock.now
         self._abort([t for t in self._under_way() if t.src == node and t.left_s > now_s], "sender_down")
         self._abort([t for t in self._under_way() if t.dst == node and not t.cut], "receiver_down")
 
     def bring_up(self, node: int) -> None:
         """A node sends and receives again."""
-        self._down.discard(node)
+        self._outlook.down.discard(node)
 
     def listen(self, overhear: Callable[[Parcel], None]) -> None:
         """From now on every parcel is shown to `overhear` (an eavesdropper on the wire) once all of it has passed."""
-        self._listeners.append(overhear)
+        self._doors.listeners.append(overhear)
 
     def redirect(self, node: int, stand_in: int) -> None:
         """From now on what is sent to a node goes to another in its place."""
-        self._stand_ins[node] = stand_in
+        self._outlook.stand_ins[node] = stand_in
 
     def cut(self, partition: Partition) -> None:
         """Starts a partition: messages across it are lost, also those under way."""
@@ -264,112 +236,49 @@ class Network:
 
     @property
     def _passes_whole(self) -> bool:
-        """Whether messages handed over together are not changed, one or the other, on their way."""
-        conditions = self.conditions
-        altered = conditions.corruptions or conditions.duplications
-        return not (altered or self._stand_ins or self._listeners) and isinstance(self._routing, Direct)
+        """Whether messages handed over together stay together, and nobody needs to see each of them."""
+        return self._outlook.keeps_whole and not self._doors.listeners and isinstance(self._routing, Direct)
 
     def _send_wave(self, wave: Wave) -> None:
-        if wave.sender in self._down:
-            self._open[wave.round_number] -= len(wave.receivers)
-            self._check_quiet(wave.round_number)
+        if wave.sender in self._outlook.down:
+            self._rounds.close(wave.round_number, len(wave.receivers))
             return
-        if self._undisturbed and not self.conditions.loss:
-            latencies, fates = self._links.latency_list(wave.sender, wave.receivers), list[str]()
-        else:
-            latencies, fates = self._disturbances(_batch_of(wave, self._seed, self._clock.now))
-        now_s = self._clock.now
+        now_s, (latencies, fates) = self._clock.now, self._outlook.of_wave(wave)
         self._books.open_wave(wave, now_s)
-        ends = enumerate(zip(wave.receivers, latencies, strict=True), wave.row)
-        sender, size_bytes = wave.sender, wave.size_bytes
-        self._begin(
-            [
-                Transfer(row, sender, receiver, size_bytes, latency_s, receiver == NOBODY, now_s, content=wave)
-                for row, (receiver, latency_s) in ends
-            ],
-            fates,
-        )
+        sender, size_bytes, ends = wave.sender, wave.size_bytes, zip(wave.receivers, latencies, strict=True)
+        transfers = [
+            Transfer(row, sender, receiver, size_bytes, latency_s, receiver == NOBODY, now_s, content=wave)
+            for row, (receiver, latency_s) in enumerate(ends, wave.row)
+        ]
+        self._begin(transfers, fates)
 
     def _hand_over(self, sender: int, parcels: list[Parcel]) -> None:
-        if self._undisturbed:
-            latencies = self._links.latency_list(sender, [parcel.receiver for parcel in parcels])
-            self._start(sender, parcels, latencies, self._lost_at_random(parcels))
+        outlook = self._outlook
+        if outlook.calm:
+            self._start(sender, parcels, outlook.of_calm(sender, parcels))
             return
-        if sender in self._down:
-            self._open[parcels[0].round_number] -= len(parcels)
-            self._check_quiet(parcels[0].round_number)
+        if sender in outlook.down:
+            self._rounds.close(parcels[0].round_number, len(parcels))
             return
-        if self._stand_ins:
-            parcels = [replace(one, receiver=self._stand_ins.get(one.receiver, one.receiver)) for one in parcels]
-        batch = self._batch(parcels)
-        # A copy has a fate of its own, and nobody sends it again: the sender knows only of the first.
-        doubled = self.conditions.doubled(batch)
-        copies = [replace(parcels[index], give_up_s=-np.inf) for index in doubled]
-        for index in self.conditions.damaged(batch).tolist():
-            parcels[index] = self._damage(batch, parcels[index], index)
-        self._start_disturbed(batch, parcels)
+        if outlook.stand_ins:
+            parcels = [replace(one, receiver=outlook.stand_ins.get(one.receiver, one.receiver)) for one in parcels]
+        batch = outlook.batch(parcels)
+        copied, copies = outlook.doubles(batch, parcels)
+        self._start(sender, outlook.damaged(batch, parcels), outlook.of_batch(batch))
         if copies:
-            self._open[batch.round_number] += len(copies)
-            ends, receivers = batch.destinations[doubled], batch.receivers[doubled]
-            self._start_disturbed(
-                replace(batch, sequence=-batch.sequence, receivers=receivers, destinations=ends), copies
-            )
+            self._rounds.open(batch.round_number, len(copies))
+            self._start(sender, copies, outlook.of_batch(copied))
 
-    def _batch(self, parcels: list[Parcel]) -> Batch:
-        first = parcels[0]
-        receivers = np.array([parcel.receiver for parcel in parcels], dtype=np.int64)
-        ends = np.array([parcel.destination for parcel in parcels], dtype=np.int64)
-        kind, now_s = KIND[first.kind], self._clock.now
-        name = (self._seed, kind, first.round_number, first.sender, first.sequence, first.attempt)
-        return Batch(*name, receivers, now_s, first.origin, ends, first.hop)
-
-    def _damage(self, batch: Batch, parcel: Parcel, index: int) -> Parcel:
-        name = (batch.kind, batch.round_number, batch.sender, batch.sequence, batch.attempt, index)
-        rng = stream(self._seed, "damage", *name)
-        return replace(parcel, content=self.conditions.alter(parcel.content, rng), as_sent=parcel.content)
-
-    @property
-    def _undisturbed(self) -> bool:
-        return not (self._down or self._stand_ins) and self.conditions.calm
-
-    def _lost_at_random(self, parcels: list[Parcel]) -> list[str]:
-        """The fate of each parcel where nothing but random loss may happen to it."""
-        loss = self.conditions.loss
-        if not loss:
-            return []
-        if len(parcels) > 1:
-            return ["random" if u < loss else "" for u in self._batch(parcels).uniform("loss").tolist()]
-        one = parcels[0]
-        name = (KIND[one.kind], one.round_number, one.origin, one.sequence, one.attempt, one.destination)
-        u = draw(self._seed, "loss", *name, *((one.hop,) if one.hop else ()))
-        return ["random"] if u < loss else []
-
-    def _start_disturbed(self, batch: Batch, parcels: list[Parcel]) -> None:
-        self._start(batch.sender, parcels, *self._disturbances(batch))
-
-    def _disturbances(self, batch: Batch) -> tuple[list[float], list[str]]:
-        """The latency of each message, and what will become of it if it is lost."""
-        reasons = self.conditions.reasons(batch)
-        if self._down:
-            reasons[np.isin(batch.receivers, list(self._down))] = REASON["receiver_down"]
-        latencies = self._links.latency_list(batch.sender, batch.receivers.tolist())
-        delays = self.conditions.delays(batch)
-        if not isinstance(delays, float):
-            latencies = (np.array(latencies) + delays).tolist()
-        return latencies, [REASONS[code] for code in reasons.tolist()] if reasons.any() else []
-
-    def _start(self, sender: int, parcels: list[Parcel], latencies: list[float], fates: Sequence[str] = ()) -> None:
+    def _start(self, sender: int, parcels: list[Parcel], prospect: Prospect) -> None:
         now_s = self._clock.now
         self._books.open(parcels, now_s)
-        self._begin(
-            [
-                Transfer(
-                    one.row, sender, one.receiver, one.size_bytes, late_s, one.receiver == NOBODY, now_s, content=one
-                )
-                for one, late_s in zip(parcels, latencies, strict=True)
-            ],
-            fates,
-        )
+        transfers = []
+        for one, latency_s in zip(parcels, prospect.latencies, strict=True):
+            cut = one.receiver == NOBODY
+            transfers.append(
+                Transfer(one.row, sender, one.receiver, one.size_bytes, latency_s, cut, now_s, content=one)
+            )
+        self._begin(transfers, prospect.fates)
 
     def _begin(self, transfers: list[Transfer], fates: Sequence[str]) -> None:
         """Begins transmissions; each that has a fate will be lost for that reason."""
@@ -394,26 +303,19 @@ class Network:
         fate = self._fates.get(row, "") if self._fates else ""
         arrived_s = np.nan if fate else time_s
         self._books.leave(row, transfer.left_s, carrier.size_bytes, bottleneck, arrived_s)
-        if carrier.unread and not fate and not self._listeners:
-            box = self._boxes.get(carrier.round_number, _NO_BOXES).get(transfer.dst)
-            if box is not None:
-                if box.drop((carrier, row, time_s)):
-                    self._books.unread.append(box.read)
-                self._close_one(carrier.round_number)
-                return
+        box = None if fate else self._doors.box_for(carrier, transfer.dst)
+        if box is not None:
+            if box.drop((carrier, row, time_s)):
+                self._books.unread.append(box.read)
+            self._rounds.close(carrier.round_number)
+            return
         parcel = carrier.parcel(row, arrived_s)
-        for overhear in self._listeners:
+        for overhear in self._doors.listeners:
             overhear(parcel)
         if fate:
             self._on_lost(parcel, fate)
-            return
-        receive = self._receivers.get(transfer.dst)
-        verdict = "unknown_address" if receive is None else receive(parcel)
-        if verdict == "":
-            self._books.delivered.append(row)
-            self._close_one(parcel.round_number)
         else:
-            self.settle(parcel, verdict)
+            self.settle(parcel, self._doors.hand_in(parcel, transfer.dst))
 
     def _under_way(self) -> list[Transfer]:
         """Transmissions that have not ended, in the order in which they were handed over."""
@@ -429,33 +331,18 @@ class Network:
 
     def _on_lost(self, parcel: Parcel, reason: str) -> None:
         again_s = self._clock.now + self._retransmit.timeout
-        if parcel.attempt < self._retransmit.tries and again_s <= parcel.give_up_s and parcel.sender not in self._down:
-            self._open[parcel.round_number] += 1
+        if (
+            parcel.attempt < self._retransmit.tries
+            and again_s <= parcel.give_up_s
+            and parcel.sender not in self._outlook.down
+        ):
+            self._rounds.open(parcel.round_number)
             content = parcel.content if parcel.as_sent is None else parcel.as_sent
             again = replace(parcel, attempt=parcel.attempt + 1, content=content, as_sent=None)
             self._clock.call_at(again_s, Rank.START, parcel.sender, lambda: self._hand_over(parcel.sender, [again]))
         self._end(parcel, "lost", reason)
 
     def _end(self, parcel: Parcel, outcome: str, reason: str) -> None:
-        row, round_number = parcel.row, parcel.round_number
-        self._fates.pop(row, None)
-        self._books.end(row, outcome, reason)
-        self._close_one(round_number)
-
-    def _close_one(self, round_number: int) -> None:
-        """One message less of a round is under way."""
-        left = self._open[round_number] - 1
-        self._open[round_number] = left
-        if not left:
-            self._check_quiet(round_number)
-
-    def _check_quiet(self, round_number: int) -> None:
-        if not self._open.get(round_number) and round_number in self._quiet:
-            self._open.pop(round_number, None)
-            self._quiet.pop(round_number)()
-
-
-def _batch_of(wave: Wave, seed: int, now_s: float) -> Batch:
-    receivers = np.array(wave.receivers, dtype=np.int64)
-    name = (seed, KIND[wave.kind], wave.round_number, wave.sender, wave.sequence, 1)
-    return Batch(*name, receivers, now_s, wave.sender, receivers)
+        self._fates.pop(parcel.row, None)
+        self._books.end(parcel.row, outcome, reason)
+        self._rounds.close(parcel.round_number)
