@@ -101,9 +101,9 @@ class FairShare:
         self._run_to(time_s)
         self._change(time_s)
         nodes = len(self._up)
-        src, dst, since_s = src % nodes, dst % nodes, started_s.copy()
-        lines = Motion(ids, src, dst, started_s, sizes, since_s, rate, by_up, np.zeros(len(ids)), finish_s)
-        self._flows = self._flows.joined(lines)
+        src, dst, none = src % nodes, dst % nodes, np.zeros(len(ids))
+        lines = np.array([started_s, sizes, started_s, rate, none, finish_s])
+        self._flows = self._flows.joined(Motion(np.array([ids, src, dst]), lines, by_up))
         if self._pairs:
             self._pairs.add(src, dst)
 

@@ -30,8 +30,9 @@ class FairEngine:
         self._waiting: list[Transfer] = []
         self._joining: list[Transfer] = []
         self._waiting_s = -np.inf
-        self._soonest_s = np.inf
-        self._bound_s = np.inf
+        # Nothing that waits or shares can have left before the first, nor anything have arrived before the second.
+        self._soonest_s = self._bound_s = np.inf
+        # What arrives before this can be told without letting bytes leave first.
         self._no_leave_before_s = np.inf
         self._arriving: list[tuple[float, int, int, int, int, Transfer, str]] = []
         self._order = 0
@@ -55,7 +56,7 @@ class FairEngine:
                 self._start_sharing(now_s, [transfer])
 
     def next_s(self) -> float:
-        """When to take next: no ending comes before."""
+        """When to work next: no ending comes before."""
         return self._bound_s
 
     def _find_bound(self) -> float:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,51 +12,51 @@ Floats = NDArray[np.float64]
 
 _FASTEST = 1e200  # an infinite rate would turn the bytes left of a dropped flow into not-a-number
 _FEW = 32
-_COLUMNS = ["ids", "src", "dst", "started_s", "left", "since_s", "rate", "by_up", "by_up_s", "finish_s"]
 
 
-@dataclass(slots=True, eq=False)
 class Motion:
     """One slot per transfer, in the order of starting. A dropped one has infinitely many bytes left and no id.
 
     Attributes:
+        names: ids, senders and receivers, row by row
+        lines: started_s, left, since_s, rate, by_up_s and finish_s, row by row
         left: bytes left at `since_s`, from when on the flow runs at `rate`
-        by_up_s: seconds before `since_s` in which the uplink held it back
+        by_up: whether the uplink holds it back
+        by_up_s: seconds before `since_s` in which it did
         order: slots by end, once ends are known to change no rate; the first `told` of them have ended
     """
 
-    ids: Ids
-    src: Ids
-    dst: Ids
-    started_s: Floats
-    left: Floats
-    since_s: Floats
-    rate: Floats
-    by_up: NDArray[np.bool_]
-    by_up_s: Floats
-    finish_s: Floats
-    order: Ids | None = None
-    told: int = 0
+    __slots__ = (
+        *("by_up", "by_up_s", "dst", "finish_s", "ids", "left", "lines", "names", "order", "rate", "since_s", "src"),
+        *("started_s", "told"),
+    )
+
+    def __init__(self, names: Ids, lines: Floats, by_up: NDArray[np.bool_]) -> None:
+        self.names, self.lines, self.by_up = names, lines, by_up
+        self.ids, self.src, self.dst = names
+        self.started_s, self.left, self.since_s, self.rate, self.by_up_s, self.finish_s = lines
+        self.order: Ids | None = None
+        self.told = 0
 
     @classmethod
     def none(cls) -> Motion:
         """Nothing under way."""
-        empty = np.empty(0, dtype=np.int64)
-        return cls.started(0.0, empty, empty, empty, np.empty(0))
+        return cls(np.empty((3, 0), dtype=np.int64), np.empty((6, 0)), np.empty(0, dtype=np.bool_))
 
     @classmethod
     def started(cls, time_s: float, ids: Ids, src: Ids, dst: Ids, sizes: Floats) -> Motion:
-        """Transfers that begin now, still without a rate. The columns are its own: `drop` writes to them."""
-        zeros, now = np.zeros(len(ids)), np.full(len(ids), time_s)
-        slow = np.zeros(len(ids), dtype=np.bool_)
-        return cls(ids.copy(), src, dst, now, sizes.copy(), now, zeros, slow, zeros, np.full(len(ids), np.inf))
+        """Transfers that begin now, still without a rate."""
+        new = cls(np.array([ids, src, dst]), np.zeros((6, len(ids))), np.zeros(len(ids), dtype=np.bool_))
+        new.started_s[:] = new.since_s[:] = time_s
+        new.left[:], new.finish_s[:] = sizes, np.inf
+        return new
 
     def joined(self, other: Motion) -> Motion:
         """These, then the others."""
         if not len(self.ids):
             return other
-        columns: list[Any] = [np.concatenate(pair) for pair in zip(self._columns(), other._columns(), strict=True)]
-        return Motion(*columns)
+        names, lines = (np.concatenate([self.names, other.names], axis=1), np.hstack([self.lines, other.lines]))
+        return Motion(names, lines, np.concatenate([self.by_up, other.by_up]))
 
     def alive(self) -> Ids:
         """Slots still under way."""
@@ -78,7 +75,8 @@ class Motion:
 
     def left_at(self, time_s: float, slots: Ids) -> Floats:
         """Bytes that have not left yet."""
-        return np.maximum(self.left[slots] - self.rate[slots] * (time_s - self.since_s[slots]), 0.0)
+        left: Floats = np.maximum(self.left[slots] - self.rate[slots] * (time_s - self.since_s[slots]), 0.0)
+        return left
 
     def held_by(self, slots: Ids) -> NDArray[np.int8]:
         """The link that held each back for at least half of its time, if it goes on as now to its end."""
@@ -91,16 +89,14 @@ class Motion:
         """The same transfers with new rates from now on. Those whose rate stays keep their line, bit for bit."""
         rate = np.minimum(rate, _FASTEST)
         turns = ((rate != self.rate) | (by_up != self.by_up)).nonzero()[0]
-        left, since_s, by_up_s, finish_s = (
-            column.copy() for column in (self.left, self.since_s, self.by_up_s, self.finish_s)
-        )
-        ran_s = time_s - since_s[turns]
-        left_now = np.maximum(left[turns] - self.rate[turns] * ran_s, 0.0)
-        left[turns], since_s[turns] = left_now, time_s
-        by_up_s[turns] += np.where(self.by_up[turns], ran_s, 0.0)
+        new = Motion(self.names, self.lines.copy(), by_up)
+        ran_s = time_s - self.since_s[turns]
+        left = np.maximum(self.left[turns] - self.rate[turns] * ran_s, 0.0)
+        new.left[turns], new.since_s[turns] = left, time_s
+        new.by_up_s[turns] += np.where(self.by_up[turns], ran_s, 0.0)
+        new.rate[:] = rate
         with np.errstate(divide="ignore", invalid="ignore"):
-            finish_s[turns] = time_s + left_now / rate[turns]
-        new = Motion(self.ids, self.src, self.dst, self.started_s, left, since_s, rate, by_up, by_up_s, finish_s)
+            new.finish_s[turns] = time_s + left / rate[turns]
         new.order = new._known_order()
         return new
 
@@ -149,7 +145,4 @@ class Motion:
         alive = np.flatnonzero(self.left < np.inf)
         if len(alive) and len(self.ids) < max(_FEW, 2 * len(alive)):
             return self
-        return Motion(*(column[alive] for column in self._columns()))
-
-    def _columns(self) -> list[Any]:
-        return [getattr(self, name) for name in _COLUMNS]
+        return Motion(self.names[:, alive], self.lines[:, alive], self.by_up[alive])
