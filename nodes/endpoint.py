@@ -282,19 +282,22 @@ class Endpoint:
 
     def _file(self, control: Control) -> None:
         """Puts a control message where it is read; what concerns the round under way wakes whoever waits in it."""
-        round_number = control.round_number if not isinstance(control, Register) else 0
         if isinstance(control, Probe):
             self._probes.append(control)
             self._answer_probes()
-            return
-        current = isinstance(control, Assignment | Close) and round_number == self.active_round
-        if current and isinstance(control, Assignment) and self._epoch(round_number) >= control.epoch:
+        elif isinstance(control, (Assignment, Close)) and control.round_number == self.active_round:
+            self._take_new_order(control)
+        else:
+            self.mailbox.put(control.key, control)
+            if isinstance(control, Complaint):
+                self.mailbox.wake(("done", control.round_number))
+
+    def _take_new_order(self, order: Assignment | Close) -> None:
+        round_number = order.round_number
+        if isinstance(order, Assignment) and self._epoch(round_number) >= order.epoch:
             return  # handed out twice, by a standby that could not know
-        self.mailbox.put(("reorder", round_number) if current else control.key, control)
-        if current:
-            self.mailbox.wake(*((kind, round_number) for kind in KINDS))
-        elif isinstance(control, Complaint):
-            self.mailbox.wake(("done", round_number))
+        self.mailbox.put(("reorder", round_number), order)
+        self.mailbox.wake(*((kind, round_number) for kind in KINDS))
 
 
 def _file_of(letter: Letter) -> tuple[str, int]:

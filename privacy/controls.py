@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple
 
 KEY_BYTES = 32
@@ -32,6 +33,7 @@ SEND_TO, RECEIVE_FROM, LEADER, HAND_OVER = 1, 2, 4, 8
 """Flags of a neighbour: which way updates go, whether it leads, whether it needs the model handed over."""
 
 
+@cache
 def control_size(what: str, keyed: bool = True) -> int:
     """Payload bytes of a control message of fixed length."""
     size = _FIXED[what][1].size

@@ -9,6 +9,7 @@ import hashlib
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -175,6 +176,7 @@ class Bundle:
         return self.size_bytes - self._named[4]
 
 
+@cache
 def message_size(payload_bytes: int, *, many: bool, sealed: Sealed) -> int:
     """Bytes of a whole message; `many` if its payload goes to more than one receiver at once.
 
