@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+from p2p.distributions import Constant
 from scenarios.load import parse_scenario
 from scenarios.schema import Scenario
 
@@ -72,5 +74,6 @@ def scene(
 
 
 def peers(count: int) -> Scenario:
-    """Everyone trains and sends to five others at one instant; byte counts only."""
-    return scene("small", rounds=1, clients=count, trained=count, degree=5, learning="none", private=False)
+    """Everyone trains and sends to five others at one instant, over equal links; byte counts only."""
+    everyone = scene("small", rounds=1, clients=count, trained=count, degree=5, learning="none", private=False)
+    return replace(everyone, network=replace(everyone.network, uplink=Constant(value=2.5e6)))
