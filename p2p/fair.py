@@ -203,8 +203,10 @@ class FairShare:
             return
         slots = np.flatnonzero(flows.finish_s <= now_s + TOGETHER * abs(now_s))
         self._report(flows.ids[slots], np.full(len(slots), now_s), flows.held_by(slots))
-        self._due_s = self._effective(now_s)
-        self._idle_bytes += float(flows.rate[slots].sum()) * (self._due_s - now_s)
+        # Where nobody else is held back, everyone who goes on still has the link that holds it: rates stay fair.
+        if self._grid_s or self._due_s < np.inf or flows.frees_somebody(slots, len(self._up)):
+            self._due_s = self._effective(now_s)
+            self._idle_bytes += float(flows.rate[slots].sum()) * (self._due_s - now_s)
         self._remove(slots)
         if not len(self._flows.ids):
             self._due_s = np.inf

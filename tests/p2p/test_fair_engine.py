@@ -107,3 +107,24 @@ def test_who_is_alone_needs_no_filling_until_another_comes(monkeypatch: pytest.M
     fair.start(10.0, [transfer(3, 0, 2, 150)])
     assert story(fair) == [(20.5, 1, "uplink"), (30.5, 3, "uplink")]
     assert fillings == [10.0, 20.0]
+
+
+@pytest.mark.parametrize(("second_sender", "ends", "fillings"), [(1, (10.5, 20.5), 1), (0, (20.5, 30.5), 2)])
+def test_an_end_that_frees_nobody_needs_no_filling(
+    monkeypatch: pytest.MonkeyPatch, second_sender: int, ends: tuple[float, float], fillings: int
+) -> None:
+    """100 and 200 bytes at 10 B/s to one receiver: from two senders they do not meet; from one, the end of the first
+    leaves the second twice as fast."""
+    filled, fill_now = list[float](), FairShare._fill
+
+    def counted(self: FairShare) -> None:
+        filled.append(self._due_s)
+        fill_now(self)
+
+    monkeypatch.setattr(FairShare, "_fill", counted)
+    fair = engine([10.0, 10.0, 10.0], [99.0, 99.0, 99.0])
+    for row, sender, size in ((1, 0, 100), (2, second_sender, 200)):
+        fair.start(0.0, [transfer(row, sender, 2, size), transfer(row + 10, sender, -1, 0, cut=True)])
+    arrivals = [(time_s, row) for time_s, row, _ in story(fair) if row < 10]
+    assert arrivals == [(ends[0], 1), (ends[1], 2)]
+    assert len(filled) == fillings
