@@ -45,8 +45,8 @@ class Log:
             return
         hops, self._used = np.asarray(self._used, dtype=np.int64), []
         while len(hops):
-            self.messages["used"][hops] = True
-            hops = self.messages["previous"][hops]
+            self.messages.written("used")[hops] = True
+            hops = self.messages.written("previous")[hops]
             hops = hops[hops != records.NOBODY]
 
     def span(self, node: int, round_number: int, name: str, start_s: float, end_s: float) -> None:

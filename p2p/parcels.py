@@ -150,7 +150,7 @@ class Books:
     def _count(self, opened: int) -> None:
         self._rows += opened
         if self._rows - self._opened_from >= _ROWS_AT_ONCE:
-            self.write()
+            self._flush()
 
     def leave(self, row: int, left_s: float, left_bytes: int, bottleneck: str, arrived_s: float) -> None:
         """A message has left its sender, and arrived unless `arrived_s` is not a number."""
@@ -164,6 +164,10 @@ class Books:
         """Brings the table up to date."""
         while self.unread:
             self.unread.pop()()
+        self._flush()
+
+    def _flush(self) -> None:
+        """Writes what was gathered; what lies unread stays so."""
         if self._opened:
             opened, self._opened = self._opened, []
             self._opened_from = self._rows
@@ -178,13 +182,13 @@ class Books:
             self._put(rows, ("outcome", "reason"), columns)
         if self.delivered:
             delivered, self.delivered = self.delivered, []
-            self._table["outcome"][np.array(delivered, dtype=np.int64)] = OUTCOME["delivered"]
+            self._table.written("outcome")[np.array(delivered, dtype=np.int64)] = OUTCOME["delivered"]
         self._log.write_used()
 
     def _put(self, rows: Sequence[int], names: Sequence[str], columns: Sequence[Sequence[float]]) -> None:
         where = np.array(rows, dtype=np.int64)
         for name, values in zip(names, columns, strict=True):
-            self._table[name][where] = values
+            self._table.written(name)[where] = values
 
     def _write_opened(self, opened: Sequence[Parcel | Wave]) -> None:
         singly = [1 if isinstance(one, Parcel) else len(one.receivers) for one in opened]

@@ -39,6 +39,11 @@ class Table:
         self._write_pending()
         return self._columns[name][: self._length]
 
+    def written(self, name: str) -> NDArray[Any]:
+        """A column as it is: for whoever gathers rows elsewhere, and must not be asked again."""
+        self._write_pending()
+        return self._columns[name][: self._length]
+
     @property
     def names(self) -> list[str]:
         """The columns' names, in the order of the file."""

@@ -15,7 +15,7 @@ from scenarios.planning.rehearsal import Rehearsal
 from scenarios.planning.shape import Shape
 from scenarios.schema import Scenario
 
-# Measured with 2,000 to 100,000 clients: Python objects of a client, and of a message under way. Tables grow by doubling.
+# Measured with 2,000 to 100,000 clients: what Python holds for a client, and for a message under way. Tables double.
 _BASE, _TORCH = 90e6, 260e6
 _PER_CLIENT, _PER_MESSAGE, _GROWTH = 10.5e3, 0.7e3, 1.5
 _STACKS = 5
