@@ -108,7 +108,8 @@ class FifoEngine:
     def work(self, limit: Callable[[], float], arrive: Arrive) -> None:
         """Works off the steps on the links up to the limit, and tells of the endings of each instant."""
         heap, steps = self._heap, (self._on_left, self._on_served, self._on_first_byte, self._on_arrived)
-        while heap and heap[0][0] <= limit():
+        limit_s = limit()
+        while heap and heap[0][0] <= limit_s:
             time_s = heap[0][0]
             while heap and heap[0][0] == time_s:
                 _, step, _, _, transfer = heappop(heap)
@@ -119,6 +120,7 @@ class FifoEngine:
                 for transfer, held in sorted(ended, key=_by_instant) if len(ended) > 1 else ended:
                     if transfer.started_s < np.inf:
                         arrive(time_s, transfer, held)
+                limit_s = limit()
 
     def abort(self, now_s: float, transfers: Sequence[Transfer]) -> list[float]:
         """Takes transfers out of their queues; whoever waited behind them goes on at once."""
@@ -137,13 +139,14 @@ class FifoEngine:
     def _begin(self, transfer: Transfer, start_s: float) -> None:
         transfer.started_s = start_s
         transfer.left_s = start_s + transfer.size_bytes / self._up[transfer.src]
-        self._push(transfer.left_s, _LEFT, transfer)
+        heap, src, order = self._heap, transfer.src, transfer.order
+        heappush(heap, (transfer.left_s, _LEFT, src, order, transfer))
         if transfer.cut:
             return
         if self._down[transfer.dst] == np.inf:
-            self._push(transfer.left_s + transfer.latency_s, _ARRIVED, transfer)
+            heappush(heap, (transfer.left_s + transfer.latency_s, _ARRIVED, src, order, transfer))
         else:
-            self._push(start_s + transfer.latency_s, _FIRST_BYTE, transfer)
+            heappush(heap, (start_s + transfer.latency_s, _FIRST_BYTE, src, order, transfer))
 
     def _on_left(self, transfer: Transfer, time_s: float) -> None:
         if transfer.cut:
@@ -162,8 +165,10 @@ class FifoEngine:
 
     def _serve(self, transfer: Transfer, time_s: float) -> None:
         served_s = time_s + transfer.size_bytes / self._down[transfer.dst]
-        self._push(served_s, _SERVED, transfer)
-        self._push(max(transfer.left_s + transfer.latency_s, served_s), _ARRIVED, transfer)
+        heap, src, order = self._heap, transfer.src, transfer.order
+        arrived_s = max(transfer.left_s + transfer.latency_s, served_s)
+        heappush(heap, (served_s, _SERVED, src, order, transfer))
+        heappush(heap, (arrived_s, _ARRIVED, src, order, transfer))
 
     def _on_served(self, transfer: Transfer, time_s: float) -> None:
         queue = self._downlinks[transfer.dst]
@@ -176,9 +181,6 @@ class FifoEngine:
         waited = transfer.left_s > transfer.handed_s
         held = "downlink" if time_s > by_uplink_s else "uplink" if waited else "latency"
         self._ended.append((transfer, held))
-
-    def _push(self, time_s: float, step: int, transfer: Transfer) -> None:
-        heappush(self._heap, (time_s, step, transfer.src, transfer.order, transfer))
 
 
 def _withdraw(queue: deque[Transfer] | None, gone: set[int], go_on: Callable[[Transfer], None]) -> None:
