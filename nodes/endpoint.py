@@ -182,12 +182,8 @@ class Endpoint:
         sealed = self._world.sealed
         size_bytes = message_size(control.payload_bytes, many=False, sealed=sealed)
         overhead = size_bytes - control.payload_bytes
-        network = self._world.network
-        if len(nodes) == 1:
-            network.send_one(self.node, nodes[0], "control", round_number, size_bytes, overhead, control, give_up_s)
-            return
         contents = [control] * len(nodes)
-        network.send(self.node, nodes, "control", round_number, size_bytes, overhead, contents, give_up_s)
+        self._world.network.send(self.node, nodes, "control", round_number, size_bytes, overhead, contents, give_up_s)
 
     def tell_each(
         self, nodes: Sequence[int], round_number: int, controls: Sequence[Control], give_up_s: float = np.inf

@@ -35,7 +35,7 @@ _ALARM = Rank.ARRIVAL << _RANK_SHIFT
 
 
 class Signal:
-    """What a process waits for: the part of a SimPy event that this needs, in a tenth of the memory."""
+    """What a process waits for: the part of a SimPy event that this needs, without a dictionary of its own."""
 
     __slots__ = ("_ok", "_value", "callbacks")
 

@@ -148,27 +148,6 @@ class Network:
         ]
         self._start(sender, parcels, Prospect(self._links.latency_list(sender, receivers)))
 
-    def send_one(
-        self,
-        sender: int,
-        receiver: int,
-        kind: str,
-        round_number: int,
-        size_bytes: int,
-        overhead_bytes: int,
-        content: Any,
-        give_up_s: float = np.inf,
-    ) -> None:
-        """The same as `send` for a single receiver."""
-        sizes = size_bytes, overhead_bytes
-        if not self._outlook.calm or not isinstance(self._routing, Direct):
-            self.send(sender, [receiver], kind, round_number, *sizes, [content], give_up_s)
-            return
-        sequence = self._sequences[sender] = self._sequences[sender] + 1
-        self._rounds.open(round_number)
-        parcel = Parcel(0, kind, round_number, sender, receiver, *sizes, content, sequence, 1, give_up_s, sender)
-        self._start(sender, [parcel], self._outlook.of_calm(sender, [parcel]))
-
     def send_on(self, parcel: Parcel) -> None:
         """Hands over the next hop of a parcel that has just come to a relay."""
         self._rounds.open(parcel.round_number)

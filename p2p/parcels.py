@@ -87,15 +87,9 @@ class Wave:
 
     def parcel(self, row: int, arrived_s: float = np.nan) -> Parcel:
         """The message with this row."""
-        return self._parcel(row - self.row, arrived_s)
-
-    def parcels(self) -> list[Parcel]:
-        """All of them, before they have rows."""
-        return [self._parcel(index) for index in range(len(self.receivers))]
-
-    def _parcel(self, index: int, arrived_s: float = np.nan) -> Parcel:
+        index = row - self.row
         return Parcel(
-            self.row + index,
+            row,
             self.kind,
             self.round_number,
             self.sender,

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,10 +25,13 @@ UNREADABLE = object()
 """The value of bytes that nobody can make sense of."""
 
 
+Refusal = Literal["corrupt", "unknown_address", "not_neighbour", "replay"]
+
+
 class Rejected(Exception):  # noqa: N818 (a refusal is an ordinary outcome here, not an error of the program)
     """A message arrived and is refused; `reason` is the one the books record."""
 
-    def __init__(self, reason: str = "corrupt") -> None:
+    def __init__(self, reason: Refusal = "corrupt") -> None:
         super().__init__(reason)
         self.reason = reason
 
