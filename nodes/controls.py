@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from privacy.controls import assignment_size, control_size
 
@@ -28,6 +28,8 @@ class Register:
     node: int
     public_key: bytes
 
+    can_wait: ClassVar[bool] = True
+
     @property
     def key(self) -> Hashable:
         """Where a mailbox files it."""
@@ -45,6 +47,8 @@ class Invite:
 
     round_number: int
     window_s: float
+
+    can_wait: ClassVar[bool] = False
 
     @property
     def key(self) -> Hashable:
@@ -68,6 +72,8 @@ class Answer:
     model_round: int = 0
     train_s: float = 0.0
 
+    can_wait: ClassVar[bool] = True
+
     @property
     def key(self) -> Hashable:
         """Where a mailbox files it."""
@@ -89,6 +95,8 @@ class Done:
     model_round: int = -1
     skipped: bool = False
 
+    can_wait: ClassVar[bool] = True
+
     @property
     def key(self) -> Hashable:
         """Where a mailbox files it."""
@@ -107,6 +115,8 @@ class Complaint:
     round_number: int
     node: int
     epoch: int
+
+    can_wait: ClassVar[bool] = False
 
     @property
     def key(self) -> Hashable:
@@ -131,6 +141,8 @@ class Probe:
     epoch: int
     acknowledge: Callable[[], None]
 
+    can_wait: ClassVar[bool] = False
+
     @property
     def key(self) -> Hashable:
         """Where a mailbox files it."""
@@ -147,6 +159,8 @@ class Close:
     """The proxy tells members that nothing more will come in a round."""
 
     round_number: int
+
+    can_wait: ClassVar[bool] = False
 
     @property
     def key(self) -> Hashable:
@@ -165,6 +179,8 @@ class Gone:
 
     round_number: int
     address: bytes
+
+    can_wait: ClassVar[bool] = False
 
     @property
     def key(self) -> Hashable:
@@ -203,6 +219,8 @@ class Assignment:
     closes_s: float = math.inf
     epoch: int = 0
     whole: float = 0.0
+
+    can_wait: ClassVar[bool] = False
 
     @property
     def key(self) -> Hashable:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -183,7 +183,10 @@ class Endpoint:
         size_bytes = message_size(control.payload_bytes, many=False, sealed=sealed)
         overhead = size_bytes - control.payload_bytes
         contents = [control] * len(nodes)
-        self._world.network.send(self.node, nodes, "control", round_number, size_bytes, overhead, contents, give_up_s)
+        self._world.network.send(
+            *(self.node, nodes, "control", round_number, size_bytes, overhead, contents, give_up_s),
+            unread=control.can_wait,
+        )
 
     def tell_each(
         self, nodes: Sequence[int], round_number: int, controls: Sequence[Control], give_up_s: float = np.inf
@@ -226,12 +229,31 @@ class Endpoint:
     def _open_letters(self, letters: Sequence[Letter]) -> None:
         """Checks and files messages that were taken in unread; since then nothing has changed for this node."""
         for (kind, round_number), group in groupby(letters, key=_file_of):
+            if kind == "control":
+                self._open_controls(list(group))
+                continue
             held, world = self._passes[round_number], self._world
             items, refused = held.open_group(world.sealer, world.router, kind, group)
             for row, reason in refused:
                 world.network.refuse(row, reason)
             world.network.deliver([item.row for item in items])
             self.mailbox.put_all((kind, round_number), items)
+
+    def _open_controls(self, letters: Sequence[Letter]) -> None:
+        """Files control messages that were taken in unread. Each is here for the first time: waves are not copied."""
+        knows, network = self._world.router.knows, self._world.network
+        files: dict[Hashable, list[Control]] = {}
+        welcome = []
+        for _, sender, row, wave in letters:
+            control: Control = wave.contents[row - wave.row]
+            if isinstance(control, Register) or knows(sender):
+                files.setdefault(control.key, []).append(control)
+                welcome.append(row)
+            else:
+                network.refuse(row, "unknown_address")
+        network.deliver(welcome)
+        for key, controls in files.items():
+            self.mailbox.put_all(key, controls)
 
     def mark_used(self, received: Sequence[Received]) -> None:
         """Notes in the books that these messages served their purpose."""
@@ -297,4 +319,4 @@ class Endpoint:
 
 
 def _file_of(letter: Letter) -> tuple[str, int]:
-    return letter[0].kind, letter[0].round_number
+    return letter[3].kind, letter[3].round_number

@@ -71,7 +71,7 @@ class Pass:
         open_in, welcome, refused = sealer.open_in, list[Received](), list[Refused]()
         senders, heard = self.senders.get(kind, {}), self.heard.setdefault(kind, {})
         keys, address, epoch = self.keys, self.assignment.address, self.assignment.epoch
-        for wave, row, arrived_s in letters:
+        for arrived_s, _, row, wave in letters:
             bundle: Bundle = wave.contents
             sender, index = bundle.sender, row - wave.row
             public_key, receiver = senders.get(sender), bundle.receivers[index][0]

@@ -87,7 +87,7 @@ class Proxy:
         self.outcome = Outcome()
         self.node = world.proxy
         self._world, self._plan, self._records = world, plan, records
-        self._endpoint = Endpoint(world.proxy, world)
+        self._endpoint = _with_a_desk(world.proxy, world)
         self._registered: dict[int, Answer] = {}
         self._newcomers: set[int] = set()
         self._newest, self._holder = 0, NOBODY
@@ -114,7 +114,7 @@ class Proxy:
     def move_to(self, node: int) -> None:
         """A standby takes over: the state is replicated, what was in the old mailbox is not."""
         self.node = node
-        self._endpoint = Endpoint(node, self._world)
+        self._endpoint = _with_a_desk(node, self._world)
 
     def run(self) -> Steps:
         """Set-up, the rounds, and the collection of the final model; goes on where the state says."""
@@ -393,3 +393,10 @@ class Proxy:
     @property
     def _now_s(self) -> float:
         return float(self._world.clock.now)
+
+
+def _with_a_desk(node: int, world: World) -> Endpoint:
+    """An endpoint that need not look at every message as it comes."""
+    endpoint = Endpoint(node, world)
+    world.network.open_desk(node, endpoint.mailbox)
+    return endpoint

@@ -16,6 +16,8 @@ from typing import Any, cast
 import numpy as np
 import simpy
 
+from p2p.agenda import Agenda
+
 
 class Rank(IntEnum):
     """What comes first at one instant. SimPy's own priorities (0 and 1) stay below: they mean "within this step"."""
@@ -32,6 +34,8 @@ LAST = (1 << _RANK_SHIFT) - 1
 
 
 _ALARM = Rank.ARRIVAL << _RANK_SHIFT
+_AFTER_ARRIVALS = Rank.DEADLINE << _RANK_SHIFT
+_WITHIN_A_STEP = 1  # SimPy's own priorities, up to this one
 
 
 class Signal:
@@ -54,24 +58,44 @@ class Clock(simpy.Environment):
 
     One function may have an alarm: it is called at `alarm_s`, as the first of the arrivals, and no event is made for
     it. The network has it, for it would need one event for every message; once called, it may move on by itself.
+
+    Attributes:
+        rings: what happens as an arrival without being an event: whoever waits for messages is rung when they are there
+        settled_s: what arrives up to this instant has arrived
     """
 
     def __init__(self, initial_time: float = 0.0) -> None:
         super().__init__(initial_time)
         self.alarm_s = np.inf
         self.on_alarm: Callable[[], None] = lambda: None
+        self.rings = Agenda()
+        self.settled_s = -np.inf
         self._deadlines: dict[float, dict[int, tuple[int, Callable[[int], Any]]]] = {}
         self._last_deadline = 0
 
     def step(self) -> None:
-        """Does what comes next: the alarm, or the next event."""
-        alarm_s, queue = self.alarm_s, self._queue
-        if (not queue or alarm_s <= queue[0][0]) and alarm_s <= self.free_until_s() and alarm_s < np.inf:
-            self._now = max(alarm_s, self._now)
-            self.alarm_s = np.inf
-            self.on_alarm()
+        """Does what comes next: the alarm, a ring, or the next event."""
+        queue, rings = self._queue, self.rings
+        alarm_s, ring_s = self.alarm_s, rings.next_s
+        arrives_s = alarm_s if alarm_s <= ring_s else ring_s
+        if arrives_s < np.inf and (not queue or (arrives_s <= queue[0][0] and arrives_s <= self.free_until_s())):
+            self.move_to(arrives_s if arrives_s > self._now else self._now)
+            if alarm_s <= ring_s:
+                self.alarm_s = np.inf
+                self.on_alarm()
+            else:
+                rings.fire()
             return
+        if queue:
+            self._settle(*queue[0][:2])
         super().step()
+
+    def _settle(self, time_s: float, priority: int) -> None:
+        """Before an event: says which arrivals have come before it."""
+        if priority >= _AFTER_ARRIVALS:
+            self.settled_s = time_s
+        elif priority > _WITHIN_A_STEP or time_s > self._now:
+            self.settled_s = math.nextafter(time_s, -math.inf)
 
     def free_until_s(self) -> float:
         """Up to and including this instant, arrivals come before everything else that is going to happen."""
@@ -83,7 +107,7 @@ class Clock(simpy.Environment):
 
     def move_to(self, time_s: float) -> None:
         """Lets time pass for whoever has the alarm, who may go on as far as `free_until_s`."""
-        self._now = time_s
+        self._now = self.settled_s = time_s
 
     def at(self, time_s: float, rank: Rank, node: int = 0, value: Any = None) -> simpy.Event:
         """An event that happens at `time_s` (now, if that has passed) in its place of the instant's order."""

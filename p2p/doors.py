@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Mapping
 
-from p2p.parcels import Letter, Parcel, Wave
+from p2p.flights import Box
+from p2p.parcels import Parcel, Wave
 
 Receive = Callable[[Parcel], str | None]
 """Takes an arrived parcel; returns the reason for which it is refused, "" if it is welcome, or None if that is not
 known yet: the receiver then calls `settle` later."""
-
-
-class Box(Protocol):
-    """Where messages lie unread. Whoever opens them tells the network with `deliver` or `refuse` what they were."""
-
-    def drop(self, letter: Letter) -> bool:
-        """Takes a message in; whether it is now the only one there."""
-
-    def read(self) -> None:
-        """Opens what is there; called before anybody looks at the books."""
 
 
 _NO_BOXES: dict[int, Box] = {}
@@ -36,6 +26,7 @@ class Doors:
         self.listeners: list[Callable[[Parcel], None]] = []
         self._receivers: dict[int, Receive] = {}
         self._boxes: dict[int, dict[int, Box]] = {}
+        self._desks: dict[int, Box] = {}
 
     def attach(self, node: int, receive: Receive) -> None:
         """From now on parcels for `node` are handed to `receive`."""
@@ -52,11 +43,19 @@ class Doors:
         if not boxes:
             self._boxes.pop(round_number, None)
 
+    def open_desk(self, node: int, box: Box) -> None:
+        """From now on control messages for `node` that may lie unread are dropped into its box."""
+        self._desks[node] = box
+
+    def boxes_for(self, wave: Wave) -> Mapping[int, Box]:
+        """The boxes into which a wave's messages may be dropped, by receiver."""
+        if not wave.unread or self.listeners:
+            return _NO_BOXES
+        return self._desks if wave.kind == "control" else self._boxes.get(wave.round_number, _NO_BOXES)
+
     def box_for(self, carrier: Parcel | Wave, node: int) -> Box | None:
         """The box into which a message may be dropped, if there is one and nobody listens."""
-        if not carrier.unread or self.listeners:
-            return None
-        return self._boxes.get(carrier.round_number, _NO_BOXES).get(node)
+        return self.boxes_for(carrier).get(node) if isinstance(carrier, Wave) else None
 
     def hand_in(self, parcel: Parcel, node: int) -> str | None:
         """What a receiver says to a parcel."""

@@ -11,6 +11,7 @@ from heapq import heappop, heappush
 
 import numpy as np
 
+from p2p.parcels import Wave
 from p2p.sharing import Arrive, Rates, Transfer
 
 # What an entry on the fifo engine's heap stands for, in the order in which one instant is worked off: links are
@@ -18,7 +19,18 @@ from p2p.sharing import Arrive, Rates, Transfer
 _LEFT, _SERVED, _FIRST_BYTE, _ARRIVED = range(4)
 
 
-class IdealEngine:
+class NoWaves:
+    """For engines that look at each message: they carry no waves."""
+
+    def carry(self, now_s: float, wave: Wave) -> bool:
+        """Every message of it has to be handed over by itself."""
+        return False
+
+    def ground(self, now_s: float, waves: Sequence[tuple[Wave, Sequence[int]]]) -> None:
+        """There are none."""
+
+
+class IdealEngine(NoWaves):
     """Each transfer alone: arrives at t + S/min(U, D) + L."""
 
     def __init__(self, up: Rates, down: Rates) -> None:
@@ -66,7 +78,7 @@ class IdealEngine:
         self._up[node], self._down[node] = up, down
 
 
-class FifoEngine:
+class FifoEngine(NoWaves):
     """One queue per uplink and per downlink.
 
     A message that starts to leave at `a` has left at `b = a + S/U`; its first byte is at the receiver at `a + L`;

@@ -15,14 +15,13 @@ from numpy.typing import NDArray
 from p2p.motion import Motion
 from p2p.pair_filling import PairFilling
 from p2p.progressive_filling import DOWNLINK, NO_LINK, UPLINK, max_min_rates
+from p2p.uplinks import TOGETHER
 
 Ids = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 PAIRED_NODES = 200
 """Up to so many nodes the filling keeps a matrix of pairs; beyond, it works on flows."""
-TOGETHER = 1e-13
-"""Flows that end within this share of the time of day of one another end in one event: rounding, not physics."""
 
 
 class Finished(NamedTuple):
@@ -85,24 +84,12 @@ class FairShare:
         if self._grid_s:
             self._late_s.append(np.full(len(ids), self._due_s - time_s))
 
-    def join(
-        self,
-        time_s: float,
-        ids: Ids,
-        src: Ids,
-        dst: Ids,
-        sizes: Floats,
-        started_s: Floats,
-        finish_s: Floats,
-        rate: Floats,
-        by_up: NDArray[np.bool_],
-    ) -> None:
-        """Takes in transfers that had their links alone, at `rate`, from `started_s` until now, as if from then on."""
+    def join(self, time_s: float, ids: Ids, src: Ids, dst: Ids, lines: Floats, by_up: NDArray[np.bool_]) -> None:
+        """Takes in transfers that did not meet anybody until now, each with its line so far (see `Motion.lines`)."""
         self._run_to(time_s)
         self._change(time_s)
         nodes = len(self._up)
-        src, dst, none = src % nodes, dst % nodes, np.zeros(len(ids))
-        lines = np.array([started_s, sizes, started_s, rate, none, finish_s])
+        src, dst = src % nodes, dst % nodes
         self._flows = self._flows.joined(Motion(np.array([ids, src, dst]), lines, by_up))
         if self._pairs:
             self._pairs.add(src, dst)

@@ -8,8 +8,13 @@ from heapq import heappop, heappush
 import numpy as np
 
 from p2p.fair import BOTTLENECKS, FairShare, Ids
+from p2p.parcels import Wave
 from p2p.progressive_filling import DOWNLINK, NO_LINK, UPLINK
 from p2p.sharing import Arrive, Rates, Transfer
+from p2p.uplinks import Going, Uplinks
+
+Line = tuple[tuple[float, float, float, float, float, float], bool]
+"""A transfer's line so far (see `Motion.lines`), and whether its uplink held it back."""
 
 
 class FairEngine:
@@ -19,23 +24,24 @@ class FairEngine:
     then `next_s` tells a moment before which nothing can end, so a caller may be woken for nothing, never too late.
 
     A transfer that has its limited links to itself needs no filling: its end is known at once. If another comes to
-    one of its links before that, both enter the sharing, as they would have from the start.
+    one of its links before that, both enter the sharing, as they would have from the start. The same holds for whole
+    waves that share nothing but their sender's uplink (see `Uplinks`); these are not transfers until somebody comes.
     """
 
     def __init__(self, up: Rates, down: Rates, grid_s: float | None = None) -> None:
         self._share = FairShare(up, down, grid_s)
         self._on_grid = grid_s is not None
         self._up, self._down = up.tolist(), down.tolist()
+        self._uplinks = Uplinks(self._up, down)
         self._under_way: dict[int, Transfer] = {}
         self._waiting: list[Transfer] = []
-        self._joining: list[Transfer] = []
+        self._joining: list[tuple[Transfer, Line]] = []
         self._waiting_s = -np.inf
         # Nothing that waits or shares can have left before the first, nor anything have arrived before the second.
         self._soonest_s = self._bound_s = np.inf
         # What arrives before this can be told without letting bytes leave first.
         self._no_leave_before_s = np.inf
         self._arriving: list[tuple[float, int, int, int, int, Transfer, str]] = []
-        self._order = 0
         # Of each link: how many transfers share it, and who was last to have it alone.
         self._sharing_up, self._sharing_down = [0] * len(up), [0] * len(down)
         self._alone_up: dict[int, Transfer] = {}
@@ -45,15 +51,29 @@ class FairEngine:
     def start(self, now_s: float, transfers: Sequence[Transfer]) -> None:
         """Takes transfers handed over now."""
         self._catch_up(now_s)
+        if self._uplinks.last_s > now_s:
+            self._clear_the_way(now_s, transfers)
         for transfer in transfers:
-            self._order += 1
-            transfer.order, transfer.started_s = self._order, now_s
+            transfer.started_s = now_s
         if self._on_grid or (len(transfers) > 1 and self._up[transfers[0].src] < np.inf):
             self._start_sharing(now_s, transfers)
             return
         for transfer in transfers:
             if not self._start_alone(now_s, transfer):
                 self._start_sharing(now_s, [transfer])
+
+    def carry(self, now_s: float, wave: Wave) -> bool:
+        """Takes a wave whose messages will meet no others, except at their sender's; says when they will have left."""
+        return not self._on_grid and not self._meets(now_s, wave) and self._uplinks.carry(now_s, wave)
+
+    def ground(self, now_s: float, waves: Sequence[tuple[Wave, Sequence[int]]]) -> None:
+        """What is still under way of all waves it carries becomes transfers, as if it always had been."""
+        self._catch_up(now_s)
+        self._join(now_s, self._uplinks.let_go(now_s, self._uplinks.senders(now_s)))
+        for wave, flying in waves:
+            if wave.lefts is not None or wave.left_s <= now_s:
+                self._go_on_alone(now_s, wave, flying)
+        self._uplinks.clear()
 
     def next_s(self) -> float:
         """When to work next: no ending comes before."""
@@ -69,7 +89,8 @@ class FairEngine:
     def under_way(self) -> Iterable[Transfer]:
         """What has not ended yet."""
         arriving = [entry[5] for entry in self._arriving if _holds(entry)]
-        return [*self._waiting, *self._joining, *self._under_way.values(), *arriving]
+        joining = [transfer for transfer, _ in self._joining]
+        return [*self._waiting, *joining, *self._under_way.values(), *arriving]
 
     def work(self, limit: Callable[[], float], arrive: Arrive) -> None:
         """Lets bytes leave and messages arrive (or have left, if they were cut) up to the limit."""
@@ -137,7 +158,60 @@ class FairEngine:
         self._up[node], self._down[node] = up, down
         self._soonest_s = -np.inf
         self._share.set_capacity(now_s, node, up, down)
+        self._uplinks.set_capacity(node, down)
         self._bound_s = self._find_bound()
+
+    def _meets(self, now_s: float, wave: Wave) -> bool:
+        """Whether a transfer is under way on a link of a wave."""
+        if not (self._waiting or self._joining or self._under_way or self._alone_up or self._alone_down):
+            return False
+        up, down = self._sharing_up, self._sharing_down
+        if up[wave.sender] or _is_on(self._alone_up.get(wave.sender), now_s):
+            return True
+        return any(down[node] or _is_on(self._alone_down.get(node), now_s) for node in wave.receivers)
+
+    def _clear_the_way(self, now_s: float, transfers: Sequence[Transfer]) -> None:
+        """Waves that transfers will meet become transfers as well, and those that these meet then."""
+        room, up = self._uplinks.make_room, self._up
+        senders = {t.src for t in transfers if self._uplinks.holds(now_s, t.src)}
+        tight = {t.dst for t in transfers if not t.cut and not room(now_s, t.dst, up[t.src])}
+        while senders or tight:
+            for wave in self._uplinks.falling_on(now_s, tight):
+                wave.grounded_s = now_s
+                flying = [index for index in range(len(wave.receivers)) if wave.arrived_s(index) > now_s]
+                self._go_on_alone(now_s, wave, flying)
+            senders |= set(self._uplinks.senders_to(now_s, tight))
+            going = self._uplinks.let_go(now_s, sorted(senders))
+            self._join(now_s, going)
+            ends = [(one.wave.sender, node) for one in going for node in one.wave.receivers]
+            senders, tight = set(), {node for sender, node in ends if not room(now_s, node, up[sender])}
+
+    def _join(self, now_s: float, going: Sequence[Going]) -> None:
+        """Waves that were leaving enter the sharing, each message with the line it has followed."""
+        if going:
+            self._wait(now_s)
+        for wave, left, since_s, rate in going:
+            wave.grounded_s = min(wave.grounded_s, now_s)
+            line = (wave.sent_s, left, since_s, rate, since_s - wave.sent_s, since_s + left / rate), True
+            for transfer in _transfers(wave, range(len(wave.receivers))):
+                transfer.left_s = np.inf
+                self._count(transfer, 1)
+                self._joining.append((transfer, line))
+            self._shortest_s = min(self._shortest_s, *wave.latencies)
+            soonest_s = since_s + left / self._up[wave.sender]
+            self._soonest_s = min(self._soonest_s, soonest_s if soonest_s > now_s else now_s)
+            self._bound_s = min(self._bound_s, self._soonest_s)
+
+    def _go_on_alone(self, now_s: float, wave: Wave, flying: Sequence[int]) -> None:
+        """Messages of a wave that have left, or come over downlinks of their own, go on as transfers."""
+        for transfer in _transfers(wave, flying):
+            held = UPLINK
+            if wave.lefts is not None:
+                transfer.left_s = wave.lefts[transfer.row - wave.row]
+                held = DOWNLINK if transfer.left_s > wave.sent_s else NO_LINK
+            if transfer.left_s > now_s:
+                self._alone_down[transfer.dst] = transfer
+            self._foretell(transfer, held)
 
     def _catch_up(self, now_s: float) -> None:
         """What was collected at an earlier instant enters, and what has left since is on its way."""
@@ -209,7 +283,11 @@ class FairEngine:
         self._shortest_s = min(self._shortest_s, 0.0 if transfer.cut else transfer.latency_s)
         transfer.version += 1
         self._soonest_s = min(self._soonest_s, transfer.left_s)
-        self._joining.append(transfer)
+        up, down = self._up[transfer.src], np.inf if transfer.cut else self._down[transfer.dst]
+        started_s, rate = transfer.started_s, min(up, down)
+        line = (started_s, transfer.size_bytes, started_s, rate, 0.0, transfer.left_s)
+        self._joining.append((transfer, (line, up <= down)))
+        transfer.left_s = np.inf  # not known any more
 
     def _count(self, transfer: Transfer, number: int) -> None:
         self._sharing_up[transfer.src] += number
@@ -220,12 +298,11 @@ class FairEngine:
         """Hands what was collected to the sharing, as of the instant at which it came."""
         if self._joining:
             joining, self._joining = self._joining, []
-            up = np.array([self._up[t.src] for t in joining])
-            down = np.array([np.inf if t.cut else self._down[t.dst] for t in joining])
-            started_s, left_s = np.array([t.started_s for t in joining]), np.array([t.left_s for t in joining])
-            line = (started_s, left_s, np.minimum(up, down), up <= down)
-            self._share.join(self._waiting_s, *_columns(joining), *line)
-            self._under_way.update((t.row, t) for t in joining)
+            transfers = [transfer for transfer, _ in joining]
+            lines = np.array([line for _, (line, _) in joining]).T
+            by_up = np.array([by_up for _, (_, by_up) in joining])
+            self._share.join(self._waiting_s, *_columns(transfers)[:3], np.ascontiguousarray(lines), by_up)
+            self._under_way.update((transfer.row, transfer) for transfer in transfers)
         if self._waiting:
             waiting, self._waiting = self._waiting, []
             self._share.start(self._waiting_s, *_columns(waiting))
@@ -248,8 +325,20 @@ class FairEngine:
         end_s = transfer.left_s if transfer.cut else transfer.left_s + transfer.latency_s
         if end_s < self._bound_s:
             self._bound_s = end_s
-        key = (end_s, transfer.dst, transfer.src, transfer.order, transfer.version)
+        key = (end_s, transfer.dst, transfer.src, transfer.row, transfer.version)
         heappush(self._arriving, (*key, transfer, BOTTLENECKS[held]))
+
+
+def _transfers(wave: Wave, indices: Iterable[int]) -> list[Transfer]:
+    """Messages of a wave as transfers of their own."""
+    row, src, size_bytes, sent_s = wave.row, wave.sender, wave.size_bytes, wave.sent_s
+    receivers, latencies, left_s = wave.receivers, wave.latencies, wave.left_s
+    return [
+        Transfer(
+            row + index, src, receivers[index], size_bytes, latencies[index], False, sent_s, 0, sent_s, left_s, wave
+        )
+        for index in indices
+    ]
 
 
 def _holds(entry: tuple[float, int, int, int, int, Transfer, str]) -> bool:

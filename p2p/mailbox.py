@@ -3,21 +3,24 @@
 A process says how many items of one key it expects and until when, and is woken once: when the last of them has come,
 or at the deadline with those that have. An item that comes exactly at the deadline counts.
 
-Letters may be dropped in unread. They are opened together: when there are so many that a wait may be over, or when
-somebody looks.
+Letters may be dropped in unread, or announced while they are still on their way. They are opened together: when so
+many have come that a wait may be over, or when somebody looks.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Hashable, Sequence
+from heapq import heapify, heappushpop
 from typing import Any, NamedTuple
 
+import numpy as np
 import simpy
 
 from p2p.clock import Clock, Rank
+from p2p.parcels import Letter, Wave
 
-Open = Callable[[Sequence[Any]], None]
+Open = Callable[[Sequence[Letter]], None]
 
 
 class Wait(NamedTuple):
@@ -39,7 +42,10 @@ class Mailbox:
         open_letters: puts in what letters hold, in their order, leaving out what is refused.
     """
 
-    __slots__ = ("_clock", "_enough", "_items", "_node", "_open", "_unread", "_waits")
+    __slots__ = (
+        *("_clock", "_coming", "_enough", "_items", "_nearest", "_node", "_open", "_ring_s", "_soonest_s", "_unread"),
+        "_waits",
+    )
 
     def __init__(self, clock: Clock, node: int, open_letters: Open | None = None) -> None:
         self._clock = clock
@@ -47,31 +53,105 @@ class Mailbox:
         self._items: dict[Hashable, list[Any]] = {}
         self._waits: dict[Hashable, Wait] = {}
         self._open = open_letters
-        self._unread: list[Any] = []
+        self._unread: list[Letter] = []
+        self._coming: list[tuple[Wave, int]] = []
+        self._soonest_s = np.inf
         self._enough = _NEVER
+        # Minus the arrivals of the letters that are next to come, as many as are needed: a heap with the last first.
+        self._nearest: list[float] | None = None
+        self._ring_s = np.inf
 
-    def drop(self, letter: Any) -> bool:
-        """Adds a letter, to be opened later; whether it is the first that lies unread."""
-        unread = self._unread
-        unread.append(letter)
-        if len(unread) >= self._enough:
+    def drop(self, letter: Letter) -> bool:
+        """Adds a letter, to be opened later; whether it is the only one that lies unread or is on its way."""
+        self._unread.append(letter)
+        if len(self._unread) >= self._enough:
             self.read()
-        return len(self._unread) == 1
+        elif len(self._unread) + len(self._coming) >= self._enough:
+            self._look_out()
+        return len(self._unread) + len(self._coming) == 1
 
-    def read(self) -> None:
-        """Opens what lies unread."""
+    def announce(self, wave: Wave, index: int, arrives_s: float) -> bool:
+        """A letter is on its way; whether it is the only one that is, or that lies unread."""
+        self._coming.append((wave, index))
+        if arrives_s < self._soonest_s:
+            self._soonest_s = arrives_s
+        waiting = len(self._unread) + len(self._coming)
+        if waiting >= self._enough:
+            self._look_out_for(arrives_s)
+        return waiting == 1
+
+    def read(self) -> bool:
+        """Opens what lies unread; whether more is on its way."""
+        if self._soonest_s <= self._clock.settled_s:
+            self._take_in()
         if self._unread and self._open is not None:
             unread, self._unread = self._unread, []
             self._open(unread)
             self._look_ahead()
+        return bool(self._coming)
+
+    def _take_in(self) -> None:
+        """What was announced and has come lies unread now, in the order in which it came."""
+        settled_s, coming = self._clock.settled_s, self._coming
+        self._coming, self._soonest_s, self._nearest = [], np.inf, None
+        for wave, index in coming:
+            arrived_s = wave.arrived_s(index)
+            if arrived_s > wave.grounded_s:
+                continue  # it comes another way
+            if arrived_s <= settled_s:
+                self._unread.append((arrived_s, wave.sender, wave.row + index, wave))
+            else:
+                self._coming.append((wave, index))
+                self._soonest_s = min(self._soonest_s, arrived_s)
+        self._unread.sort()
 
     def _look_ahead(self) -> None:
-        """Finds out how many more letters could end a wait."""
+        """Finds out how many more letters could end a wait, and when they will have come."""
         waits, items = self._waits, self._items
-        self._enough = min([count - len(items.get(key, ())) for key, (count, *_) in waits.items()], default=_NEVER)
+        self._await(min([count - len(items.get(key, ())) for key, (count, *_) in waits.items()], default=_NEVER))
+
+    def _await(self, enough: int) -> None:
+        """So many letters more could end a wait."""
+        self._enough, self._nearest = enough, None
+        if len(self._coming) + len(self._unread) >= enough:
+            self._look_out()
+
+    def _look_out_for(self, arrives_s: float) -> None:
+        """One more letter is on its way, and there are enough of them."""
+        if self._nearest is None:
+            self._look_out()
+        elif arrives_s < -self._nearest[0]:
+            heappushpop(self._nearest, -arrives_s)
+            self._let_ring(-self._nearest[0])
+
+    def _look_out(self) -> None:
+        """Finds out when enough letters will have come, if enough are on their way."""
+        needed = self._enough - len(self._unread)
+        arrivals = [(wave.arrived_s(index), wave.grounded_s) for wave, index in self._coming]
+        coming = sorted([arrives_s for arrives_s, grounded_s in arrivals if arrives_s <= grounded_s])
+        if 0 < needed <= len(coming):
+            self._nearest = [-arrives_s for arrives_s in coming[:needed]]
+            heapify(self._nearest)
+            self._let_ring(coming[needed - 1])
+
+    def _let_ring(self, time_s: float) -> None:
+        if time_s < self._ring_s:
+            self._ring_s = time_s
+            self._clock.rings.add(time_s, self._node, self._ring, time_s)
+
+    def _ring(self, time_s: float) -> None:
+        """Enough letters should have come; if some were put off, there will be another ring."""
+        if time_s != self._ring_s:
+            return
+        self._ring_s, self._nearest = np.inf, None
+        self.read()
+        if self._nearest is None and len(self._coming) + len(self._unread) >= self._enough:
+            self._look_out()
 
     def put(self, key: Hashable, item: Any) -> None:
-        """Adds an item and wakes the reader if it is the last one expected."""
+        """Adds an item, after what lies unread, and wakes the reader if it is the last one expected."""
+        if self._unread or self._soonest_s <= self._clock.settled_s:
+            self.read()
         items = self._items.setdefault(key, [])
         items.append(item)
         wait = self._waits.get(key)
@@ -81,10 +161,17 @@ class Mailbox:
         if missing <= 0:
             self._wake(key)
         elif missing < self._enough:
-            self._enough = missing
+            self._await(missing)
 
     def put_all(self, key: Hashable, items: Sequence[Any]) -> None:
-        """Adds items that came one after the other, none but the last of which may end a wait."""
+        """Adds items that came one after the other; what comes after the last one expected waits for the next time."""
+        wait = self._waits.get(key)
+        if wait is not None:
+            missing = wait.needed - len(self._items.get(key, ()))
+            if 0 < missing <= len(items):
+                self._items.setdefault(key, []).extend(items[: missing - 1])
+                self.put(key, items[missing - 1])
+                items = items[missing:]
         if items:
             self._items.setdefault(key, []).extend(items[:-1])
             self.put(key, items[-1])
@@ -94,12 +181,13 @@ class Mailbox:
         self.read()
         event, number = self._clock.signal(), 0
         missing = count - len(self._items.get(key, ()))
-        self._enough = min(self._enough, missing)
         if missing > 0 and deadline_s is not None:
             number = self._clock.call_by(deadline_s, self._node, self._pass)
         self._waits[key] = Wait(count, event, deadline_s, number)
         if missing <= 0:
             self._wake(key)
+        elif missing < self._enough:
+            self._await(missing)
         return event
 
     def take(self, key: Hashable) -> list[Any]:

@@ -16,14 +16,16 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from p2p.books import Books
 from p2p.clock import Clock, Rank
 from p2p.conditions import Conditions, Partition
-from p2p.doors import Box, Doors, Receive
+from p2p.doors import Doors, Receive
+from p2p.flights import Box, Flights
 from p2p.links import Links, Retransmit
 from p2p.log import Log
 from p2p.open_rounds import OpenRounds
 from p2p.outlook import Outlook, Prospect
-from p2p.parcels import Books, Contents
+from p2p.parcels import Contents
 from p2p.parcels import Parcel as Parcel
 from p2p.parcels import Wave as Wave
 from p2p.records import NOBODY
@@ -63,7 +65,8 @@ class Network:
         self._retransmit, self.conditions = retransmit, conditions
         self._outlook = Outlook(clock, links, conditions, seed)
         self._routing: Routing = routing or Direct()
-        self._doors, self._rounds, self._books = Doors(), OpenRounds(), Books(log)
+        self._doors, self._flights = Doors(), Flights(clock)
+        self._rounds, self._books = OpenRounds(clock, self._flights), Books(log, self._flights)
         self._fates: dict[int, str] = {}
         self._sequences: defaultdict[int, int] = defaultdict(int)
         clock.on_alarm = self._on_wake
@@ -79,6 +82,10 @@ class Network:
     def close_box(self, node: int, round_number: int) -> None:
         """No longer."""
         self._doors.close_box(node, round_number)
+
+    def open_desk(self, node: int, box: Box) -> None:
+        """From now on control messages for `node` that may lie unread are dropped into its box."""
+        self._doors.open_desk(node, box)
 
     def deliver(self, rows: Sequence[int]) -> None:
         """Messages that lay unread were welcome."""
@@ -114,7 +121,7 @@ class Network:
         sequence = self._sequences[sender]
         self._rounds.open(round_number, len(receivers))
         sizes = size_bytes, overhead_bytes
-        if len(receivers) > 1 and self._passes_whole:
+        if self._passes_whole:
             self._send_wave(Wave(kind, round_number, sender, receivers, *sizes, contents, sequence, give_up_s, unread))
             return
         parcels = [
@@ -134,19 +141,24 @@ class Network:
         give_up_s: float = np.inf,
     ) -> None:
         """The same as `send` for one receiver after the other, each with its own size and overhead in bytes."""
-        messages = list(zip(receivers, sizes, contents, strict=True))
-        if not messages or not self._outlook.calm or self.conditions.loss or not isinstance(self._routing, Direct):
-            for receiver, size, content in messages:
+        # On a limited uplink the order counts, in which messages of different sizes are handed over.
+        limited = self._links.up[sender] < np.inf
+        if limited or not self._outlook.calm or self.conditions.loss or not self._passes_whole:
+            for receiver, size, content in zip(receivers, sizes, contents, strict=True):
                 self.send(sender, [receiver], kind, round_number, *size, [content], give_up_s)
             return
         sequence = self._sequences[sender] + 1
-        self._sequences[sender] += len(messages)
-        self._rounds.open(round_number, len(messages))
-        parcels = [
-            Parcel(0, kind, round_number, sender, to, *size, what, number, 1, give_up_s, sender)
-            for number, (to, size, what) in enumerate(messages, sequence)
-        ]
-        self._start(sender, parcels, Prospect(self._links.latency_list(sender, receivers)))
+        self._sequences[sender] += len(receivers)
+        self._rounds.open(round_number, len(receivers))
+        alike: dict[tuple[int, int], list[int]] = {}
+        for index, size in enumerate(sizes):
+            alike.setdefault(size, []).append(index)
+        for size, indices in alike.items():
+            chosen, what = [receivers[index] for index in indices], [contents[index] for index in indices]
+            numbers = [sequence + index for index in indices]
+            self._send_wave(
+                Wave(kind, round_number, sender, chosen, *size, what, sequence, give_up_s, numbers=numbers)
+            )
 
     def send_on(self, parcel: Parcel) -> None:
         """Hands over the next hop of a parcel that has just come to a relay."""
@@ -169,6 +181,7 @@ class Network:
 
     def take_down(self, node: int) -> None:
         """A node stops: its transfers end where they are, and what they held is free at once."""
+        self._ground()
         self._outlook.down.add(node)
         now_s = self._clock.now
         self._abort([t for t in self._under_way() if t.src == node and t.left_s > now_s], "sender_down")
@@ -180,14 +193,17 @@ class Network:
 
     def listen(self, overhear: Callable[[Parcel], None]) -> None:
         """From now on every parcel is shown to `overhear` (an eavesdropper on the wire) once all of it has passed."""
+        self._ground()
         self._doors.listeners.append(overhear)
 
     def redirect(self, node: int, stand_in: int) -> None:
         """From now on what is sent to a node goes to another in its place."""
+        self._ground()
         self._outlook.stand_ins[node] = stand_in
 
     def cut(self, partition: Partition) -> None:
         """Starts a partition: messages across it are lost, also those under way."""
+        self._ground()
         self.conditions.partitions.append(partition)
         crossing = [t for t in self._under_way() if partition.cuts(t.src, np.array([t.dst]))[0]]
         self._abort([t for t in crossing if not t.cut], "partition")
@@ -198,6 +214,7 @@ class Network:
 
     def scale_links(self, nodes: Iterable[int], up: float, down: float) -> None:
         """Multiplies nodes' rates from now on (a slow link, or back to normal)."""
+        self._ground()
         for node in nodes:
             self._links.up[node] *= up
             self._links.down[node] *= down
@@ -224,12 +241,59 @@ class Network:
             return
         now_s, (latencies, fates) = self._clock.now, self._outlook.of_wave(wave)
         self._books.open_wave(wave, now_s)
+        if not fates and NOBODY not in wave.receivers:
+            wave.latencies = latencies
+            if self._engine.carry(now_s, wave):
+                self._announce(wave)
+                return
         sender, size_bytes, ends = wave.sender, wave.size_bytes, zip(wave.receivers, latencies, strict=True)
         transfers = [
             Transfer(row, sender, receiver, size_bytes, latency_s, receiver == NOBODY, now_s, content=wave)
             for row, (receiver, latency_s) in enumerate(ends, wave.row)
         ]
         self._begin(transfers, fates)
+
+    def _announce(self, wave: Wave) -> None:
+        """A wave's arrivals are known: they go into open boxes now, unread; whoever has none is shown each as it comes."""
+        self._flights.add(wave)
+        boxes, receivers, unread = self._doors.boxes_for(wave), wave.receivers, self._books.unread
+        late = []
+        for index, node in enumerate(receivers):
+            box = boxes.get(node)
+            if box is None:
+                late.append(index)
+            elif box.announce(wave, index, wave.arrived_s(index)):
+                unread[box] = None
+        if late:
+            arrivals = [wave.arrived_s(index) for index in late]
+            self._clock.rings.add_all(
+                arrivals, [receivers[index] for index in late], self._on_landed, [(wave, index) for index in late]
+            )
+
+    def _on_landed(self, letter: tuple[Wave, int]) -> None:
+        """A message that is looked at as it comes has come, unless it was put off or goes another way."""
+        wave, index = letter
+        arrived_s = wave.arrived_s(index)
+        if arrived_s > wave.grounded_s:
+            return
+        node, row = wave.receivers[index], wave.row + index
+        if arrived_s > self._clock.now:
+            self._clock.rings.add(arrived_s, node, self._on_landed, letter)
+            return
+        box = self._doors.box_for(wave, node)
+        if box is not None:
+            if box.drop((arrived_s, wave.sender, row, wave)):
+                self._books.unread[box] = None
+            return
+        # It counts as landed; what its receiver has not made up its mind about is under way until it has.
+        self._rounds.open(wave.round_number)
+        parcel = wave.parcel(row, arrived_s)
+        self.settle(parcel, self._doors.hand_in(parcel, node))
+
+    def _ground(self) -> None:
+        """Something happens to messages under way: from now on each goes by itself."""
+        self._engine.ground(self._clock.now, self._flights.ground())
+        self._schedule()
 
     def _hand_over(self, sender: int, parcels: list[Parcel]) -> None:
         outlook = self._outlook
@@ -273,7 +337,8 @@ class Network:
 
     def _on_wake(self) -> None:
         """Works off arrivals for as long as nothing else happens to anybody; links go on meanwhile."""
-        self._engine.work(self._clock.free_until_s, self._on_ended)
+        clock = self._clock
+        self._engine.work(lambda: min(clock.free_until_s(), clock.rings.next_s), self._on_ended)
         self._schedule()
 
     def _on_ended(self, time_s: float, transfer: Transfer, bottleneck: str) -> None:
@@ -284,8 +349,8 @@ class Network:
         self._books.leave(row, transfer.left_s, carrier.size_bytes, bottleneck, arrived_s)
         box = None if fate else self._doors.box_for(carrier, transfer.dst)
         if box is not None:
-            if box.drop((carrier, row, time_s)):
-                self._books.unread.append(box.read)
+            if box.drop((time_s, carrier.sender, row, carrier)):
+                self._books.unread[box] = None
             self._rounds.close(carrier.round_number)
             return
         parcel = carrier.parcel(row, arrived_s)

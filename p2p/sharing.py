@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from p2p.parcels import Wave
 from p2p.units import PositiveSeconds
 
 Rates = NDArray[np.float64]
@@ -55,6 +56,15 @@ class Engine(Protocol):
         By time, then receiver, sender, order of sending. The limit is asked for anew before each instant, for an
         ending may bring it forward; up to there nobody else changes anything.
         """
+
+    def carry(self, now_s: float, wave: Wave) -> bool:
+        """Takes a whole wave handed over now, if it can say at once when its messages will have left.
+
+        It writes that into the wave, and anew when something puts it off; nobody is told of endings then.
+        """
+
+    def ground(self, now_s: float, waves: Sequence[tuple[Wave, Sequence[int]]]) -> None:
+        """What is under way of all waves it carries, and is named here, becomes transfers from now on."""
 
     def next_s(self) -> float:
         """Before this nothing ends; infinity if nothing is under way."""

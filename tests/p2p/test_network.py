@@ -262,7 +262,7 @@ def test_a_message_in_a_box_lies_unread_until_somebody_looks_at_the_books(book_r
     post, opened = Post(), list[tuple[float, int]]()
 
     def open_letters(letters: Sequence[Letter]) -> None:
-        for _, row, arrived_s in letters:
+        for arrived_s, _, row, _ in letters:
             opened.append((round(arrived_s, 9), row))
             post.network.refuse(row, "replay") if row else post.network.deliver([row])
 

@@ -1,0 +1,81 @@
+"""What is going to happen, by time. Many things that come in together are sorted once, not one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+_FEW = 64
+_MOST_RUNS = 8
+
+Entry = tuple[float, int, int, Callable[[Any], Any], Any]
+
+
+class Agenda:
+    """Entries by time, then node, then order of entry: each a function to call, and what to call it with.
+
+    Few new entries go to a heap. Many are sorted into a run, whose next entry is at its end: a heap of a million is
+    far slower than a million entries in a row.
+
+    Attributes:
+        next_s: when the next entry is due; infinity if there is none
+    """
+
+    __slots__ = ("_fresh", "_heap", "_order", "_runs", "next_s")
+
+    def __init__(self) -> None:
+        self.next_s = np.inf
+        self._fresh: list[Entry] = []
+        self._heap: list[Entry] = []
+        self._runs: list[list[Entry]] = []
+        self._order = count()
+
+    def add(self, time_s: float, node: int, action: Callable[[Any], Any], what: Any) -> None:
+        """Lets `action(what)` happen."""
+        self._fresh.append((time_s, node, next(self._order), action, what))
+        if time_s < self.next_s:
+            self.next_s = time_s
+
+    def add_all(
+        self, times_s: Sequence[float], nodes: Sequence[int], action: Callable[[Any], Any], whats: Sequence[Any]
+    ) -> None:
+        """The same for many."""
+        if len(times_s):
+            self._fresh += zip(times_s, nodes, self._order, [action] * len(times_s), whats, strict=False)
+            self.next_s = min(self.next_s, min(times_s))
+
+    def fire(self) -> None:
+        """Does what comes next."""
+        if self._fresh:
+            self._take_in()
+        best: list[Entry] | None = None
+        for run in self._runs:
+            if best is None or run[-1] < best[-1]:
+                best = run
+        heap = self._heap
+        if best is None or (heap and heap[0] < best[-1]):
+            entry = heappop(heap)
+        else:
+            entry = best.pop()
+            if not best:
+                self._runs.remove(best)
+        self.next_s = min([run[-1][0] for run in self._runs], default=np.inf)
+        if heap and heap[0][0] < self.next_s:
+            self.next_s = heap[0][0]
+        entry[3](entry[4])
+
+    def _take_in(self) -> None:
+        fresh, self._fresh = self._fresh, []
+        if len(fresh) < _FEW:
+            for entry in fresh:
+                heappush(self._heap, entry)
+            return
+        if len(self._runs) >= _MOST_RUNS:
+            fresh += [entry for run in self._runs for entry in run]
+            self._runs = []
+        fresh.sort(reverse=True)
+        self._runs.append(fresh)

@@ -1,0 +1,135 @@
+"""The books in which each transmission has a row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from p2p.flights import Box, Flights
+from p2p.log import Log
+from p2p.parcels import Parcel, Wave
+from p2p.records import BOTTLENECK, KIND, NOBODY, OUTCOME, REASON
+
+_ROWS_AT_ONCE = 1 << 16
+
+
+class Books:
+    """The rows of all transmissions. What happens is gathered, and written as arrays before anybody reads.
+
+    Attributes:
+        unread: boxes that are read before that: whoever put off looking at what came says now what it is
+        delivered: rows of messages that were welcome
+    """
+
+    def __init__(self, log: Log, flights: Flights) -> None:
+        self._log, self._table, self._flights = log, log.messages, flights
+        self._rows = len(log.messages)
+        self._opened: list[Parcel | Wave] = []
+        self._opened_from = self._rows
+        self._left: list[tuple[int, float, int, int, float]] = []
+        self._ended: list[tuple[int, int, int]] = []
+        self.delivered: list[int] = []
+        self.unread: dict[Box, None] = {}
+        log.messages.before_read = self.write
+
+    def open(self, parcels: Sequence[Parcel], now_s: float) -> None:
+        """Gives each parcel a row."""
+        for row, parcel in enumerate(parcels, self._rows):
+            parcel.row, parcel.sent_s = row, now_s
+        self._opened += parcels
+        self._count(len(parcels))
+
+    def open_wave(self, wave: Wave, now_s: float) -> None:
+        """Gives each message of a wave a row."""
+        wave.row, wave.sent_s = self._rows, now_s
+        self._opened.append(wave)
+        self._count(len(wave.receivers))
+
+    def _count(self, opened: int) -> None:
+        self._rows += opened
+        if self._rows - self._opened_from >= _ROWS_AT_ONCE:
+            self._flush()
+
+    def leave(self, row: int, left_s: float, left_bytes: int, bottleneck: str, arrived_s: float) -> None:
+        """A message has left its sender, and arrived unless `arrived_s` is not a number."""
+        self._left.append((row, left_s, left_bytes, BOTTLENECK[bottleneck], arrived_s))
+
+    def end(self, row: int, outcome: str, reason: str) -> None:
+        """A message has its outcome."""
+        self._ended.append((row, OUTCOME[outcome], REASON[reason]))
+
+    def write(self) -> None:
+        """Brings the table up to date."""
+        boxes, self.unread = self.unread, {}
+        for box in boxes:
+            if box.read():
+                self.unread[box] = None
+        self._flush(all_of_them=True)
+
+    def _flush(self, *, all_of_them: bool = False) -> None:
+        """Writes what was gathered; what lies unread stays so."""
+        if self._opened:
+            opened, self._opened = self._opened, []
+            self._opened_from = self._rows
+            self._write_opened(opened)
+        for rows, left_s, bottleneck, arrived_s in self._flights.land(all_of_them=all_of_them):
+            self._table.written("left_s")[rows] = left_s
+            self._table.written("left_bytes")[rows] = self._table.written("size_bytes")[rows]
+            self._table.written("bottleneck")[rows] = bottleneck
+            self._table.written("arrived_s")[rows] = arrived_s
+        if self._left:
+            left, self._left = self._left, []
+            rows, *columns = zip(*left, strict=True)
+            self._put(rows, ("left_s", "left_bytes", "bottleneck", "arrived_s"), columns)
+        if self._ended:
+            ended, self._ended = self._ended, []
+            rows, *columns = zip(*ended, strict=True)
+            self._put(rows, ("outcome", "reason"), columns)
+        if self.delivered:
+            delivered, self.delivered = self.delivered, []
+            self._table.written("outcome")[np.array(delivered, dtype=np.int64)] = OUTCOME["delivered"]
+        self._log.write_used()
+
+    def _put(self, rows: Sequence[int], names: Sequence[str], columns: Sequence[Sequence[float]]) -> None:
+        where = np.array(rows, dtype=np.int64)
+        for name, values in zip(names, columns, strict=True):
+            self._table.written(name)[where] = values
+
+    def _write_opened(self, opened: Sequence[Parcel | Wave]) -> None:
+        singly = [1 if isinstance(one, Parcel) else len(one.receivers) for one in opened]
+        counts = np.array(singly, dtype=np.int64)
+
+        def each(values: Iterable[float]) -> NDArray[Any]:
+            return np.repeat(np.array(list(values)), counts)
+
+        receivers = _gathered([(one.receiver,) if isinstance(one, Parcel) else one.receivers for one in opened])
+        ends = _gathered([(one.destination,) if isinstance(one, Parcel) else one.receivers for one in opened])
+        self._table.extend(
+            len(receivers),
+            kind=each(KIND[one.kind] for one in opened),
+            round=each(one.round_number for one in opened),
+            sender=each(one.sender for one in opened),
+            receiver=receivers,
+            size_bytes=each(one.size_bytes for one in opened),
+            overhead_bytes=each(one.overhead_bytes for one in opened),
+            attempt=each(one.attempt if isinstance(one, Parcel) else 1 for one in opened),
+            sent_s=each(one.sent_s for one in opened),
+            left_s=np.nan,
+            arrived_s=np.nan,
+            outcome=OUTCOME["in_flight"],
+            reason=0,
+            bottleneck=0,
+            left_bytes=0,
+            used=each(one.kind == "control" for one in opened),
+            origin=each(one.origin if isinstance(one, Parcel) else one.sender for one in opened),
+            destination=ends,
+            previous=each(one.previous if isinstance(one, Parcel) else NOBODY for one in opened),
+        )
+
+
+def _gathered(parts: Sequence[Sequence[int]]) -> NDArray[np.int64]:
+    return np.fromiter(chain.from_iterable(parts), np.int64)

@@ -1,0 +1,183 @@
+"""Waves that share nothing but their sender's uplink: where no downlink is short, fair sharing is that simple.
+
+An uplink gives all messages on it the same rate. As long as the receivers' links could take the highest rates that
+these messages may reach, nothing else holds them back, and the ends of a wave follow from its own uplink alone.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from p2p.parcels import Wave
+from p2p.sharing import Rates
+
+_ROUNDING = 1 + 1e-12
+TOGETHER = 1e-13
+"""What ends within this share of the time of day of one another ends together: rounding, not physics."""
+
+
+class Going(NamedTuple):
+    """A wave that is leaving: what is left of each message at `since_s`, and their rate from then on."""
+
+    wave: Wave
+    left: float
+    since_s: float
+    rate: float
+
+
+class Uplinks:
+    """Keeps, for each uplink, the waves that are leaving; and for each downlink the most that may come over it.
+
+    Guarantees:
+        For every downlink, the highest rates that messages here may reach add up to no more than it can take.
+    """
+
+    def __init__(self, up: list[float], down: Rates) -> None:
+        self._up, self._down = up, down.copy()
+        self._going: dict[int, list[Going]] = {}
+        self._load, self._until_s = np.zeros(len(down)), np.full(len(down), -np.inf)
+        self._falling: list[Wave] = []
+        self.last_s = -np.inf
+
+    def carry(self, now_s: float, wave: Wave) -> bool:
+        """Takes a wave in and says when it will have left; False if another link may hold a message back."""
+        up = self._up[wave.sender]
+        if up == np.inf:
+            return self._carry_down(now_s, wave)
+        if up <= 0 or wave.size_bytes <= 0:
+            return False
+        rate = up / len(wave.receivers)
+        going = self._still_going(now_s, wave.sender)
+        left_s = now_s + wave.size_bytes / rate
+        if not self._take_room(now_s, wave.receivers, rate, left_s):
+            return False
+        going.append(Going(wave, wave.size_bytes, now_s, rate))
+        if len(going) == 1:
+            wave.left_s = left_s
+        else:
+            self._share(now_s, up, going)
+        self._going[wave.sender] = going
+        self.last_s = max(self.last_s, wave.left_s)
+        return True
+
+    def holds(self, now_s: float, sender: int) -> bool:
+        """Whether a wave is leaving a node."""
+        return bool(self._going) and bool(self._still_going(now_s, sender))
+
+    def make_room(self, now_s: float, receiver: int, rate: float) -> bool:
+        """Says that something else will come over a downlink; False if it is too much with what comes already."""
+        if self._until_s[receiver] <= now_s:
+            return True
+        self._load[receiver] += rate
+        return bool(self._load[receiver] <= self._down[receiver] * _ROUNDING)
+
+    def let_go(self, now_s: float, senders: list[int]) -> list[Going]:
+        """Gives up the waves that are leaving some nodes, as they stand."""
+        return [one for sender in senders for one in self._give_up(now_s, sender)]
+
+    def senders_to(self, now_s: float, receivers: set[int]) -> list[int]:
+        """Who is sending to any of these nodes."""
+        found = []
+        for sender, going in self._going.items():
+            if any(one.wave.left_s > now_s and not receivers.isdisjoint(one.wave.receivers) for one in going):
+                found.append(sender)
+        return found
+
+    def falling_on(self, now_s: float, receivers: set[int]) -> list[Wave]:
+        """Gives up the waves that come over some downlinks alone."""
+        found = [one for one in self._falling if one.left_s > now_s and not receivers.isdisjoint(one.receivers)]
+        self._falling = [one for one in self._falling if one not in found]
+        return found
+
+    def senders(self, now_s: float) -> list[int]:
+        """Who is sending."""
+        return [sender for sender, going in self._going.items() if any(one.wave.left_s > now_s for one in going)]
+
+    def clear(self) -> None:
+        """Nothing is carried here any more."""
+        self._going, self._falling, self.last_s = {}, [], -np.inf
+        self._until_s.fill(-np.inf)
+
+    def set_capacity(self, node: int, down: float) -> None:
+        """Gives a node another downlink, over which nothing comes now."""
+        self._down[node] = down
+
+    def _give_up(self, now_s: float, sender: int) -> list[Going]:
+        going = self._still_going(now_s, sender)
+        self._going.pop(sender, None)
+        return going
+
+    def _still_going(self, now_s: float, sender: int) -> list[Going]:
+        """The waves that have not left, each with its line of bytes as of the last change of rates."""
+        going = self._going.get(sender)
+        if going is None:
+            return []
+        if len(going) == 1:
+            return going if going[0].wave.left_s > now_s else []
+        up = self._up[sender]
+        while going:
+            first_s = min(one.since_s + one.left / one.rate for one in going)
+            if first_s > now_s:
+                break
+            over_s = first_s + TOGETHER * abs(first_s)
+            going = _turn([one for one in going if one.since_s + one.left / one.rate > over_s], first_s, up)
+        return going
+
+    def _share(self, now_s: float, up: float, going: list[Going]) -> None:
+        """Shares an uplink anew, and foretells all ends."""
+        going[:] = _turn(going, now_s, up)
+        rest = going
+        while rest:
+            first_s = min(one.since_s + one.left / one.rate for one in rest)
+            over_s = first_s + TOGETHER * abs(first_s)
+            for one in rest:
+                if one.since_s + one.left / one.rate <= over_s:
+                    self._put_off(one.wave, first_s)
+            rest = _turn([one for one in rest if one.since_s + one.left / one.rate > over_s], first_s, up)
+
+    def _put_off(self, wave: Wave, left_s: float) -> None:
+        wave.left_s = left_s
+        receivers = np.array(wave.receivers)
+        self._until_s[receivers] = np.maximum(self._until_s[receivers], left_s)
+        self.last_s = max(self.last_s, left_s)
+
+    def _take_room(self, now_s: float, receivers: list[int], rate: float, left_s: float) -> bool:
+        """Whether the receivers can take so much more, and then counts it."""
+        if len(receivers) == 1 and self._down[receivers[0]] == np.inf:
+            return True
+        where = np.array(receivers)
+        until_s = self._until_s[where]
+        load = np.where(until_s > now_s, self._load[where], 0.0) + rate
+        if (load > self._down[where] * _ROUNDING).any():
+            return False
+        self._load[where], self._until_s[where] = load, np.maximum(until_s, left_s)
+        return True
+
+    def _carry_down(self, now_s: float, wave: Wave) -> bool:
+        """A wave that comes over unlimited uplinks: each message has its receiver's downlink to itself, or none does."""
+        where = np.array(wave.receivers)
+        down = self._down[where]
+        if (((self._until_s[where] > now_s) & (down < np.inf)) | (down <= 0)).any() or wave.size_bytes <= 0:
+            return False
+        lefts = now_s + wave.size_bytes / down
+        self._load[where], self._until_s[where] = down, lefts
+        wave.lefts = lefts.tolist()
+        self._falling = [one for one in self._falling if one.left_s > now_s]
+        self._falling.append(wave)
+        wave.left_s = float(lefts.max())
+        self.last_s = max(self.last_s, wave.left_s)
+        return True
+
+
+def _turn(going: list[Going], time_s: float, up: float) -> list[Going]:
+    """The same waves with the rates they have from now on."""
+    if not going:
+        return going
+    rate = up / sum(len(one.wave.receivers) for one in going)
+    turned = []
+    for one in going:
+        left = max(one.left - one.rate * (time_s - one.since_s), 0.0)
+        turned.append(Going(one.wave, left, time_s, rate))
+    return turned
