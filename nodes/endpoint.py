@@ -122,8 +122,7 @@ class Endpoint:
             self._world.network.close_box(self.node, round_number)
         self._keys.pop(round_number, None)
         if self.active_round != round_number:
-            for kind in KINDS:
-                self.mailbox.take((kind, round_number))
+            self.mailbox.clear(round_number, KINDS)
 
     def has_pass(self, round_number: int) -> bool:
         """Whether it has an address in a round."""
@@ -228,15 +227,15 @@ class Endpoint:
 
     def _open_letters(self, letters: Sequence[Letter]) -> None:
         """Checks and files messages that were taken in unread; since then nothing has changed for this node."""
-        for (kind, round_number), group in groupby(letters, key=_file_of):
+        for (kind, round_number), group in _files(letters):
             if kind == "control":
-                self._open_controls(list(group))
+                self._open_controls(group)
                 continue
             held, world = self._passes[round_number], self._world
             items, refused = held.open_group(world.sealer, world.router, kind, group)
             for row, reason in refused:
                 world.network.refuse(row, reason)
-            world.network.deliver([item.row for item in items])
+            world.network.deliver([item[2] for item in items])
             self.mailbox.put_all((kind, round_number), items)
 
     def _open_controls(self, letters: Sequence[Letter]) -> None:
@@ -318,5 +317,10 @@ class Endpoint:
         self.mailbox.wake(*((kind, round_number) for kind in KINDS))
 
 
-def _file_of(letter: Letter) -> tuple[str, int]:
-    return letter[3].kind, letter[3].round_number
+def _files(letters: Sequence[Letter]) -> list[tuple[tuple[str, int], Sequence[Letter]]]:
+    """Letters of one kind and round that came one after the other, together."""
+    files = [(letter[3].kind, letter[3].round_number) for letter in letters]
+    if files.count(files[0]) == len(files):
+        return [(files[0], letters)]
+    pairs = groupby(zip(files, letters, strict=True), key=lambda pair: pair[0])
+    return [(file, [letter for _, letter in group]) for file, group in pairs]

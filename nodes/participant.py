@@ -137,8 +137,8 @@ class Participant:
         log, round_number = self.world.log, assignment.round_number
         self.endpoint.mark_used(received)
         # Whoever sealed it contributed it: a stranger may bring an overheard message, not make one.
-        sealer = self._records[round_number].node_of
-        contributors = [sealer(item.sender) for item in received] + ([self.node] if own else [])
+        contributors = self._records[round_number].nodes_of([item.sender for item in received])
+        contributors += [self.node] if own else []
         log.aggregations.extend(
             len(contributors),
             round=round_number,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,11 +37,11 @@ class RoundRecord:
     missing: int = 0
     _nodes: dict[bytes, int] = field(default_factory=dict)
 
-    def node_of(self, address: bytes) -> int:
-        """Who has an address in this round."""
-        if address not in self._nodes:
+    def nodes_of(self, addresses: Sequence[bytes]) -> list[int]:
+        """Who has each of these addresses in this round."""
+        if not all([address in self._nodes for address in addresses]):
             self._nodes = {address: node for node, address in self.addresses.items()}
-        return self._nodes[address]
+        return [self._nodes[address] for address in addresses]
 
     def close(self, log: Log, end_s: float) -> None:
         """Derives sending spans, missing updates and dropouts from the books, and records them."""

@@ -177,8 +177,8 @@ class FairEngine:
         tight = {t.dst for t in transfers if not t.cut and not room(now_s, t.dst, up[t.src])}
         while senders or tight:
             for wave in self._uplinks.falling_on(now_s, tight):
-                wave.grounded_s = now_s
-                flying = [index for index in range(len(wave.receivers)) if wave.arrived_s(index) > now_s]
+                wave.ground(now_s)
+                flying = [index for index, arrives_s in enumerate(wave.arrivals_s()) if arrives_s > now_s]
                 self._go_on_alone(now_s, wave, flying)
             senders |= set(self._uplinks.senders_to(now_s, tight))
             going = self._uplinks.let_go(now_s, sorted(senders))
@@ -191,7 +191,7 @@ class FairEngine:
         if going:
             self._wait(now_s)
         for wave, left, since_s, rate in going:
-            wave.grounded_s = min(wave.grounded_s, now_s)
+            wave.ground(now_s)
             line = (wave.sent_s, left, since_s, rate, since_s - wave.sent_s, since_s + left / rate), True
             for transfer in _transfers(wave, range(len(wave.receivers))):
                 transfer.left_s = np.inf

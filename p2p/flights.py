@@ -21,8 +21,8 @@ _FEW = 4096
 class Box(Protocol):
     """Where messages lie unread. Whoever opens them tells the network with `deliver` or `refuse` what they were."""
 
-    def announce(self, wave: Wave, index: int, arrives_s: float) -> bool:
-        """A message is on its way; whether it is the only one that is, or that lies here."""
+    def announce(self, letters: list[Letter]) -> None:
+        """Messages are on their way, or have just come."""
 
     def drop(self, letter: Letter) -> bool:
         """Takes in a message that has come; whether it is the only one here, or on its way."""
@@ -69,7 +69,7 @@ class Flights:
 
     def last_s(self, round_number: int) -> float:
         """When the last message of a round will have come, as things stand; minus infinity if none is on its way."""
-        return max([wave.last_s() for wave in self._waves if wave.round_number == round_number], default=-np.inf)
+        return max([max(wave.arrivals_s()) for wave in self._waves if wave.round_number == round_number], default=-np.inf)
 
     def ground(self) -> list[tuple[Wave, list[int]]]:
         """Ends all flights: what has not come yet goes on by itself, and is named here."""
@@ -78,9 +78,8 @@ class Flights:
         self._waves = []
         grounded = []
         for wave in waves:
-            wave.grounded_s = settled_s
-            flying = [index for index in range(len(wave.receivers)) if wave.arrived_s(index) > settled_s]
-            grounded.append((wave, flying))
+            wave.ground(settled_s)
+            grounded.append((wave, [i for i, arrives_s in enumerate(wave.arrivals_s()) if arrives_s > settled_s]))
         return grounded
 
     def _look(self) -> None:

@@ -10,6 +10,7 @@ many have come that a wait may be over, or when somebody looks.
 from __future__ import annotations
 
 import sys
+from bisect import bisect_right
 from collections.abc import Callable, Hashable, Sequence
 from heapq import heapify, heappushpop
 from typing import Any, NamedTuple
@@ -18,7 +19,7 @@ import numpy as np
 import simpy
 
 from p2p.clock import Clock, Rank
-from p2p.parcels import Letter, Wave
+from p2p.parcels import Letter, as_it_stands
 
 Open = Callable[[Sequence[Letter]], None]
 
@@ -33,6 +34,7 @@ class Wait(NamedTuple):
 
 
 _NEVER = sys.maxsize
+_FEW = 8
 
 
 class Mailbox:
@@ -54,7 +56,7 @@ class Mailbox:
         self._waits: dict[Hashable, Wait] = {}
         self._open = open_letters
         self._unread: list[Letter] = []
-        self._coming: list[tuple[Wave, int]] = []
+        self._coming: list[Letter] = []
         self._soonest_s = np.inf
         self._enough = _NEVER
         # Minus the arrivals of the letters that are next to come, as many as are needed: a heap with the last first.
@@ -70,15 +72,14 @@ class Mailbox:
             self._look_out()
         return len(self._unread) + len(self._coming) == 1
 
-    def announce(self, wave: Wave, index: int, arrives_s: float) -> bool:
-        """A letter is on its way; whether it is the only one that is, or that lies unread."""
-        self._coming.append((wave, index))
-        if arrives_s < self._soonest_s:
-            self._soonest_s = arrives_s
-        waiting = len(self._unread) + len(self._coming)
-        if waiting >= self._enough:
-            self._look_out_for(arrives_s)
-        return waiting == 1
+    def announce(self, letters: list[Letter]) -> None:
+        """Letters are on their way, or have just come."""
+        self._coming += letters
+        soonest_s = min(letters)[0]
+        if soonest_s < self._soonest_s:
+            self._soonest_s = soonest_s
+        if len(self._unread) + len(self._coming) >= self._enough:
+            self._look_out_for(letters)
 
     def read(self) -> bool:
         """Opens what lies unread; whether more is on its way."""
@@ -92,18 +93,20 @@ class Mailbox:
 
     def _take_in(self) -> None:
         """What was announced and has come lies unread now, in the order in which it came."""
-        settled_s, coming = self._clock.settled_s, self._coming
-        self._coming, self._soonest_s, self._nearest = [], np.inf, None
-        for wave, index in coming:
-            arrived_s = wave.arrived_s(index)
-            if arrived_s > wave.grounded_s:
-                continue  # it comes another way
-            if arrived_s <= settled_s:
-                self._unread.append((arrived_s, wave.sender, wave.row + index, wave))
-            else:
-                self._coming.append((wave, index))
-                self._soonest_s = min(self._soonest_s, arrived_s)
-        self._unread.sort()
+        coming = self._ordered()
+        cut = bisect_right(coming, (self._clock.settled_s, sys.maxsize))
+        self._unread = sorted(self._unread + coming[:cut]) if self._unread else coming[:cut]
+        self._coming, self._nearest = coming[cut:], None
+        self._soonest_s = self._coming[0][0] if self._coming else np.inf
+
+    def _ordered(self) -> list[Letter]:
+        """The letters on their way, as they will come."""
+        coming = self._coming
+        if any([letter[3].moved for letter in coming]):
+            coming = [one for letter in coming if (one := as_it_stands(letter)) is not None]
+        coming.sort()
+        self._coming = coming
+        return coming
 
     def _look_ahead(self) -> None:
         """Finds out how many more letters could end a wait, and when they will have come."""
@@ -116,25 +119,27 @@ class Mailbox:
         if len(self._coming) + len(self._unread) >= enough:
             self._look_out()
 
-    def _look_out_for(self, arrives_s: float) -> None:
-        """One more letter is on its way, and there are enough of them."""
-        if self._nearest is None:
+    def _look_out_for(self, letters: list[Letter]) -> None:
+        """More letters are on their way, and there are enough of them."""
+        nearest = self._nearest
+        if nearest is None or len(letters) > _FEW:
             self._look_out()
-        elif arrives_s < -self._nearest[0]:
-            heappushpop(self._nearest, -arrives_s)
-            self._let_ring(-self._nearest[0])
+            return
+        for letter in letters:
+            if letter[0] < -nearest[0]:
+                heappushpop(nearest, -letter[0])
+        self._let_ring(-nearest[0])
 
     def _look_out(self) -> None:
         """Finds out when enough letters will have come, if enough are on their way."""
-        needed = self._enough - len(self._unread)
-        arrivals = [(wave.arrived_s(index), wave.grounded_s) for wave, index in self._coming]
-        coming = sorted([arrives_s for arrives_s, grounded_s in arrivals if arrives_s <= grounded_s])
+        needed, coming = self._enough - len(self._unread), self._ordered()
         if 0 < needed <= len(coming):
-            self._nearest = [-arrives_s for arrives_s in coming[:needed]]
+            self._nearest = [-letter[0] for letter in coming[:needed]]
             heapify(self._nearest)
-            self._let_ring(coming[needed - 1])
+            self._let_ring(coming[needed - 1][0])
 
     def _let_ring(self, time_s: float) -> None:
+        time_s = max(time_s, self._clock.settled_s)
         if time_s < self._ring_s:
             self._ring_s = time_s
             self._clock.rings.add(time_s, self._node, self._ring, time_s)
@@ -206,6 +211,12 @@ class Mailbox:
         """What has come under a key, without taking it."""
         self.read()
         return self._items.get(key, [])
+
+    def clear(self, round_number: int, kinds: Sequence[str]) -> None:
+        """Drops what came under the keys (kind, round)."""
+        self.read()
+        for key in [(kind, round_number) for kind in kinds]:
+            self._items.pop(key, None)
 
     def forget(self, key: Hashable) -> None:
         """Drops what came under a key, and a wait for it."""

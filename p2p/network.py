@@ -25,11 +25,12 @@ from p2p.links import Links, Retransmit
 from p2p.log import Log
 from p2p.open_rounds import OpenRounds
 from p2p.outlook import Outlook, Prospect
-from p2p.parcels import Contents
+from p2p.parcels import Contents, Letter, as_it_stands
 from p2p.parcels import Parcel as Parcel
 from p2p.parcels import Wave as Wave
 from p2p.records import NOBODY
 from p2p.sharing import Engine, Transfer
+from p2p.sorting import Sorting
 
 
 class Routing(Protocol):
@@ -67,6 +68,7 @@ class Network:
         self._routing: Routing = routing or Direct()
         self._doors, self._flights = Doors(), Flights(clock)
         self._rounds, self._books = OpenRounds(clock, self._flights), Books(log, self._flights)
+        self._sorting = Sorting(clock, self._doors, self._books, self._on_landed)
         self._fates: dict[int, str] = {}
         self._sequences: defaultdict[int, int] = defaultdict(int)
         clock.on_alarm = self._on_wake
@@ -244,7 +246,8 @@ class Network:
         if not fates and NOBODY not in wave.receivers:
             wave.latencies = latencies
             if self._engine.carry(now_s, wave):
-                self._announce(wave)
+                self._flights.add(wave)
+                self._sorting.take(wave)
                 return
         sender, size_bytes, ends = wave.sender, wave.size_bytes, zip(wave.receivers, latencies, strict=True)
         transfers = [
@@ -253,36 +256,19 @@ class Network:
         ]
         self._begin(transfers, fates)
 
-    def _announce(self, wave: Wave) -> None:
-        """A wave's arrivals are known: they go into open boxes now, unread; whoever has none is shown each as it comes."""
-        self._flights.add(wave)
-        boxes, receivers, unread = self._doors.boxes_for(wave), wave.receivers, self._books.unread
-        late = []
-        for index, node in enumerate(receivers):
-            box = boxes.get(node)
-            if box is None:
-                late.append(index)
-            elif box.announce(wave, index, wave.arrived_s(index)):
-                unread[box] = None
-        if late:
-            arrivals = [wave.arrived_s(index) for index in late]
-            self._clock.rings.add_all(
-                arrivals, [receivers[index] for index in late], self._on_landed, [(wave, index) for index in late]
-            )
-
-    def _on_landed(self, letter: tuple[Wave, int]) -> None:
+    def _on_landed(self, letter: Letter) -> None:
         """A message that is looked at as it comes has come, unless it was put off or goes another way."""
-        wave, index = letter
-        arrived_s = wave.arrived_s(index)
-        if arrived_s > wave.grounded_s:
+        now = as_it_stands(letter)
+        if now is None:
             return
-        node, row = wave.receivers[index], wave.row + index
+        arrived_s, _, row, wave = now
+        node = wave.receivers[row - wave.row]
         if arrived_s > self._clock.now:
-            self._clock.rings.add(arrived_s, node, self._on_landed, letter)
+            self._clock.rings.add(arrived_s, node, self._on_landed, now)
             return
         box = self._doors.box_for(wave, node)
         if box is not None:
-            if box.drop((arrived_s, wave.sender, row, wave)):
+            if box.drop(now):
                 self._books.unread[box] = None
             return
         # It counts as landed; what its receiver has not made up its mind about is under way until it has.
@@ -390,3 +376,4 @@ class Network:
         self._fates.pop(parcel.row, None)
         self._books.end(parcel.row, outcome, reason)
         self._rounds.close(parcel.round_number)
+

@@ -72,6 +72,7 @@ class Wave:
         left_s: when the last byte of every message has left; may still be put off, while the uplink is shared
         lefts: the same for each message, where it is the receiver's link that holds it back; nothing puts that off
         landed: how many messages are known to have come
+        moved: whether a message may arrive at another time than was said when it was handed over, or another way
         grounded_s: what arrives after this goes on as a transfer of its own
     """
 
@@ -92,17 +93,27 @@ class Wave:
     left_s: float = np.inf
     lefts: Sequence[float] | None = None
     landed: int = 0
+    moved: bool = False
     grounded_s: float = np.inf
+
+    def arrivals_s(self) -> list[float]:
+        """When each message arrives, as things stand."""
+        if self.lefts is None:
+            left_s = self.left_s
+            return [left_s + latency_s for latency_s in self.latencies]
+        return [left_s + latency_s for left_s, latency_s in zip(self.lefts, self.latencies, strict=True)]
 
     def arrived_s(self, index: int) -> float:
         """When a message arrives, as things stand."""
         return (self.left_s if self.lefts is None else self.lefts[index]) + self.latencies[index]
 
-    def last_s(self) -> float:
-        """When the last message arrives, as things stand."""
-        if self.lefts is None:
-            return self.left_s + max(self.latencies)
-        return max([left_s + latency_s for left_s, latency_s in zip(self.lefts, self.latencies, strict=True)])
+    def put_off(self, left_s: float) -> None:
+        """Its messages will have left at another time."""
+        self.left_s, self.moved = left_s, True
+
+    def ground(self, time_s: float) -> None:
+        """What arrives after this goes on as transfers."""
+        self.grounded_s, self.moved = min(self.grounded_s, time_s), True
 
     def parcel(self, row: int, arrived_s: float = np.nan) -> Parcel:
         """The message with this row."""
@@ -126,4 +137,13 @@ class Wave:
 
 
 Letter = tuple[float, int, int, Wave]
-"""A message of a wave that has come: when, from whom, its row, and its wave."""
+"""A message of a wave that has come, or will: when, from whom, its row, and its wave."""
+
+
+def as_it_stands(letter: Letter) -> Letter | None:
+    """A letter with the time of its arrival as it is known now; None if it comes another way."""
+    _, sender, row, wave = letter
+    if not wave.moved:
+        return letter
+    arrives_s = wave.arrived_s(row - wave.row)
+    return None if arrives_s > wave.grounded_s else (arrives_s, sender, row, wave)

@@ -138,7 +138,7 @@ class Uplinks:
             rest = _turn([one for one in rest if one.since_s + one.left / one.rate > over_s], first_s, up)
 
     def _put_off(self, wave: Wave, left_s: float) -> None:
-        wave.left_s = left_s
+        wave.put_off(left_s)
         receivers = np.array(wave.receivers)
         self._until_s[receivers] = np.maximum(self._until_s[receivers], left_s)
         self.last_s = max(self.last_s, left_s)

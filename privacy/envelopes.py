@@ -23,6 +23,8 @@ WRAP_BYTES = 32 + 32 + TAG_BYTES
 """A wrapped content key: the key, the ciphertext's SHA-256, and the tag."""
 UNREADABLE = object()
 """The value of bytes that nobody can make sense of."""
+ENCIPHERED = object()
+"""Stands where a value is that has to be deciphered first."""
 
 
 Refusal = Literal["corrupt", "unknown_address", "not_neighbour", "replay"]
@@ -142,9 +144,10 @@ class Bundle:
         public: the key of the sender
         receivers: their addresses and keys
         wraps: the content key as wrapped for each receiver; none where nothing is enciphered
+        plain: the value, which whoever has the right keys is given; or `ENCIPHERED`
     """
 
-    __slots__ = ("_named", "content", "public", "receivers", "sender", "sequence", "size_bytes", "wraps")
+    __slots__ = ("_named", "content", "plain", "public", "receivers", "sender", "sequence", "size_bytes", "wraps")
 
     def __init__(
         self,
@@ -158,6 +161,7 @@ class Bundle:
         self._named, self.public, self.receivers = named, public, receivers
         self.content, self.wraps, self.size_bytes = content, wraps, size_bytes
         self.sequence, self.sender = named[2], named[3]
+        self.plain = content.value if wraps is None and isinstance(content, Payload) else ENCIPHERED
 
     def __len__(self) -> int:
         return len(self.receivers)
