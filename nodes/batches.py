@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodes.training import Training
-from p2p.streams import stream
+from p2p.streams import streams
 
 Ints = NDArray[np.int64]
 
@@ -43,8 +43,8 @@ def draw_batches(
     weights = np.zeros(rows.shape, dtype=np.float32)
     for size in np.unique(sizes):
         members = np.flatnonzero(sizes == size).tolist()
-        streams = [stream(seed, "batches", nodes[member], round_number) for member in members]
-        orders = [_orders(shards[nodes[i]], training.epochs, rng) for i, rng in zip(members, streams, strict=True)]
+        rngs = streams(seed, [("batches", nodes[member], round_number) for member in members])
+        orders = [_orders(shards[nodes[i]], training.epochs, rng) for i, rng in zip(members, rngs, strict=True)]
         count = training.steps(int(size))
         rows[members, :count] = _cut(np.stack(orders), training.batch_size)
         weights[members, :count] = _weights(int(size), training)

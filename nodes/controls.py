@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from privacy.controls import assignment_size, control_size
 
@@ -21,14 +20,11 @@ class Peer(NamedTuple):
     public_key: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Register:
+class Register(NamedTuple):
     """A node asks to take part; it has drawn an initial address and a key for the set-up round."""
 
     node: int
     public_key: bytes
-
-    can_wait: ClassVar[bool] = True
 
     @property
     def key(self) -> Hashable:
@@ -41,14 +37,11 @@ class Register:
         return control_size("register") + len(self.public_key)
 
 
-@dataclass(frozen=True, slots=True)
-class Invite:
+class Invite(NamedTuple):
     """The proxy asks who will train in a round."""
 
     round_number: int
     window_s: float
-
-    can_wait: ClassVar[bool] = False
 
     @property
     def key(self) -> Hashable:
@@ -61,8 +54,7 @@ class Invite:
         return control_size("invite")
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """A client joins with a fresh key, or declines with a reason; it tells its model's age and its training time."""
 
     round_number: int
@@ -71,8 +63,6 @@ class Answer:
     public_key: bytes = b""
     model_round: int = 0
     train_s: float = 0.0
-
-    can_wait: ClassVar[bool] = True
 
     @property
     def key(self) -> Hashable:
@@ -86,16 +76,13 @@ class Answer:
         return control_size("join", keyed=bool(self.public_key)) + 12 + reason_bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(NamedTuple):
     """A member has finished its part of a round; it tells which model it has, or that its aggregation was skipped."""
 
     round_number: int
     node: int
     model_round: int = -1
     skipped: bool = False
-
-    can_wait: ClassVar[bool] = True
 
     @property
     def key(self) -> Hashable:
@@ -108,15 +95,12 @@ class Done:
         return control_size("done")
 
 
-@dataclass(frozen=True, slots=True)
-class Complaint:
+class Complaint(NamedTuple):
     """A member has waited too long for the model of the leader it was given in this epoch."""
 
     round_number: int
     node: int
     epoch: int
-
-    can_wait: ClassVar[bool] = False
 
     @property
     def key(self) -> Hashable:
@@ -129,8 +113,7 @@ class Complaint:
         return control_size("fetch")
 
 
-@dataclass(frozen=True, slots=True)
-class Probe:
+class Probe(NamedTuple):
     """The proxy asks whether a leader leads its round, as arranged in this epoch.
 
     The answer is the transport's own acknowledgement, free and instant like all of them: a message would wait behind
@@ -140,8 +123,6 @@ class Probe:
     round_number: int
     epoch: int
     acknowledge: Callable[[], None]
-
-    can_wait: ClassVar[bool] = False
 
     @property
     def key(self) -> Hashable:
@@ -154,13 +135,10 @@ class Probe:
         return control_size("close")
 
 
-@dataclass(frozen=True, slots=True)
-class Close:
+class Close(NamedTuple):
     """The proxy tells members that nothing more will come in a round."""
 
     round_number: int
-
-    can_wait: ClassVar[bool] = False
 
     @property
     def key(self) -> Hashable:
@@ -173,14 +151,11 @@ class Close:
         return control_size("close")
 
 
-@dataclass(frozen=True, slots=True)
-class Gone:
+class Gone(NamedTuple):
     """The proxy tells a member that a peer whose noise share it holds has gone."""
 
     round_number: int
     address: bytes
-
-    can_wait: ClassVar[bool] = False
 
     @property
     def key(self) -> Hashable:
@@ -193,8 +168,7 @@ class Gone:
         return control_size("close") + len(self.address)
 
 
-@dataclass(frozen=True, slots=True)
-class Assignment:
+class Assignment(NamedTuple):
     """What a member is told for one round: its address, and whom it sends to and hears from, by kind of message.
 
     Attributes:
@@ -220,8 +194,6 @@ class Assignment:
     epoch: int = 0
     whole: float = 0.0
 
-    can_wait: ClassVar[bool] = False
-
     @property
     def key(self) -> Hashable:
         """Where a mailbox files it."""
@@ -234,3 +206,5 @@ class Assignment:
 
 
 Control = Register | Invite | Answer | Done | Assignment | Complaint | Probe | Close | Gone
+CAN_WAIT = (Register, Answer, Done)
+"""What its receiver need not look at as it comes, only when it has enough of it or its time is up."""

@@ -8,7 +8,7 @@ from itertools import groupby
 
 import numpy as np
 
-from nodes.controls import Assignment, Close, Complaint, Control, Peer, Probe, Register
+from nodes.controls import CAN_WAIT, Assignment, Close, Complaint, Control, Peer, Probe, Register
 from nodes.passes import Pass
 from nodes.passes import Received as Received
 from nodes.triggers import Triggers
@@ -184,7 +184,7 @@ class Endpoint:
         contents = [control] * len(nodes)
         self._world.network.send(
             *(self.node, nodes, "control", round_number, size_bytes, overhead, contents, give_up_s),
-            unread=control.can_wait,
+            unread=isinstance(control, CAN_WAIT),
         )
 
     def tell_each(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,10 +49,7 @@ class Participant:
         if self.shares is not None:
             self.shares.lose_state()
 
-    @property
-    def now_s(self) -> float:
-        """Simulated time."""
-        return float(self.world.clock.now)
+    now_s = property(attrgetter("world.clock.now"), doc="Simulated time.")
 
     def deadline_s(self, assignment: Assignment, within_s: float) -> float:
         """The instant `within_s` from now, but never after the round is closed."""

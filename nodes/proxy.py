@@ -169,6 +169,7 @@ class Proxy:
         if self._plan.tracker is not None:
             self._plan.tracker.add_to(arrangement, round_number, members.tolist())
         record = RoundRecord(round_number, start_s, members, arrangement.leader, arrangement.edges, first_row=first_row)
+        record.first_aggregation = len(self._world.log.aggregations)
         self._records[round_number] = record
         self._plan.on_forming(round_number, members)
         self._log_graph(round_number, arrangement)

@@ -31,6 +31,7 @@ class RoundRecord:
     aggregated_s: dict[int, float] = field(default_factory=dict)
     crashed: set[int] = field(default_factory=set)
     first_row: int = 0
+    first_aggregation: int = 0
     end_s: float = np.nan
     skipped: bool = False
     used: int = 0
@@ -58,21 +59,30 @@ class RoundRecord:
         self.used = len(heard)
         reasons: dict[int, set[str]] = {}
         edges = self.edges.get("update", np.empty((0, 2), dtype=np.int64))
-        for sender, receiver in edges[~np.isin(_pairs(edges), heard)].tolist():
+        for sender, receiver in edges[~_among(_pairs(edges[:, 0], edges[:, 1]), heard)].tolist():
             reason = "crashed" if sender in self.crashed else _why_missing(log, updates, sender, receiver)
             reasons.setdefault(sender, set()).add(reason)
             if receiver in self.aggregated_s:
                 at_s = self.aggregated_s[receiver]
                 log.dropout("missing", self.round_number, sender, reason, at_s, receiver)
                 self.missing += 1
-        self._record_dropouts(log, set(np.unique(heard >> 32).tolist()), reasons)
+        self._record_dropouts(log, set((heard >> 32).tolist()), reasons)
 
     def _contributions(self, log: Log) -> NDArray[np.int64]:
         """Who contributed to whose aggregation, as `_pairs`, void ones and own updates left out."""
-        table = log.aggregations
-        rows = np.flatnonzero((table["round"] == self.round_number) & ~table["void"])
-        ends = np.column_stack([table["contributor"][rows], table["aggregator"][rows]]).astype(np.int64)
-        return np.unique(_pairs(ends[ends[:, 0] != ends[:, 1]]))
+        contributors, aggregators = self.averaged(log).T
+        pairs = _pairs(contributors, aggregators)[contributors != aggregators]
+        pairs.sort()
+        return pairs[np.append(True, pairs[1:] != pairs[:-1])] if len(pairs) else pairs
+
+    def averaged(self, log: Log, *, void: bool = False) -> Edges:
+        """Rows (contributor, aggregator) of what was averaged in this round, void ones left out unless asked for."""
+        table, here = log.aggregations, slice(self.first_aggregation, None)
+        rows = table["round"][here] == self.round_number
+        if not void:
+            rows &= ~table["void"][here]
+        ends = [table[end][here][rows] for end in ("contributor", "aggregator")]
+        return np.column_stack(ends).astype(np.int64)
 
     def _record_dropouts(self, log: Log, contributors: set[int], reasons: dict[int, set[str]]) -> None:
         for member in self.cohort.tolist():
@@ -120,9 +130,16 @@ def _record_sending(log: Log, round_number: int, rows: NDArray[np.int64], end_s:
             log.span_each(nodes, round_number, name, start_s, np.maximum.reduceat(left_s[order], firsts))
 
 
-def _pairs(edges: Edges) -> NDArray[np.int64]:
+def _pairs(senders: Nodes, receivers: Nodes) -> NDArray[np.int64]:
     """Each edge (sender, receiver) as one number."""
-    return edges[:, 0] << 32 | edges[:, 1]
+    return senders << 32 | receivers
+
+
+def _among(values: NDArray[np.int64], known: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of some values are among the known ones, which are sorted."""
+    if not len(known):
+        return np.zeros(len(values), dtype=np.bool_)
+    return known[np.searchsorted(known, values).clip(max=len(known) - 1)] == values
 
 
 def _why_missing(log: Log, updates: NDArray[np.int64], sender: int, receiver: int) -> str:

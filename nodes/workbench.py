@@ -20,7 +20,7 @@ from nodes.vectors import Given, Name, stacked
 from nodes.vectors import Matrix as Matrix
 from nodes.vectors import Vector as Vector
 from nodes.vectors import mean_vector as mean_vector
-from p2p.streams import stream
+from p2p.streams import streams
 
 Scores = tuple[NDArray[np.float64], NDArray[np.float64]]
 Noise = Callable[[], NDArray[np.float64]]
@@ -270,7 +270,7 @@ class Workbench:
         trained = self._teacher.train(before, nodes, round_number)
         self._score_before(round_number, nodes, trained)
         updates = np.subtract(before, trained, out=before)
-        generators = [stream(self._seed, "noise", node, waiting[node]) for node in nodes]
+        generators = streams(self._seed, [("noise", node, waiting[node]) for node in nodes])
         updates = self._pipeline.apply(updates, nodes, generators, self._teacher.threads)
         updates.flags.writeable = False
         self._releases.setdefault(round_number, {}).update(zip(nodes, updates, strict=True))

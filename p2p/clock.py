@@ -10,7 +10,8 @@ import math
 from collections.abc import Callable
 from enum import IntEnum
 from functools import partial
-from heapq import heappush
+from heapq import heappop, heappush
+from operator import attrgetter
 from typing import Any, cast
 
 import numpy as np
@@ -64,6 +65,9 @@ class Clock(simpy.Environment):
         settled_s: what arrives up to this instant has arrived
     """
 
+    # The same as SimPy's, without a call of Python: everyone asks all the time.
+    now = property(attrgetter("_now"), doc="Simulated time.")
+
     def __init__(self, initial_time: float = 0.0) -> None:
         super().__init__(initial_time)
         self.alarm_s = np.inf
@@ -78,24 +82,36 @@ class Clock(simpy.Environment):
         queue, rings = self._queue, self.rings
         alarm_s, ring_s = self.alarm_s, rings.next_s
         arrives_s = alarm_s if alarm_s <= ring_s else ring_s
-        if arrives_s < np.inf and (not queue or (arrives_s <= queue[0][0] and arrives_s <= self.free_until_s())):
-            self.move_to(arrives_s if arrives_s > self._now else self._now)
-            if alarm_s <= ring_s:
-                self.alarm_s = np.inf
-                self.on_alarm()
-            else:
-                rings.fire()
+        if not queue:
+            if arrives_s == np.inf:
+                raise simpy.core.EmptySchedule
+            self._let_arrive(arrives_s, alarm_s <= ring_s)
             return
-        if queue:
-            self._settle(*queue[0][:2])
-        super().step()
-
-    def _settle(self, time_s: float, priority: int) -> None:
-        """Before an event: says which arrivals have come before it."""
+        time_s, priority, _, event = queue[0]
+        if arrives_s < time_s or (arrives_s == time_s and priority > _ALARM):
+            self._let_arrive(arrives_s, alarm_s <= ring_s)
+            return
         if priority >= _AFTER_ARRIVALS:
             self.settled_s = time_s
         elif priority > _WITHIN_A_STEP or time_s > self._now:
             self.settled_s = math.nextafter(time_s, -math.inf)
+        if type(event) is not Signal:
+            super().step()
+            return
+        # What SimPy does, for an event that cannot fail and ends no run.
+        heappop(queue)
+        self._now = time_s
+        callbacks, event.callbacks = event.callbacks, None
+        for callback in callbacks or ():
+            callback(event)
+
+    def _let_arrive(self, time_s: float, by_alarm: bool) -> None:
+        self._now = self.settled_s = time_s if time_s > self._now else self._now
+        if by_alarm:
+            self.alarm_s = np.inf
+            self.on_alarm()
+        else:
+            self.rings.fire()
 
     def free_until_s(self) -> float:
         """Up to and including this instant, arrivals come before everything else that is going to happen."""
@@ -111,13 +127,13 @@ class Clock(simpy.Environment):
 
     def at(self, time_s: float, rank: Rank, node: int = 0, value: Any = None) -> simpy.Event:
         """An event that happens at `time_s` (now, if that has passed) in its place of the instant's order."""
-        event = self.signal(value)
+        event = Signal(value)
         self._push(event, time_s, rank, node)
-        return event
+        return cast(simpy.Event, event)
 
-    def signal(self, value: Any = None) -> simpy.Event:
+    def signal(self) -> simpy.Event:
         """An event for `trigger`. SimPy asks of it what `Signal` has."""
-        return cast(simpy.Event, Signal(value))
+        return cast(simpy.Event, Signal())
 
     def call_at(self, time_s: float, rank: Rank, node: int, function: Callable[[], Any]) -> simpy.Event:
         """Calls `function` at `time_s`; no process is needed for it."""
@@ -159,11 +175,10 @@ class Clock(simpy.Environment):
 
     def trigger(self, event: simpy.Event, value: Any, rank: Rank, node: int) -> None:
         """Fires a waiting event at this instant, in its place of the order rather than at once."""
-        event._ok = True
-        event._value = value
-        self._push(event, self.now, rank, node)
+        event._ok, event._value = True, value
+        heappush(self._queue, (self._now, (rank << _RANK_SHIFT) + node, next(self._eid), event))  # type: ignore[misc]
 
-    def _push(self, event: simpy.Event, time_s: float, rank: Rank, node: int) -> None:
+    def _push(self, event: Signal, time_s: float, rank: Rank, node: int) -> None:
         # `Environment.schedule` takes a delay, and now + (time - now) is not always time: hence the queue itself.
         now_s = self._now
         priority = (rank << _RANK_SHIFT) + node

@@ -53,14 +53,15 @@ class Log:
         """Records a stretch of a node's time; one of no length is left out, and waiting on is one longer wait."""
         if end_s <= start_s:
             return
-        row, last_round, last_s = self._waits.get(node, _NO_WAIT) if name == "wait" else _NO_WAIT
+        if name != "wait":
+            self.spans.add((node, round_number, records.SPAN[name], start_s, end_s))
+            return
+        row, last_round, last_s = self._waits.get(node, _NO_WAIT)
         if last_s == start_s and last_round == round_number:
             self.spans["end_s"][row] = end_s
         else:
-            code = records.SPAN[name]
-            row = self.spans.append(node=node, round=round_number, name=code, start_s=start_s, end_s=end_s)
-        if name == "wait":
-            self._waits[node] = (row, round_number, end_s)
+            row = self.spans.add((node, round_number, records.SPAN[name], start_s, end_s))
+        self._waits[node] = (row, round_number, end_s)
 
     def span_each(
         self, nodes: NDArray[Any], round_number: int, name: str, starts_s: NDArray[Any], ends_s: NDArray[Any]

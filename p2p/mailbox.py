@@ -12,7 +12,6 @@ from __future__ import annotations
 import sys
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Sequence
-from heapq import heapify, heappushpop
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,7 +33,6 @@ class Wait(NamedTuple):
 
 
 _NEVER = sys.maxsize
-_FEW = 8
 
 
 class Mailbox:
@@ -45,7 +43,7 @@ class Mailbox:
     """
 
     __slots__ = (
-        *("_clock", "_coming", "_enough", "_items", "_nearest", "_node", "_open", "_ring_s", "_soonest_s", "_unread"),
+        *("_clock", "_coming", "_enough", "_items", "_node", "_open", "_ring_s", "_soonest_s", "_unread"),
         "_waits",
     )
 
@@ -59,8 +57,6 @@ class Mailbox:
         self._coming: list[Letter] = []
         self._soonest_s = np.inf
         self._enough = _NEVER
-        # Minus the arrivals of the letters that are next to come, as many as are needed: a heap with the last first.
-        self._nearest: list[float] | None = None
         self._ring_s = np.inf
 
     def drop(self, letter: Letter) -> bool:
@@ -74,12 +70,12 @@ class Mailbox:
 
     def announce(self, letters: list[Letter]) -> None:
         """Letters are on their way, or have just come."""
-        self._coming += letters
-        soonest_s = min(letters)[0]
-        if soonest_s < self._soonest_s:
-            self._soonest_s = soonest_s
-        if len(self._unread) + len(self._coming) >= self._enough:
-            self._look_out_for(letters)
+        coming = self._coming
+        coming += letters
+        coming.sort()
+        self._soonest_s = coming[0][0]
+        if len(self._unread) + len(coming) >= self._enough:
+            self._look_out()
 
     def read(self) -> bool:
         """Opens what lies unread; whether more is on its way."""
@@ -93,20 +89,13 @@ class Mailbox:
 
     def _take_in(self) -> None:
         """What was announced and has come lies unread now, in the order in which it came."""
-        coming = self._ordered()
-        cut = bisect_right(coming, (self._clock.settled_s, sys.maxsize))
-        self._unread = sorted(self._unread + coming[:cut]) if self._unread else coming[:cut]
-        self._coming, self._nearest = coming[cut:], None
-        self._soonest_s = self._coming[0][0] if self._coming else np.inf
-
-    def _ordered(self) -> list[Letter]:
-        """The letters on their way, as they will come."""
         coming = self._coming
         if any([letter[3].moved for letter in coming]):
-            coming = [one for letter in coming if (one := as_it_stands(letter)) is not None]
-        coming.sort()
-        self._coming = coming
-        return coming
+            coming = sorted([one for letter in coming if (one := as_it_stands(letter)) is not None])
+        cut = bisect_right(coming, (self._clock.settled_s, sys.maxsize))
+        self._unread = sorted(self._unread + coming[:cut]) if self._unread else coming[:cut]
+        self._coming = coming[cut:]
+        self._soonest_s = self._coming[0][0] if self._coming else np.inf
 
     def _look_ahead(self) -> None:
         """Finds out how many more letters could end a wait, and when they will have come."""
@@ -115,28 +104,15 @@ class Mailbox:
 
     def _await(self, enough: int) -> None:
         """So many letters more could end a wait."""
-        self._enough, self._nearest = enough, None
+        self._enough = enough
         if len(self._coming) + len(self._unread) >= enough:
             self._look_out()
 
-    def _look_out_for(self, letters: list[Letter]) -> None:
-        """More letters are on their way, and there are enough of them."""
-        nearest = self._nearest
-        if nearest is None or len(letters) > _FEW:
-            self._look_out()
-            return
-        for letter in letters:
-            if letter[0] < -nearest[0]:
-                heappushpop(nearest, -letter[0])
-        self._let_ring(-nearest[0])
-
     def _look_out(self) -> None:
-        """Finds out when enough letters will have come, if enough are on their way."""
-        needed, coming = self._enough - len(self._unread), self._ordered()
-        if 0 < needed <= len(coming):
-            self._nearest = [-letter[0] for letter in coming[:needed]]
-            heapify(self._nearest)
-            self._let_ring(coming[needed - 1][0])
+        """Lets it ring when enough letters will have come, as far as is known: some may still be put off."""
+        needed = self._enough - len(self._unread)
+        if 0 < needed <= len(self._coming):
+            self._let_ring(self._coming[needed - 1][0])
 
     def _let_ring(self, time_s: float) -> None:
         time_s = max(time_s, self._clock.settled_s)
@@ -146,11 +122,9 @@ class Mailbox:
 
     def _ring(self, time_s: float) -> None:
         """Enough letters should have come; if some were put off, there will be another ring."""
-        if time_s != self._ring_s:
-            return
-        self._ring_s, self._nearest = np.inf, None
-        self.read()
-        if self._nearest is None and len(self._coming) + len(self._unread) >= self._enough:
+        if time_s == self._ring_s:
+            self._ring_s = np.inf
+            self.read()
             self._look_out()
 
     def put(self, key: Hashable, item: Any) -> None:
@@ -183,7 +157,8 @@ class Mailbox:
 
     def expect(self, key: Hashable, count: int, deadline_s: float | None = None) -> simpy.Event:
         """An event that yields the list of items under `key`: `count` of them, or fewer at the deadline."""
-        self.read()
+        if self._unread or self._soonest_s <= self._clock.settled_s:
+            self.read()
         event, number = self._clock.signal(), 0
         missing = count - len(self._items.get(key, ()))
         if missing > 0 and deadline_s is not None:

@@ -66,6 +66,7 @@ class Network:
         self._retransmit, self.conditions = retransmit, conditions
         self._outlook = Outlook(clock, links, conditions, seed)
         self._routing: Routing = routing or Direct()
+        self._direct = isinstance(self._routing, Direct)
         self._doors, self._flights = Doors(), Flights(clock)
         self._rounds, self._books = OpenRounds(clock, self._flights), Books(log, self._flights)
         self._sorting = Sorting(clock, self._doors, self._books, self._on_landed)
@@ -119,8 +120,7 @@ class Network:
         """
         if not receivers:
             return
-        self._sequences[sender] += 1
-        sequence = self._sequences[sender]
+        sequence = self._sequences[sender] = self._sequences[sender] + 1
         self._rounds.open(round_number, len(receivers))
         sizes = size_bytes, overhead_bytes
         if self._passes_whole:
@@ -235,7 +235,7 @@ class Network:
     @property
     def _passes_whole(self) -> bool:
         """Whether messages handed over together stay together, and nobody needs to see each of them."""
-        return self._outlook.keeps_whole and not self._doors.listeners and isinstance(self._routing, Direct)
+        return self._direct and not self._doors.listeners and self._outlook.keeps_whole
 
     def _send_wave(self, wave: Wave) -> None:
         if wave.sender in self._outlook.down:

@@ -7,7 +7,7 @@ the order of events. Names never contain the protocol: on one seed every protoco
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -16,11 +16,77 @@ from numpy.typing import NDArray
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _WORD = (1 << 64) - 1
+# Of NumPy's SeedSequence, which is O'Neill's seed_seq_fe.
+_HALF = (1 << 32) - 1
+_HALF_WORD, _SHIFT = np.uint64(_HALF), np.uint64(16)
+_HASH_START, _HASH_STEP = 0x43B0D7E5, 0x931E8875
+_DRAW_START, _DRAW_STEP = 0x8B51F9DD, 0x58F38DED
+_MIX_LEFT, _MIX_RIGHT = np.uint64(0xCA01F9DD), np.uint64(0x4973F715)
 
 
 def stream(seed: int, *name: str | int) -> np.random.Generator:
     """The generator called `name`: equal for equal seeds, whoever else draws."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=_key(name)))
+
+
+def streams(seed: int, names: Sequence[tuple[str | int, ...]]) -> list[np.random.Generator]:
+    """`stream` for many names of one shape, at a fifth of the cost.
+
+    NumPy's way from a name to a generator's state, done for all names at once; a test compares the two.
+    """
+    keys = np.array([_key(name) for name in names])
+    if not len(keys) or keys.min() < 0 or keys.max() > _HALF or not 0 <= seed <= _HALF:
+        return [stream(seed, *name) for name in names]
+    words = np.ascontiguousarray(_seed_words(seed, keys.astype(np.uint64)).T)
+    return [np.random.Generator(np.random.PCG64(_Words(row))) for row in words]
+
+
+class _Words(np.random.bit_generator.ISeedSequence):
+    """A seed that is known already."""
+
+    def __init__(self, words: NDArray[np.uint64]) -> None:
+        self._words = words
+
+    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> NDArray[Any]:
+        return self._words
+
+
+def _seed_words(seed: int, keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The four words that `SeedSequence(seed, spawn_key=key)` gives to a generator, for each row of keys."""
+    entropy = [np.full(len(keys), word, dtype=np.uint64) for word in (seed, 0, 0, 0)] + list(keys.T)
+    constant = _HASH_START
+
+    def hashed(value: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        nonlocal constant
+        value = value ^ np.uint64(constant)
+        constant = constant * _HASH_STEP & _HALF
+        value = value * np.uint64(constant) & _HALF_WORD
+        return value ^ value >> _SHIFT
+
+    def mixed(left: NDArray[np.uint64], right: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        value = left * _MIX_LEFT - right * _MIX_RIGHT & _HALF_WORD
+        return value ^ value >> _SHIFT
+
+    with np.errstate(over="ignore"):
+        pool = [hashed(word) for word in entropy[:4]]
+        for source in range(4):
+            for target in range(4):
+                if source != target:
+                    pool[target] = mixed(pool[target], hashed(pool[source]))
+        for word in entropy[4:]:
+            pool = [mixed(one, hashed(word)) for one in pool]
+        return _drawn(pool)
+
+
+def _drawn(pool: list[NDArray[np.uint64]]) -> NDArray[np.uint64]:
+    """Eight half words from the pool, as four words."""
+    constant, halves = _DRAW_START, []
+    for word in (*pool, *pool):
+        value = word ^ np.uint64(constant)
+        constant = constant * _DRAW_STEP & _HALF
+        value = value * np.uint64(constant) & _HALF_WORD
+        halves.append(value ^ value >> _SHIFT)
+    return np.array([low | high << np.uint64(32) for low, high in zip(halves[::2], halves[1::2], strict=True)])
 
 
 def draws(seed: int, name: str, *ids: NDArray[np.int64] | int) -> NDArray[np.float64]:

@@ -18,13 +18,14 @@ class Table:
     Whoever gathers rows to write them together sets `before_read`, which is called before anybody looks.
     """
 
-    __slots__ = ("_columns", "_length", "_pending", "_pending_rows", "before_read")
+    __slots__ = ("_columns", "_length", "_pending", "_pending_rows", "_rows", "before_read")
 
     def __init__(self, columns: Mapping[str, str]) -> None:
         self._columns = {name: np.empty(_FIRST_CAPACITY, dtype=dtype) for name, dtype in columns.items()}
         self._length = 0
         self._pending: list[tuple[int, dict[str, object]]] = []
         self._pending_rows = 0
+        self._rows: list[tuple[object, ...]] = []
         self.before_read: Callable[[], None] | None = None
 
     def __len__(self) -> int:
@@ -51,12 +52,23 @@ class Table:
 
     def append(self, **values: object) -> int:
         """Adds one row, every column named, and returns its number."""
-        row = self._length + self._pending_rows
-        self._put_off(1, values)
-        return row
+        return self.add(tuple([values[name] for name in self._columns]))
+
+    def add(self, row: tuple[object, ...]) -> int:
+        """The same with the values in the order of the columns."""
+        if self._pending:
+            self._write_pending()
+        rows = self._rows
+        rows.append(row)
+        number = self._length + len(rows) - 1
+        if len(rows) >= _ROWS_AT_ONCE:
+            self._write_pending()
+        return number
 
     def extend(self, count: int, **values: object) -> NDArray[np.int64]:
         """Adds `count` rows from arrays (or scalars, repeated) and returns their numbers."""
+        if self._rows:
+            self._write_pending()
         first = self._length + self._pending_rows
         if count <= _FEW_ROWS and not any(isinstance(value, np.ndarray) for value in values.values()):
             self._put_off(count, values)
@@ -73,6 +85,9 @@ class Table:
             self._write_pending()
 
     def _write_pending(self) -> None:
+        if self._rows:
+            rows, self._rows = self._rows, []
+            self._write(len(rows), dict(zip(self._columns, zip(*rows, strict=True), strict=True)))
         if not self._pending:
             return
         pending, count = self._pending, self._pending_rows

@@ -6,6 +6,7 @@ these messages may reach, nothing else holds them back, and the ends of a wave f
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -35,8 +36,9 @@ class Uplinks:
     """
 
     def __init__(self, up: list[float], down: Rates) -> None:
-        self._up, self._down = up, down.copy()
-        self._going: dict[int, list[Going]] = {}
+        self._up, self._down, self._down_of = up, down.copy(), down.tolist()
+        # A wave that has its uplink alone stands for itself.
+        self._going: dict[int, Wave | list[Going]] = {}
         self._load, self._until_s = np.zeros(len(down)), np.full(len(down), -np.inf)
         self._falling: list[Wave] = []
         self.last_s = -np.inf
@@ -48,18 +50,21 @@ class Uplinks:
             return self._carry_down(now_s, wave)
         if up <= 0 or wave.size_bytes <= 0:
             return False
-        rate = up / len(wave.receivers)
-        going = self._still_going(now_s, wave.sender)
+        sender, receivers = wave.sender, wave.receivers
+        rate = up / len(receivers)
         left_s = now_s + wave.size_bytes / rate
-        if not self._take_room(now_s, wave.receivers, rate, left_s):
+        free = len(receivers) == 1 and self._down_of[receivers[0]] == np.inf
+        if not free and not self._take_room(now_s, receivers, rate, left_s):
             return False
-        going.append(Going(wave, wave.size_bytes, now_s, rate))
-        if len(going) == 1:
-            wave.left_s = left_s
+        before = self._going.get(sender)
+        if before is None or (isinstance(before, Wave) and before.left_s <= now_s):
+            self._going[sender], wave.left_s = wave, left_s
         else:
+            going = [*self._still_going(now_s, sender), Going(wave, wave.size_bytes, now_s, rate)]
             self._share(now_s, up, going)
-        self._going[wave.sender] = going
-        self.last_s = max(self.last_s, wave.left_s)
+            self._going[sender] = going
+        if wave.left_s > self.last_s:
+            self.last_s = wave.left_s
         return True
 
     def holds(self, now_s: float, sender: int) -> bool:
@@ -81,7 +86,8 @@ class Uplinks:
         """Who is sending to any of these nodes."""
         found = []
         for sender, going in self._going.items():
-            if any(one.wave.left_s > now_s and not receivers.isdisjoint(one.wave.receivers) for one in going):
+            waves = [going] if isinstance(going, Wave) else [one.wave for one in going]
+            if any(wave.left_s > now_s and not receivers.isdisjoint(wave.receivers) for wave in waves):
                 found.append(sender)
         return found
 
@@ -93,7 +99,7 @@ class Uplinks:
 
     def senders(self, now_s: float) -> list[int]:
         """Who is sending."""
-        return [sender for sender, going in self._going.items() if any(one.wave.left_s > now_s for one in going)]
+        return [sender for sender in self._going if self._still_going(now_s, sender)]
 
     def clear(self) -> None:
         """Nothing is carried here any more."""
@@ -102,7 +108,7 @@ class Uplinks:
 
     def set_capacity(self, node: int, down: float) -> None:
         """Gives a node another downlink, over which nothing comes now."""
-        self._down[node] = down
+        self._down[node] = self._down_of[node] = down
 
     def _give_up(self, now_s: float, sender: int) -> list[Going]:
         going = self._still_going(now_s, sender)
@@ -114,8 +120,9 @@ class Uplinks:
         going = self._going.get(sender)
         if going is None:
             return []
-        if len(going) == 1:
-            return going if going[0].wave.left_s > now_s else []
+        if isinstance(going, Wave):
+            rate = self._up[sender] / len(going.receivers)
+            return [Going(going, going.size_bytes, going.sent_s, rate)] if going.left_s > now_s else []
         up = self._up[sender]
         while going:
             first_s = min(one.since_s + one.left / one.rate for one in going)
@@ -143,10 +150,8 @@ class Uplinks:
         self._until_s[receivers] = np.maximum(self._until_s[receivers], left_s)
         self.last_s = max(self.last_s, left_s)
 
-    def _take_room(self, now_s: float, receivers: list[int], rate: float, left_s: float) -> bool:
+    def _take_room(self, now_s: float, receivers: Sequence[int], rate: float, left_s: float) -> bool:
         """Whether the receivers can take so much more, and then counts it."""
-        if len(receivers) == 1 and self._down[receivers[0]] == np.inf:
-            return True
         where = np.array(receivers)
         until_s = self._until_s[where]
         load = np.where(until_s > now_s, self._load[where], 0.0) + rate

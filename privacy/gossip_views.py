@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 Edges = Sequence[tuple[int, int]]
 Bits = NDArray[np.uint8]
 
+_BYTES_AT_ONCE = 1 << 24
+
 
 class Taint(NamedTuple):
     """Which releases stand behind what a node holds: bit matrices, one row per node, one bit per release.
@@ -40,12 +42,8 @@ def spread(before: Taint, fresh: NDArray[np.int64], used: NDArray[np.int64], unu
     senders = np.flatnonzero(fresh >= 0)
     carried[senders, fresh[senders] // 8] |= (1 << (7 - fresh[senders] % 8)).astype(np.uint8)
     model, seen = before.model.copy(), before.seen.copy()
-    for receiver, sources in _by_receiver(used):
-        model[receiver] |= np.bitwise_or.reduce(carried[sources], axis=0)
-        others = sources[sources != receiver]
-        seen[receiver] |= np.bitwise_or.reduce(carried[others], axis=0)
-    for receiver, sources in _by_receiver(unused):
-        seen[receiver] |= np.bitwise_or.reduce(carried[sources], axis=0)
+    _pour(model, carried, used)
+    _pour(seen, carried, np.concatenate([used[used[:, 0] != used[:, 1]], unused]))
     return Taint(model, seen)
 
 
@@ -104,7 +102,11 @@ def _projected(rows: NDArray[np.float64], column: int) -> float:
     return float(np.square(right[:rank, column]).sum())
 
 
-def _by_receiver(edges: NDArray[np.int64]) -> Iterable[tuple[int, NDArray[np.int64]]]:
-    order = np.argsort(edges[:, 1], kind="stable")
-    receivers, starts = np.unique(edges[order, 1], return_index=True)
-    return zip(receivers.tolist(), np.split(edges[order, 0], starts[1:]), strict=False) if len(receivers) else ()
+def _pour(into: Bits, carried: Bits, edges: NDArray[np.int64]) -> None:
+    """Adds to each receiver's row what its senders carry; as many edges at a time as fit the cache."""
+    edges = edges[np.argsort(edges[:, 1], kind="stable")]
+    step = max(1, _BYTES_AT_ONCE // max(carried.shape[1], 1))
+    for start in range(0, len(edges), step):
+        senders, receivers = edges[start : start + step].T
+        firsts = np.flatnonzero(np.append(True, receivers[1:] != receivers[:-1]))
+        into[receivers[firsts]] |= np.bitwise_or.reduceat(carried[senders], firsts, axis=0)

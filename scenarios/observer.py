@@ -53,6 +53,7 @@ class Observer:
         self._chosen = scenario.evaluation.chosen(scenario.clients, scenario.seed)
         self.privacy, self._sharing = privacy, sharing
         self.linkage = Linkage()
+        self._rigorous_up_to = 0
         self.measured: Mapping[int, Figures] = {}
         """What was measured before an interrupt, by round: a replay measures nothing."""
 
@@ -109,7 +110,8 @@ class Observer:
         from privacy.gaussian import epsilons_of
 
         table = self._world.log.privacy
-        new = np.flatnonzero(np.isnan(table["rigorous"]))
+        new = self._rigorous_up_to + np.flatnonzero(np.isnan(table["rigorous"][self._rigorous_up_to :]))
+        self._rigorous_up_to = len(table)
         values, where = np.unique(table["mu2"][new], return_inverse=True)
         delta = next(client.ledger.rule.delta for client in self._clients() if client.ledger is not None)
         table["rigorous"][new] = epsilons_of(np.sqrt(values), delta)[where]
@@ -121,9 +123,8 @@ class Observer:
         """Feeds the attack all that reached anybody but its sender: leaders, or receivers, that pool what they got."""
         if isinstance(self._bench, NoLearning) or self._bench.asleep:
             return
-        table = self._world.log.aggregations
-        rows = (table["round"] == record.round_number) & (table["aggregator"] != table["contributor"])
-        senders = np.unique(table["contributor"][rows]).tolist()
+        contributors, aggregators = record.averaged(self._world.log, void=True).T
+        senders = np.unique(contributors[contributors != aggregators]).tolist()
         matrix = self._bench.released(senders, record.round_number)
         self.linkage.observe(senders, [record.addresses[node] for node in senders], matrix)
 

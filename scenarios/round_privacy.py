@@ -31,6 +31,7 @@ class RoundPrivacy:
         self._scenario, self._log, self._clients = scenario, log, clients
         self._published: float | None = None
         self._rates: list[float | None] = []
+        self._seen = 0
         self._exhausted_from = min(
             (client.ledger.exhausted_from for client in clients if client.ledger is not None), default=math.inf
         )
@@ -47,7 +48,8 @@ class RoundPrivacy:
     def figures(self, record: RoundRecord) -> Mapping[str, float | None]:
         """The round's epsilons; `published` is None where no formula applies."""
         table = self._log.privacy
-        rows = np.flatnonzero(table["round"] == record.round_number)
+        rows = self._seen + np.flatnonzero(table["round"][self._seen :] == record.round_number)
+        self._seen = int(rows[0]) if len(rows) else self._seen
         known = table["published"][rows][~np.isnan(table["published"][rows])]
         if len(known):
             self._published = float(known.max())
@@ -69,12 +71,10 @@ class RoundPrivacy:
     def _facts(self, record: RoundRecord, rows: NDArray[np.intp]) -> RoundFacts:
         table, log = self._log.privacy, self._log
         self._rates.append(self._rate(record))
-        averaged = (log.aggregations["round"] == record.round_number) & ~log.aggregations["void"]
-        used = [log.aggregations[end][averaged] for end in ("contributor", "aggregator")]
         return RoundFacts(
             clients=table["node"][rows].astype(np.int64),
             stds=table["noise_std"][rows].copy(),
-            used=np.column_stack(used).astype(np.int64),
+            used=record.averaged(log),
             unused=_unused(log, record),
             rate=self._rates[-1],
         )

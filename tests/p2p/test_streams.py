@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p2p.streams import draws, stream
+from p2p.streams import draws, stream, streams
 
 SEEDS = st.integers(0, 2**40)
 NAMES = st.lists(st.one_of(st.sampled_from(["", "a", "noise", "ä b"]), st.integers(0, 2**20)), min_size=1, max_size=3)
@@ -62,3 +62,13 @@ def test_a_plain_number_is_an_array_of_one(seed: int, ids: list[int]) -> None:
     expected = float(draws(seed, "x", *(np.array([number]) for number in ids))[0])
     assert float(draws(seed, "x", *ids)) == expected
     assert float(draws(seed, "x", *ids[:-1], np.array([ids[-1]]))[0]) == expected
+
+
+NAMES = st.lists(st.tuples(st.sampled_from(["noise", "batches"]), st.integers(0, 2**33), st.integers(0, 9)), max_size=6)
+
+
+@given(st.integers(0, 2**33), NAMES)
+def test_many_streams_at_once_are_the_same_streams(seed: int, names: list[tuple[str | int, ...]]) -> None:
+    """Also where a number is too large for the short way."""
+    found = [rng.random(3).tolist() for rng in streams(seed, names)]
+    assert found == [stream(seed, *name).random(3).tolist() for name in names]
