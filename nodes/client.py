@@ -122,7 +122,9 @@ class Client(Participant):
         deadline_s = min(deadline_s, assignment.closes_s)
         ready_s = finish_s(self.now_s, self.means.train_s, self.slow)
         yield from self.wait_until(min(ready_s, deadline_s), assignment, "train")
-        send_s = ready_s if assignment.barrier_s is None else max(ready_s, assignment.barrier_s)
+        if assignment.barrier_s is None:
+            return ready_s <= deadline_s
+        send_s = max(ready_s, assignment.barrier_s)
         yield from self.wait_until(min(send_s, deadline_s), assignment, "idle")
         return send_s <= deadline_s
 

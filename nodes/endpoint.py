@@ -62,6 +62,7 @@ class Endpoint:
         self.node = node
         self.mailbox = Mailbox(world.clock, node, self._open_letters)
         self._world = world
+        self._services = (world.proxy, world.standby)
         self._keys: dict[int, KeyPair] = {}
         self._passes: dict[int, Pass] = {}
         self._early: list[Parcel] = []
@@ -72,17 +73,20 @@ class Endpoint:
         self.active_round = -1
         self.answer: Callable[[str, int, Received], bool] = lambda kind, round_number, item: False
         """Asked about every payload that was opened; what it answers itself does not go to the mailbox."""
-        world.network.attach(node, self.receive)
+        world.network.attach(node, self.receive, self.take_control)
 
     def draw_keys(self, round_number: int) -> bytes:
         """Draws this round's one-time pair and returns the public half; keys of a round that went on without it go."""
         self.mailbox.read()
-        self._keys = {number: keys for number, keys in self._keys.items() if number in self._passes}
-        self._judge_early()
-        if round_number not in self._keys:
-            seed = self._world.seed
-            self._keys[round_number] = self._world.sealer.draw_keys(seed, self.node, round_number, self._life)
-        return self._keys[round_number].public
+        if self._keys:
+            self._keys = {number: keys for number, keys in self._keys.items() if number in self._passes}
+        if self._early:
+            self._judge_early()
+        keys = self._keys.get(round_number)
+        if keys is None:
+            world = self._world
+            keys = self._keys[round_number] = world.sealer.draw_keys(world.seed, self.node, round_number, self._life)
+        return keys.public
 
     def lose_state(self) -> None:
         """A crash: mailbox, keys and addresses are gone; what had come and was not read is lost."""
@@ -112,8 +116,10 @@ class Endpoint:
         else:
             known.renew(assignment, senders)
         self._latest_round = max(self._latest_round, round_number)
-        self._judge_early()
-        self._answer_probes()
+        if self._early:
+            self._judge_early()
+        if self._probes:
+            self._answer_probes()
 
     def leave(self, round_number: int) -> None:
         """Drops the round's address and keys, and what came too late for a round it is no longer in."""
@@ -239,17 +245,17 @@ class Endpoint:
             self.mailbox.put_all((kind, round_number), items)
 
     def _open_controls(self, letters: Sequence[Letter]) -> None:
-        """Files control messages that were taken in unread. Each is here for the first time: waves are not copied."""
-        knows, network = self._world.router.knows, self._world.network
-        files: dict[Hashable, list[Control]] = {}
+        """Files control messages that were taken in unread."""
+        refuses, network, files = self._refuses_control, self._world.network, dict[Hashable, list[Control]]()
         welcome = []
         for _, sender, row, wave in letters:
             control: Control = wave.contents[row - wave.row]
-            if isinstance(control, Register) or knows(sender):
+            reason = refuses(sender, control)
+            if reason:
+                network.refuse(row, reason)
+            else:
                 files.setdefault(control.key, []).append(control)
                 welcome.append(row)
-            else:
-                network.refuse(row, "unknown_address")
         network.deliver(welcome)
         for key, controls in files.items():
             self.mailbox.put_all(key, controls)
@@ -282,20 +288,29 @@ class Endpoint:
             self._world.network.settle(parcel, "unknown_address")
 
     def _receive_control(self, parcel: Parcel) -> str:
-        services = (self._world.proxy, self._world.standby)
-        if parcel.sender not in services and self.node not in services:
-            return "not_neighbour"
-        if isinstance(parcel.content, Damaged):
-            return "corrupt"
-        joins = isinstance(parcel.content, Register)
-        if self.node in services and not joins and not self._world.router.knows(parcel.sender):
-            return "unknown_address"
+        content = parcel.content
+        if isinstance(content, Damaged):
+            known = parcel.sender in self._services or self.node in self._services
+            return "corrupt" if known else "not_neighbour"
         name = parcel.sender << _SEQUENCE_BITS | parcel.sequence
-        if name in self._controls:
-            return "replay"
-        self._controls.add(name)
-        self._file(parcel.content)
-        return ""
+        reason = self._refuses_control(parcel.sender, content) or ("replay" if name in self._controls else "")
+        if not reason:
+            self._controls.add(name)
+            self._file(content)
+        return reason
+
+    def take_control(self, sender: int, control: Control) -> str:
+        """Files a control message that came as it was sent, and for the first time; or returns why it is refused."""
+        reason = self._refuses_control(sender, control)
+        if not reason:
+            self._file(control)
+        return reason
+
+    def _refuses_control(self, sender: int, control: Control) -> str:
+        """Only the proxy speaks to nodes, and nodes speak to it once they are known."""
+        if self.node not in self._services:
+            return "" if sender in self._services else "not_neighbour"
+        return "" if isinstance(control, Register) or self._world.router.knows(sender) else "unknown_address"
 
     def _file(self, control: Control) -> None:
         """Puts a control message where it is read; what concerns the round under way wakes whoever waits in it."""

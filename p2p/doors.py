@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from p2p.flights import Box
 from p2p.parcels import Parcel, Wave
@@ -12,6 +13,9 @@ Receive = Callable[[Parcel], str | None]
 known yet: the receiver then calls `settle` later."""
 
 
+TakeControl = Callable[[int, Any], str]
+"""Takes a control message that came as it was sent, and once: its sender and its content; returns as `Receive` does."""
+
 _NO_BOXES: dict[int, Box] = {}
 
 
@@ -19,18 +23,23 @@ class Doors:
     """Who receives what, node by node and round by round.
 
     Attributes:
-        listeners: eavesdroppers on the wire, who are shown every parcel once all of it has passed.
+        listeners: eavesdroppers on the wire, who are shown every parcel once all of it has passed
+        controls: what takes in control messages of waves, node by node
     """
 
     def __init__(self) -> None:
         self.listeners: list[Callable[[Parcel], None]] = []
+        self.controls: dict[int, TakeControl] = {}
         self._receivers: dict[int, Receive] = {}
         self._boxes: dict[int, dict[int, Box]] = {}
         self._desks: dict[int, Box] = {}
 
-    def attach(self, node: int, receive: Receive) -> None:
+    def attach(self, node: int, receive: Receive, take_control: TakeControl | None = None) -> None:
         """From now on parcels for `node` are handed to `receive`."""
         self._receivers[node] = receive
+        self.controls.pop(node, None)
+        if take_control is not None:
+            self.controls[node] = take_control
 
     def open_box(self, node: int, round_number: int, box: Box) -> None:
         """From now on a round's messages for `node` that may lie unread are dropped into its box."""

@@ -137,6 +137,8 @@ class Links:
     def latency_list(self, sender: int, receivers: Sequence[int]) -> list[float]:
         """The same, fast for few receivers: of pairs that were foreseen, and to and from proxy and server."""
         if self._dense is not None:
+            if len(receivers) == 1:
+                return [self._dense.item(sender, receivers[0])]
             row = self._dense[sender]
             return [row.item(receiver) for receiver in receivers] if len(receivers) < _FEW else row[receivers].tolist()
         if len(receivers) == 1 and receivers[0] >= self._clients:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from p2p.books import Books
 from p2p.clock import Clock, Rank
 from p2p.conditions import Conditions, Partition
-from p2p.doors import Doors, Receive
+from p2p.doors import Doors, Receive, TakeControl
 from p2p.flights import Box, Flights
 from p2p.links import Links, Retransmit
 from p2p.log import Log
@@ -74,9 +74,12 @@ class Network:
         self._sequences: defaultdict[int, int] = defaultdict(int)
         clock.on_alarm = self._on_wake
 
-    def attach(self, node: int, receive: Receive) -> None:
-        """From now on parcels for `node` are handed to `receive`."""
-        self._doors.attach(node, receive)
+    def attach(self, node: int, receive: Receive, take_control: TakeControl | None = None) -> None:
+        """From now on parcels for `node` are handed to `receive`.
+
+        Control messages to which nothing can have happened go to `take_control`, if there is one.
+        """
+        self._doors.attach(node, receive, take_control)
 
     def open_box(self, node: int, round_number: int, box: Box) -> None:
         """From now on a round's messages for `node` that may lie unread are dropped into its box."""
@@ -124,7 +127,8 @@ class Network:
         self._rounds.open(round_number, len(receivers))
         sizes = size_bytes, overhead_bytes
         if self._passes_whole:
-            self._send_wave(Wave(kind, round_number, sender, receivers, *sizes, contents, sequence, give_up_s, unread))
+            wave = Wave(kind, round_number, sender, receivers, *sizes, contents, sequence, give_up_s, unread)
+            self._send_wave(wave)
             return
         parcels = [
             Parcel(0, kind, round_number, sender, to, *sizes, what, sequence, 1, give_up_s, sender)
@@ -238,18 +242,17 @@ class Network:
         return self._direct and not self._doors.listeners and self._outlook.keeps_whole
 
     def _send_wave(self, wave: Wave) -> None:
-        if wave.sender in self._outlook.down:
+        now_s, outlook = self._clock.now, self._outlook
+        if wave.sender in outlook.down:
             self._rounds.close(wave.round_number, len(wave.receivers))
             return
-        now_s, (latencies, fates) = self._clock.now, self._outlook.of_wave(wave)
+        wave.latencies, fates = outlook.of_wave(wave)
         self._books.open_wave(wave, now_s)
-        if not fates and NOBODY not in wave.receivers:
-            wave.latencies = latencies
-            if self._engine.carry(now_s, wave):
-                self._flights.add(wave)
-                self._sorting.take(wave)
-                return
-        sender, size_bytes, ends = wave.sender, wave.size_bytes, zip(wave.receivers, latencies, strict=True)
+        if not fates and NOBODY not in wave.receivers and self._engine.carry(now_s, wave):
+            self._flights.add(wave)
+            self._sorting.take(wave)
+            return
+        sender, size_bytes, ends = wave.sender, wave.size_bytes, zip(wave.receivers, wave.latencies, strict=True)
         transfers = [
             Transfer(row, sender, receiver, size_bytes, latency_s, receiver == NOBODY, now_s, content=wave)
             for row, (receiver, latency_s) in enumerate(ends, wave.row)
@@ -258,17 +261,27 @@ class Network:
 
     def _on_landed(self, letter: Letter) -> None:
         """A message that is looked at as it comes has come, unless it was put off or goes another way."""
-        now = as_it_stands(letter)
-        if now is None:
-            return
-        arrived_s, _, row, wave = now
+        arrived_s, sender, row, wave = letter
         node = wave.receivers[row - wave.row]
-        if arrived_s > self._clock.now:
-            self._clock.rings.add(arrived_s, node, self._on_landed, now)
+        if wave.moved:
+            now = as_it_stands(letter)
+            if now is None:
+                return
+            if now[0] > self._clock.now:
+                self._clock.rings.add(now[0], node, self._on_landed, now)
+                return
+            arrived_s, letter = now[0], now
+        take = self._doors.controls.get(node) if wave.kind == "control" else None
+        if take is not None:
+            reason = take(sender, wave.contents[row - wave.row])
+            if reason:
+                self._books.end(row, "rejected", reason)
+            else:
+                self._books.delivered.append(row)
             return
         box = self._doors.box_for(wave, node)
         if box is not None:
-            if box.drop(now):
+            if box.drop(letter):
                 self._books.unread[box] = None
             return
         # It counts as landed; what its receiver has not made up its mind about is under way until it has.
