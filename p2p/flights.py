@@ -21,8 +21,8 @@ _FEW = 4096
 class Box(Protocol):
     """Where messages lie unread. Whoever opens them tells the network with `deliver` or `refuse` what they were."""
 
-    def announce(self, letters: list[Letter]) -> None:
-        """Messages are on their way, or have just come."""
+    def announce(self, letters: list[Letter], soonest_s: float) -> None:
+        """Messages are on their way, or have just come; none of them before `soonest_s`."""
 
     def drop(self, letter: Letter) -> bool:
         """Takes in a message that has come; whether it is the only one here, or on its way."""

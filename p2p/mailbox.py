@@ -68,13 +68,12 @@ class Mailbox:
             self._look_out()
         return len(self._unread) + len(self._coming) == 1
 
-    def announce(self, letters: list[Letter]) -> None:
-        """Letters are on their way, or have just come."""
-        coming = self._coming
-        coming += letters
-        coming.sort()
-        self._soonest_s = coming[0][0]
-        if len(self._unread) + len(coming) >= self._enough:
+    def announce(self, letters: list[Letter], soonest_s: float) -> None:
+        """Letters are on their way, or have just come; none of them before `soonest_s`."""
+        self._coming += letters
+        if soonest_s < self._soonest_s:
+            self._soonest_s = soonest_s
+        if len(self._unread) + len(self._coming) >= self._enough:
             self._look_out()
 
     def read(self) -> bool:
@@ -91,7 +90,9 @@ class Mailbox:
         """What was announced and has come lies unread now, in the order in which it came."""
         coming = self._coming
         if any([letter[3].moved for letter in coming]):
-            coming = sorted([one for letter in coming if (one := as_it_stands(letter)) is not None])
+            now = [as_it_stands(letter) if letter[3].moved else letter for letter in coming]
+            coming = [letter for letter in now if letter is not None]
+        coming.sort()
         cut = bisect_right(coming, (self._clock.settled_s, sys.maxsize))
         self._unread = sorted(self._unread + coming[:cut]) if self._unread else coming[:cut]
         self._coming = coming[cut:]
@@ -112,6 +113,7 @@ class Mailbox:
         """Lets it ring when enough letters will have come, as far as is known: some may still be put off."""
         needed = self._enough - len(self._unread)
         if 0 < needed <= len(self._coming):
+            self._coming.sort()
             self._let_ring(self._coming[needed - 1][0])
 
     def _let_ring(self, time_s: float) -> None:

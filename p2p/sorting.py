@@ -11,7 +11,7 @@ import numpy as np
 from p2p.books import Books
 from p2p.clock import Clock
 from p2p.doors import Doors
-from p2p.parcels import Letter, Wave, as_it_stands
+from p2p.parcels import Letter, Wave
 
 _BEFORE_ALL_NODES = -1
 
@@ -54,17 +54,17 @@ class Sorting:
         for wave in waves:
             for node, letter in zip(wave.receivers, _letters(wave), strict=True):
                 by_node[node].append(letter)
-        if any([wave.moved for wave in waves]):
+        if any([wave.grounded_s < np.inf for wave in waves]):
             for node, letters in by_node.items():
-                by_node[node] = [one for letter in letters if (one := as_it_stands(letter)) is not None]
-        boxes = self._doors.boxes_for(waves[0])
+                by_node[node] = [letter for letter in letters if letter[0] <= letter[3].grounded_s]
+        boxes, now_s = self._doors.boxes_for(waves[0]), self._clock.now
         for node, letters in by_node.items():
             box = boxes.get(node)
             if box is None:
                 times_s = [letter[0] for letter in letters]
                 self._clock.rings.add_all(times_s, [node] * len(letters), self._on_landed, letters)
             elif letters:
-                box.announce(letters)
+                box.announce(letters, now_s)
                 self._books.unread[box] = None
 
 

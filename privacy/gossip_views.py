@@ -26,7 +26,7 @@ class Taint(NamedTuple):
 
 def no_taint(nodes: int, releases: int) -> Taint:
     """Nobody holds anything yet."""
-    empty = np.zeros((nodes, (releases + 7) // 8), dtype=np.uint8)
+    empty = np.zeros((nodes, 8 * ((releases + 63) // 64)), dtype=np.uint8)  # whole words: see `_pour`
     return Taint(empty, empty.copy())
 
 
@@ -109,4 +109,5 @@ def _pour(into: Bits, carried: Bits, edges: NDArray[np.int64]) -> None:
     for start in range(0, len(edges), step):
         senders, receivers = edges[start : start + step].T
         firsts = np.flatnonzero(np.append(True, receivers[1:] != receivers[:-1]))
-        into[receivers[firsts]] |= np.bitwise_or.reduceat(carried[senders], firsts, axis=0)
+        poured = np.bitwise_or.reduceat(carried.view(np.uint64)[senders], firsts, axis=0)
+        into[receivers[firsts]] |= poured.view(np.uint8)
