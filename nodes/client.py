@@ -99,7 +99,7 @@ class Client(Participant):
         self.protocol, self.means, self.ledger = protocol, means, ledger
         self.slow: list[Slow] = []
         self._invited_s = 0.0
-        self._taken: dict[int, int] = {}
+        self._taken = (0, -1)
 
     def run(self) -> Generator[simpy.Event, Any, None]:
         """The client's life, until it crashes or the simulation ends; one that has no model yet registers (again)."""
@@ -197,9 +197,9 @@ class Client(Participant):
 
     def _take_part(self, assignment: Assignment) -> Steps:
         round_number, epoch = assignment.round_number, assignment.epoch
-        if self.now_s >= assignment.closes_s or self._taken.get(round_number, -1) >= epoch:
+        if self.now_s >= assignment.closes_s or self._taken >= (round_number, epoch):
             return  # too late, or handed out twice (by a standby that could not know)
-        self._taken[round_number] = epoch
+        self._taken = (round_number, epoch)
         self.endpoint.enter(assignment)
         if not self.endpoint.has_pass(round_number):
             return

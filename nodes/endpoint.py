@@ -67,7 +67,7 @@ class Endpoint:
         self._passes: dict[int, Pass] = {}
         self._early: list[Parcel] = []
         self._probes: list[Probe] = []
-        self._controls: set[int] = set()
+        self._controls: set[int] | None = None  # made when the first message comes that may come twice
         self._latest_round = -1
         self._life = world.first_life
         self.active_round = -1
@@ -96,7 +96,7 @@ class Endpoint:
         for round_number in self._passes:
             self._world.network.close_box(self.node, round_number)
         self.mailbox = Mailbox(self._world.clock, self.node, self._open_letters)
-        self._keys, self._passes, self._early, self._controls, self._probes = {}, {}, [], set(), []
+        self._keys, self._passes, self._early, self._controls, self._probes = {}, {}, [], None, []
         # Another life draws other keys: the old ones may have sealed something already.
         self._life += 1
         self.active_round = -1
@@ -292,6 +292,8 @@ class Endpoint:
         if isinstance(content, Damaged):
             known = parcel.sender in self._services or self.node in self._services
             return "corrupt" if known else "not_neighbour"
+        if self._controls is None:
+            self._controls = set()
         name = parcel.sender << _SEQUENCE_BITS | parcel.sequence
         reason = self._refuses_control(parcel.sender, content) or ("replay" if name in self._controls else "")
         if not reason:

@@ -49,7 +49,13 @@ class Participant:
         if self.shares is not None:
             self.shares.lose_state()
 
-    now_s = property(attrgetter("world.clock.now"), doc="Simulated time.")
+    if TYPE_CHECKING:
+
+        @property
+        def now_s(self) -> float:
+            """Simulated time."""
+    else:
+        now_s = property(attrgetter("world.clock.now"), doc="Simulated time.")
 
     def deadline_s(self, assignment: Assignment, within_s: float) -> float:
         """The instant `within_s` from now, but never after the round is closed."""

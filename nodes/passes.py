@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +31,12 @@ class Refused(NamedTuple):
 
     row: int
     reason: str
+
+
+@lru_cache(maxsize=1024)
+def _heard_once(sequence: int, epoch: int) -> tuple[tuple[int, int], ...]:
+    """What is noted of a sender's first message; the same for most senders."""
+    return ((sequence, epoch),)
 
 
 @dataclass(slots=True)
@@ -96,7 +103,7 @@ class Pass:
         if len(set(names)) < len(names) or not heard.keys().isdisjoint(names) or ENCIPHERED in values:
             return None
         epoch, new = self.assignment.epoch, tuple.__new__  # `Received(...)` takes twice as long
-        heard.update([(bundle.sender, ((bundle.sequence, epoch),)) for bundle in bundles])
+        heard.update(zip(names, [_heard_once(bundle.sequence, epoch) for bundle in bundles], strict=True))
         return [
             new(Received, (name, value, letter[2], letter[0]))
             for name, value, letter in zip(names, values, letters, strict=True)

@@ -40,7 +40,7 @@ class RoundRecord:
 
     def nodes_of(self, addresses: Sequence[bytes]) -> list[int]:
         """Who has each of these addresses in this round."""
-        if not all([address in self._nodes for address in addresses]):
+        if False in [address in self._nodes for address in addresses]:
             self._nodes = {address: node for node, address in self.addresses.items()}
         return [self._nodes[address] for address in addresses]
 
@@ -71,9 +71,9 @@ class RoundRecord:
     def _contributions(self, log: Log) -> NDArray[np.int64]:
         """Who contributed to whose aggregation, as `_pairs`, void ones and own updates left out."""
         contributors, aggregators = self.averaged(log).T
-        pairs = _pairs(contributors, aggregators)[contributors != aggregators]
-        pairs.sort()
-        return pairs[np.append(True, pairs[1:] != pairs[:-1])] if len(pairs) else pairs
+        pairs: NDArray[np.int64] = np.sort(_pairs(contributors, aggregators)[contributors != aggregators])
+        twice = np.flatnonzero(pairs[1:] == pairs[:-1])
+        return np.delete(pairs, twice) if len(twice) else pairs
 
     def averaged(self, log: Log, *, void: bool = False) -> Edges:
         """Rows (contributor, aggregator) of what was averaged in this round, void ones left out unless asked for."""
@@ -139,7 +139,8 @@ def _among(values: NDArray[np.int64], known: NDArray[np.int64]) -> NDArray[np.bo
     """Which of some values are among the known ones, which are sorted."""
     if not len(known):
         return np.zeros(len(values), dtype=np.bool_)
-    return known[np.searchsorted(known, values).clip(max=len(known) - 1)] == values
+    found: NDArray[np.bool_] = known[np.searchsorted(known, values).clip(max=len(known) - 1)] == values
+    return found
 
 
 def _why_missing(log: Log, updates: NDArray[np.int64], sender: int, receiver: int) -> str:

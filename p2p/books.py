@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from p2p.flights import Box, Flights
+from p2p.flights import Box, Flights, Landed
 from p2p.log import Log
 from p2p.parcels import Parcel, Wave
 from p2p.records import BOTTLENECK, KIND, NOBODY, OUTCOME, REASON
@@ -76,11 +76,8 @@ class Books:
             opened, self._opened = self._opened, []
             self._opened_from = self._rows
             self._write_opened(opened)
-        for rows, left_s, bottleneck, arrived_s in self._flights.land(all_of_them=all_of_them):
-            self._table.written("left_s")[rows] = left_s
-            self._table.written("left_bytes")[rows] = self._table.written("size_bytes")[rows]
-            self._table.written("bottleneck")[rows] = bottleneck
-            self._table.written("arrived_s")[rows] = arrived_s
+        for landed in self._flights.land(all_of_them=all_of_them):
+            self._write_landed(landed)
         if self._left:
             left, self._left = self._left, []
             rows, *columns = zip(*left, strict=True)
@@ -93,6 +90,11 @@ class Books:
             delivered, self.delivered = self.delivered, []
             self._table.written("outcome")[np.array(delivered, dtype=np.int64)] = OUTCOME["delivered"]
         self._log.write_used()
+
+    def _write_landed(self, landed: Landed) -> None:
+        column, rows = self._table.written, landed.rows
+        column("left_s")[rows], column("arrived_s")[rows] = landed.left_s, landed.arrived_s
+        column("left_bytes")[rows], column("bottleneck")[rows] = column("size_bytes")[rows], landed.bottleneck
 
     def _put(self, rows: Sequence[int], names: Sequence[str], columns: Sequence[Sequence[float]]) -> None:
         where = np.array(rows, dtype=np.int64)

@@ -9,10 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from enum import IntEnum
-from functools import partial
 from heapq import heappop, heappush
 from operator import attrgetter
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import simpy
@@ -35,8 +34,9 @@ LAST = (1 << _RANK_SHIFT) - 1
 
 
 _ALARM = Rank.ARRIVAL << _RANK_SHIFT
-_AFTER_ARRIVALS = Rank.DEADLINE << _RANK_SHIFT
+_AFTER_DEADLINES = Rank.START << _RANK_SHIFT
 _WITHIN_A_STEP = 1  # SimPy's own priorities, up to this one
+_NOTHING = (np.inf, 0, 0, None)
 
 
 class Signal:
@@ -62,11 +62,13 @@ class Clock(simpy.Environment):
 
     Attributes:
         rings: what happens as an arrival without being an event: whoever waits for messages is rung when they are there
+        deadlines: what happens as a deadline without being one; most are met, and never looked at
         settled_s: what arrives up to this instant has arrived
     """
 
-    # The same as SimPy's, without a call of Python: everyone asks all the time.
-    now = property(attrgetter("_now"), doc="Simulated time.")
+    if not TYPE_CHECKING:
+        # The same as SimPy's, without a call of Python: everyone asks all the time.
+        now = property(attrgetter("_now"), doc="Simulated time.")
 
     def __init__(self, initial_time: float = 0.0) -> None:
         super().__init__(initial_time)
@@ -74,28 +76,30 @@ class Clock(simpy.Environment):
         self.on_alarm: Callable[[], None] = lambda: None
         self.rings = Agenda()
         self.settled_s = -np.inf
-        self._deadlines: dict[float, dict[int, tuple[int, Callable[[int], Any]]]] = {}
+        self.deadlines = Agenda()
+        self._functions: dict[int, Callable[[int], Any]] = {}
         self._last_deadline = 0
 
     def step(self) -> None:
-        """Does what comes next: the alarm, a ring, or the next event."""
-        queue, rings = self._queue, self.rings
-        alarm_s, ring_s = self.alarm_s, rings.next_s
+        """Does what comes next: the alarm or a ring, a deadline, or the next event."""
+        queue, alarm_s, ring_s, deadline_s = self._queue, self.alarm_s, self.rings.next_s, self.deadlines.next_s
         arrives_s = alarm_s if alarm_s <= ring_s else ring_s
-        if not queue:
-            if arrives_s == np.inf:
-                raise simpy.core.EmptySchedule
+        time_s, priority, _, event = queue[0] if queue else _NOTHING
+        first = arrives_s < time_s or (arrives_s == time_s < np.inf and priority > _ALARM)
+        if first and arrives_s <= deadline_s:
             self._let_arrive(arrives_s, alarm_s <= ring_s)
             return
-        time_s, priority, _, event = queue[0]
-        if arrives_s < time_s or (arrives_s == time_s and priority > _ALARM):
-            self._let_arrive(arrives_s, alarm_s <= ring_s)
+        if deadline_s < time_s or (deadline_s == time_s < np.inf and priority >= _AFTER_DEADLINES):
+            self._now = self.settled_s = deadline_s
+            self.deadlines.fire()
             return
-        if priority >= _AFTER_ARRIVALS:
+        if event is None:
+            raise simpy.core.EmptySchedule
+        if priority >= _AFTER_DEADLINES:
             self.settled_s = time_s
         elif priority > _WITHIN_A_STEP or time_s > self._now:
             self.settled_s = math.nextafter(time_s, -math.inf)
-        if type(event) is not Signal:
+        if not isinstance(event, Signal):
             super().step()
             return
         # What SimPy does, for an event that cannot fail and ends no run.
@@ -115,11 +119,12 @@ class Clock(simpy.Environment):
 
     def free_until_s(self) -> float:
         """Up to and including this instant, arrivals come before everything else that is going to happen."""
-        queue = self._queue
-        if not queue:
-            return np.inf
-        first_s, priority = queue[0][:2]
-        return first_s if priority > _ALARM else math.nextafter(first_s, -math.inf)
+        deadline_s = self.deadlines.next_s
+        if not self._queue:
+            return deadline_s
+        first_s, priority = self._queue[0][:2]
+        free_s = first_s if priority > _ALARM else math.nextafter(first_s, -math.inf)
+        return free_s if free_s < deadline_s else deadline_s
 
     def move_to(self, time_s: float) -> None:
         """Lets time pass for whoever has the alarm, who may go on as far as `free_until_s`."""
@@ -144,30 +149,20 @@ class Clock(simpy.Environment):
         return event
 
     def call_by(self, deadline_s: float, node: int, function: Callable[[int], Any]) -> int:
-        """Calls a function with the number returned here, as a deadline of a node.
-
-        Many nodes wait for the same instant: one event does for all.
-        """
-        waiting = self._deadlines.get(deadline_s)
-        if waiting is None:
-            waiting = self._deadlines[deadline_s] = {}
-            self.call_at(deadline_s, Rank.DEADLINE, 0, partial(self._pass_deadline, deadline_s))
+        """Calls a function with the number returned here, as a deadline of a node; unless it is called off."""
         self._last_deadline += 1
-        waiting[self._last_deadline] = (node, function)
+        self._functions[self._last_deadline] = function
+        self.deadlines.add(max(deadline_s, self._now), node, self._pass_deadline, self._last_deadline)
         return self._last_deadline
 
-    def call_off(self, deadline_s: float, number: int) -> None:
+    def call_off(self, number: int) -> None:
         """A deadline is met: nothing will be called."""
-        waiting = self._deadlines.get(deadline_s)
-        if waiting is not None:
-            waiting.pop(number, None)
+        self._functions.pop(number, None)
 
-    def _pass_deadline(self, deadline_s: float) -> None:
-        waiting = self._deadlines[deadline_s]
-        for number, (_, function) in sorted(waiting.items(), key=lambda item: item[1][0]):
-            if number in waiting:  # not called off by one before
-                function(number)
-        del self._deadlines[deadline_s]
+    def _pass_deadline(self, number: int) -> None:
+        function = self._functions.pop(number, None)
+        if function is not None:
+            function(number)
 
     def sleep(self, delay_s: float, node: int) -> simpy.Event:
         """A node's pause: it goes on as a start of its own."""

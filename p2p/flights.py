@@ -69,7 +69,8 @@ class Flights:
 
     def last_s(self, round_number: int) -> float:
         """When the last message of a round will have come, as things stand; minus infinity if none is on its way."""
-        return max([max(wave.arrivals_s()) for wave in self._waves if wave.round_number == round_number], default=-np.inf)
+        waves = [wave for wave in self._waves if wave.round_number == round_number]
+        return max([max(wave.arrivals_s()) for wave in waves], default=-np.inf)
 
     def ground(self) -> list[tuple[Wave, list[int]]]:
         """Ends all flights: what has not come yet goes on by itself, and is named here."""

@@ -24,11 +24,10 @@ Open = Callable[[Sequence[Letter]], None]
 
 
 class Wait(NamedTuple):
-    """How many items somebody waits for, what tells it, and until when; `number` is the deadline's, 0 without one."""
+    """How many items somebody waits for, what tells it, and the number of the deadline, 0 without one."""
 
     needed: int
     event: simpy.Event
-    deadline_s: float | None
     number: int
 
 
@@ -89,7 +88,7 @@ class Mailbox:
     def _take_in(self) -> None:
         """What was announced and has come lies unread now, in the order in which it came."""
         coming = self._coming
-        if any([letter[3].moved for letter in coming]):
+        if True in [letter[3].moved for letter in coming]:
             now = [as_it_stands(letter) if letter[3].moved else letter for letter in coming]
             coming = [letter for letter in now if letter is not None]
         coming.sort()
@@ -165,7 +164,7 @@ class Mailbox:
         missing = count - len(self._items.get(key, ()))
         if missing > 0 and deadline_s is not None:
             number = self._clock.call_by(deadline_s, self._node, self._pass)
-        self._waits[key] = Wait(count, event, deadline_s, number)
+        self._waits[key] = Wait(count, event, number)
         if missing <= 0:
             self._wake(key)
         elif missing < self._enough:
@@ -199,12 +198,14 @@ class Mailbox:
         """Drops what came under a key, and a wait for it."""
         self.read()
         self._items.pop(key, None)
-        self._waits.pop(key, None)
+        wait = self._waits.pop(key, None)
+        if wait is not None and wait.number:
+            self._clock.call_off(wait.number)
 
     def _wake(self, key: Hashable) -> None:
-        _, event, deadline_s, number = self._waits.pop(key)
-        if number and deadline_s is not None:
-            self._clock.call_off(deadline_s, number)
+        _, event, number = self._waits.pop(key)
+        if number:
+            self._clock.call_off(number)
         self._enough = _NEVER if not self._waits else self._enough
         self._clock.trigger(event, self._items.pop(key, []), Rank.START, self._node)
 

@@ -162,9 +162,7 @@ class Network:
         for size, indices in alike.items():
             chosen, what = [receivers[index] for index in indices], [contents[index] for index in indices]
             numbers = [sequence + index for index in indices]
-            self._send_wave(
-                Wave(kind, round_number, sender, chosen, *size, what, sequence, give_up_s, numbers=numbers)
-            )
+            self._send_wave(Wave(kind, round_number, sender, chosen, *size, what, sequence, give_up_s, numbers=numbers))
 
     def send_on(self, parcel: Parcel) -> None:
         """Hands over the next hop of a parcel that has just come to a relay."""
@@ -389,4 +387,3 @@ class Network:
         self._fates.pop(parcel.row, None)
         self._books.end(parcel.row, outcome, reason)
         self._rounds.close(parcel.round_number)
-

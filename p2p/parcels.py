@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -36,8 +36,6 @@ class Parcel:
     as_sent: Any = None
     sent_s: float = np.nan
     arrived_s: float = np.nan
-
-    unread: ClassVar[bool] = False
 
     def parcel(self, row: int, arrived_s: float = np.nan) -> Parcel:
         """Itself, as somebody sees it who does not know how many came together."""

@@ -1,4 +1,4 @@
-"""Sorts the messages of waves by receiver: not as each is handed over, but when the first of them is about to arrive."""
+"""Sorts the messages of waves by receiver: not as they are handed over, but when the first of them will arrive."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Sorting:
         for wave in waves:
             for node, letter in zip(wave.receivers, _letters(wave), strict=True):
                 by_node[node].append(letter)
-        if any([wave.grounded_s < np.inf for wave in waves]):
+        if True in [wave.grounded_s < np.inf for wave in waves]:
             for node, letters in by_node.items():
                 by_node[node] = [letter for letter in letters if letter[0] <= letter[3].grounded_s]
         boxes, now_s = self._doors.boxes_for(waves[0]), self._clock.now

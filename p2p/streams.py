@@ -9,7 +9,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +38,7 @@ def streams(seed: int, names: Sequence[tuple[str | int, ...]]) -> list[np.random
     if not len(keys) or keys.min() < 0 or keys.max() > _HALF or not 0 <= seed <= _HALF:
         return [stream(seed, *name) for name in names]
     words = np.ascontiguousarray(_seed_words(seed, keys.astype(np.uint64)).T)
-    return [np.random.Generator(np.random.PCG64(_Words(row))) for row in words]
+    return [np.random.Generator(np.random.PCG64(cast(Any, _Words(row)))) for row in words]
 
 
 class _Words(np.random.bit_generator.ISeedSequence):

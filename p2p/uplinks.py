@@ -161,7 +161,7 @@ class Uplinks:
         return True
 
     def _carry_down(self, now_s: float, wave: Wave) -> bool:
-        """A wave that comes over unlimited uplinks: each message has its receiver's downlink to itself, or none does."""
+        """A wave that leaves at once: each message has its receiver's downlink to itself, or all go another way."""
         where = np.array(wave.receivers)
         down = self._down[where]
         if (((self._until_s[where] > now_s) & (down < np.inf)) | (down <= 0)).any() or wave.size_bytes <= 0:
