@@ -72,7 +72,7 @@ class Lives:
         self.world.network.take_down(node)
         process = self._processes.pop(node, None)
         if process is not None and process.is_alive:
-            process.interrupt()
+            _end(process)
         if node in self.mortals:
             self.mortals[node].lose_state()
         if node == self.proxy.node:
@@ -102,16 +102,13 @@ class Lives:
         return self._causes[node] > 0
 
     def _start(self, node: int) -> None:
-        self._processes[node] = self.world.clock.process(_until_interrupted(self.mortals[node].run()))
+        self._processes[node] = self.world.clock.process(self.mortals[node].run())
 
     def _start_proxy(self) -> None:
         self._processes[self.proxy.node] = self.world.clock.process(self._proxy_life())
 
     def _proxy_life(self) -> Generator[simpy.Event, Any, None]:
-        try:
-            yield from self.proxy.run()
-        except simpy.Interrupt:
-            return
+        yield from self.proxy.run()
         self._end("")
 
     def _on_proxy_lost(self) -> None:
@@ -146,8 +143,9 @@ class Lives:
         return self.proxy.outcome.rounds_completed + 1
 
 
-def _until_interrupted(life: Generator[simpy.Event, Any, None]) -> Generator[simpy.Event, Any, None]:
-    try:
-        yield from life
-    except simpy.Interrupt:
-        return
+def _end(process: simpy.Process) -> None:
+    """Ends a process where it is: it waits for nothing any more, and nobody hears of it again."""
+    waits_for = process.target
+    if waits_for is not None and waits_for.callbacks is not None and process._resume in waits_for.callbacks:
+        waits_for.callbacks.remove(process._resume)
+    process._generator.close()

@@ -48,6 +48,10 @@ class Agenda:
             self._fresh += zip(times_s, nodes, self._order, [action] * len(times_s), whats, strict=False)
             self.next_s = min(self.next_s, min(times_s))
 
+    def keep(self, wanted: Callable[[Any], bool]) -> None:
+        """Drops what need not happen any more of what came in lately: entries of which it is not wanted to be told."""
+        self._fresh = [entry for entry in self._fresh if wanted(entry[4])]
+
     def fire(self) -> None:
         """Does what comes next."""
         if self._fresh:

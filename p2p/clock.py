@@ -36,6 +36,7 @@ LAST = (1 << _RANK_SHIFT) - 1
 _ALARM = Rank.ARRIVAL << _RANK_SHIFT
 _AFTER_DEADLINES = Rank.START << _RANK_SHIFT
 _WITHIN_A_STEP = 1  # SimPy's own priorities, up to this one
+_MANY_MET = 10_000
 _NOTHING = (np.inf, 0, 0, None)
 
 
@@ -78,7 +79,8 @@ class Clock(simpy.Environment):
         self.settled_s = -np.inf
         self.deadlines = Agenda()
         self._functions: dict[int, Callable[[int], Any]] = {}
-        self._last_deadline = 0
+        self._last_deadline = self._met = 0
+        self._on_deadline = self._pass_deadline
 
     def step(self) -> None:
         """Does what comes next: the alarm or a ring, a deadline, or the next event."""
@@ -152,12 +154,16 @@ class Clock(simpy.Environment):
         """Calls a function with the number returned here, as a deadline of a node; unless it is called off."""
         self._last_deadline += 1
         self._functions[self._last_deadline] = function
-        self.deadlines.add(max(deadline_s, self._now), node, self._pass_deadline, self._last_deadline)
+        self.deadlines.add(max(deadline_s, self._now), node, self._on_deadline, self._last_deadline)
         return self._last_deadline
 
     def call_off(self, number: int) -> None:
         """A deadline is met: nothing will be called."""
-        self._functions.pop(number, None)
+        if self._functions.pop(number, None) is not None:
+            self._met += 1
+            if self._met > _MANY_MET and self._met > len(self._functions):
+                self._met = 0
+                self.deadlines.keep(self._functions.__contains__)
 
     def _pass_deadline(self, number: int) -> None:
         function = self._functions.pop(number, None)

@@ -15,6 +15,7 @@ from p2p.parcels import Wave
 from p2p.sharing import Rates
 
 _ROUNDING = 1 + 1e-12
+_FEW = 1000
 TOGETHER = 1e-13
 """What ends within this share of the time of day of one another ends together: rounding, not physics."""
 
@@ -40,6 +41,7 @@ class Uplinks:
         # A wave that has its uplink alone stands for itself.
         self._going: dict[int, Wave | list[Going]] = {}
         self._load, self._until_s = np.zeros(len(down)), np.full(len(down), -np.inf)
+        self._many = _FEW
         self._falling: list[Wave] = []
         self.last_s = -np.inf
 
@@ -59,6 +61,8 @@ class Uplinks:
         before = self._going.get(sender)
         if before is None or (isinstance(before, Wave) and before.left_s <= now_s):
             self._going[sender], wave.left_s = wave, left_s
+            if len(self._going) > self._many:
+                self._forget_left(now_s)
         else:
             going = [*self._still_going(now_s, sender), Going(wave, wave.size_bytes, now_s, rate)]
             self._share(now_s, up, going)
@@ -109,6 +113,11 @@ class Uplinks:
     def set_capacity(self, node: int, down: float) -> None:
         """Gives a node another downlink, over which nothing comes now."""
         self._down[node] = self._down_of[node] = down
+
+    def _forget_left(self, now_s: float) -> None:
+        """Lets go of waves that have left."""
+        self._going = {sender: self._going[sender] for sender in self.senders(now_s)}
+        self._many = max(_FEW, 2 * len(self._going))
 
     def _give_up(self, now_s: float, sender: int) -> list[Going]:
         going = self._still_going(now_s, sender)
