@@ -71,7 +71,7 @@ class Endpoint:
         self._latest_round = -1
         self._life = world.first_life
         self.active_round = -1
-        self.answer: Callable[[str, int, Received], bool] = lambda kind, round_number, item: False
+        self.answer: Callable[[str, int, Received], bool] = _answers_nothing
         """Asked about every payload that was opened; what it answers itself does not go to the mailbox."""
         world.network.attach(node, self.receive, self.take_control)
 
@@ -104,17 +104,16 @@ class Endpoint:
     def enter(self, assignment: Assignment) -> None:
         """Takes up an address for a round; the peers named in the assignment may send from now on."""
         self.mailbox.read()
-        senders = {kind: dict(peers) for kind, peers in assignment.expect_from.items()}
         round_number = assignment.round_number
         known = self._passes.get(round_number)
         if known is None:
             keys = self._keys.get(round_number)
             if keys is None:
                 return  # it crashed between joining and being assigned: the keys are gone
-            self._passes[round_number] = Pass(assignment, keys, senders)
+            self._passes[round_number] = Pass(assignment, keys, (assignment.expect_from,))
             self._world.network.open_box(self.node, round_number, self.mailbox)
         else:
-            known.renew(assignment, senders)
+            known.renew(assignment)
         self._latest_round = max(self._latest_round, round_number)
         if self._early:
             self._judge_early()
@@ -332,6 +331,10 @@ class Endpoint:
             return  # handed out twice, by a standby that could not know
         self.mailbox.put(("reorder", round_number), order)
         self.mailbox.wake(*((kind, round_number) for kind in KINDS))
+
+
+def _answers_nothing(kind: str, round_number: int, item: Received) -> bool:
+    return False
 
 
 def _files(letters: Sequence[Letter]) -> list[tuple[tuple[str, int], Sequence[Letter]]]:

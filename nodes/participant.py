@@ -143,15 +143,8 @@ class Participant:
         # Whoever sealed it contributed it: a stranger may bring an overheard message, not make one.
         contributors = self._records[round_number].nodes_of([item.sender for item in received])
         contributors += [self.node] if own else []
-        log.aggregations.extend(
-            len(contributors),
-            round=round_number,
-            aggregator=self.node,
-            contributor=contributors,
-            at_s=self.now_s,
-            void=False,
-        )
+        node, now_s = self.node, self.now_s
+        log.aggregations.add_all([(round_number, node, contributor, now_s, False) for contributor in contributors])
         if received:
-            first_s = min(item.arrived_s for item in received)
-            log.span(self.node, round_number, "aggregate", first_s, self.now_s)
-        self._records[round_number].aggregated_s[self.node] = self.now_s
+            log.span(node, round_number, "aggregate", min([item.arrived_s for item in received]), now_s)
+        self._records[round_number].aggregated_s[node] = now_s

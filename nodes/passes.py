@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from nodes.controls import Assignment
+from nodes.controls import Assignment, Peer
 from p2p.parcels import Letter
 from privacy.envelopes import ENCIPHERED, Bundle, Envelope, Rejected
 from privacy.keys import KeyPair
@@ -44,20 +44,32 @@ class Pass:
     """A node's admission to a round, until the round's last message has ended.
 
     Attributes:
-        senders: whose messages of each kind are expected: their addresses and keys
+        expected: whose messages of each kind are expected, in each arrangement of the round so far
         heard: by kind and sender, number and arrangement (epoch) of each message that was accepted
     """
 
     assignment: Assignment
     keys: KeyPair
-    senders: dict[str, dict[bytes, bytes]]
+    expected: tuple[Mapping[str, Sequence[Peer]], ...]
     sequence: int = 0
     heard: dict[str, dict[bytes, tuple[tuple[int, int], ...]]] = field(default_factory=dict)
 
-    def renew(self, assignment: Assignment, senders: dict[str, dict[bytes, bytes]]) -> None:
+    _senders: dict[str, dict[bytes, bytes]] = field(default_factory=dict)
+
+    def renew(self, assignment: Assignment) -> None:
         """The round was arranged anew: more peers may send, and those who had may again."""
         self.assignment = assignment
-        self.senders |= {kind: self.senders.get(kind, {}) | peers for kind, peers in senders.items()}
+        self.expected += (assignment.expect_from,)
+        self._senders.clear()
+
+    def senders(self, kind: str) -> Mapping[bytes, bytes]:
+        """The addresses and keys of those whose messages of a kind are expected."""
+        known = self._senders.get(kind)
+        if known is None:
+            known = self._senders[kind] = {}
+            for peers in self.expected:
+                known.update(peers.get(kind, ()))
+        return known
 
     def note(self, sender: bytes, kind: str, sequence: int) -> None:
         """Remembers an accepted message by its number, and that its sender has had its say in this arrangement."""
@@ -93,7 +105,7 @@ class Pass:
         """All at once, if each is as it should be and nothing has to be deciphered; None if they need a closer look."""
         bundles: list[Bundle] = [letter[3].contents for letter in letters]
         names = [bundle.sender for bundle in bundles]
-        senders, heard = self.senders.get(kind, {}), self.heard.setdefault(kind, {})
+        senders, heard = self.senders(kind), self.heard.setdefault(kind, {})
         if [senders.get(name) for name in names] != [bundle.public for bundle in bundles]:
             return None
         ends = [letter[3].contents.receivers[letter[2] - letter[3].row] for letter in letters]
@@ -121,7 +133,7 @@ class Pass:
         """The key that a message's sender should have; raises `Rejected` if nobody need try to open it."""
         if receiver != self.assignment.address:
             raise Rejected("unknown_address")
-        public_key = self.senders.get(kind, {}).get(sender)
+        public_key = self.senders(kind).get(sender)
         if public_key is None:
             raise Rejected("unknown_address" if router.node_of(sender) is None else "not_neighbour")
         # Nobody sends a message twice, nor has two votes in one arrangement.

@@ -88,7 +88,8 @@ class Proxy:
         self.node = world.proxy
         self._world, self._plan, self._records = world, plan, records
         self._endpoint = _with_a_desk(world.proxy, world)
-        self._registered: dict[int, Answer] = {}
+        self._registered: set[int] = set()
+        self._first_answers: dict[int, Answer] = {}
         self._newcomers: set[int] = set()
         self._newest, self._holder = 0, NOBODY
         self._running: Running | None = None
@@ -143,7 +144,8 @@ class Proxy:
         if self._world.server in self._registered and len(members) and not self._plan.central:
             edges = np.column_stack([np.full_like(members, self._world.server), members])
             longest_s = self._plan.protocol.longest_s + self._plan.extra_s + self._plan.rules.grace
-            yield from self._carry_out(0, Arrangement({"bootstrap": edges}), self._registered, [], longest_s)
+            yield from self._carry_out(0, Arrangement({"bootstrap": edges}), self._first_answers, [], longest_s)
+        self._first_answers = {}
 
     def _round(self, round_number: int) -> Steps:
         """One round, or none if there cannot be one, with the reason in the outcome."""
@@ -372,12 +374,14 @@ class Proxy:
     def _register(self, entries: Sequence[Register]) -> None:
         for entry in entries:
             self._world.router.register(entry.node)
-            self._registered[entry.node] = Answer(0, entry.node, "", entry.public_key)
-            if self._next_round > 0 and entry.node != self._world.server:
+            self._registered.add(entry.node)
+            if self._next_round == 0:
+                self._first_answers[entry.node] = Answer(0, entry.node, "", entry.public_key)
+            elif entry.node != self._world.server:
                 self._newcomers.add(entry.node)
 
     def _clients(self) -> NDArray[np.int64]:
-        return np.array(sorted(set(self._registered) - {self._world.server}), dtype=np.int64)
+        return np.array(sorted(self._registered - {self._world.server}), dtype=np.int64)
 
     def _forget(self, round_number: int, nodes: Sequence[int]) -> None:
         self._world.router.close_round(round_number)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -64,6 +64,14 @@ class Table:
         if len(rows) >= _ROWS_AT_ONCE:
             self._write_pending()
         return number
+
+    def add_all(self, rows: Sequence[tuple[object, ...]]) -> None:
+        """Adds rows, each with its values in the order of the columns."""
+        if self._pending:
+            self._write_pending()
+        self._rows += rows
+        if len(self._rows) >= _ROWS_AT_ONCE:
+            self._write_pending()
 
     def extend(self, count: int, **values: object) -> NDArray[np.int64]:
         """Adds `count` rows from arrays (or scalars, repeated) and returns their numbers."""
