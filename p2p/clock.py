@@ -100,7 +100,7 @@ class Clock(simpy.Environment):
         if priority >= _AFTER_DEADLINES:
             self.settled_s = time_s
         elif priority > _WITHIN_A_STEP or time_s > self._now:
-            self.settled_s = math.nextafter(time_s, -math.inf)
+            self.settled_s = max(self.settled_s, math.nextafter(time_s, -math.inf))
         if not isinstance(event, Signal):
             super().step()
             return

@@ -116,6 +116,33 @@ def troubled_worlds(draw: st.DrawFn) -> list[str]:
     return [*world, *draw(misfortunes(kind, clients))]
 
 
+@st.composite
+def quiet_worlds(draw: st.DrawFn) -> list[str]:
+    """A run to which nothing happens, over links that differ, some of them short: what short cuts are made for."""
+    clients = draw(st.integers(4, 25))
+    cohort = draw(st.integers(2, clients))
+    finish = draw(st.sampled_from(["all", "{quorum: 0.6}"]))
+    rates = ["1 kB/s", "10 kB/s", *(f"{{kind: lognormal, median: {rate} kB/s, sigma: 0.7}}" for rate in (2, 8, 40))]
+    limited = draw(st.sampled_from(["proxy_uplink", "server_uplink", "server_downlink", ""]))
+    return [
+        f"clients={clients}",
+        f"data.samples={20 * clients}",
+        f"seed={draw(st.integers(0, 10_000))}",
+        f"rounds={draw(st.integers(1, 2))}",
+        f"protocol={{kind: gossip, train_per_round: {cohort}, exchange_with: {draw(st.integers(1, cohort - 1))}, "
+        f"finish: {finish}, deadline: {draw(st.sampled_from([3, 60]))} s, "
+        f"selection: {draw(st.sampled_from(['uniform', 'first_come']))}, "
+        f"send_at: {draw(st.sampled_from(['ready', 'barrier']))}}}",
+        f"anonymity.sealed={draw(st.sampled_from(['true', 'sizes', 'false']))}",
+        "network.sharing=fair",
+        f"network.uplink={draw(st.sampled_from(rates))}",
+        f"network.downlink={draw(st.sampled_from([*rates, '100 kB/s']))}",
+        f"network.latency={draw(st.sampled_from(['100 ms', '{kind: uniform, low: 10 ms, high: 400 ms}']))}",
+        "compute={kind: lognormal, median: 20 samples/s, sigma: 0.5}",
+        *([f"network.{limited}=5 kB/s"] if limited else []),
+    ]
+
+
 def balance(simulation: Simulation) -> np.ndarray[Any, Any]:
     """Checks the books as they stand now and returns every row's outcome."""
     table = simulation.log.messages
