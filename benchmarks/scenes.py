@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
-from p2p.distributions import Constant
 from scenarios.load import parse_scenario
 from scenarios.schema import Scenario
 
@@ -74,6 +72,5 @@ def scene(
 
 
 def peers(count: int) -> Scenario:
-    """Everyone trains and sends to five others at one instant, over equal links; byte counts only."""
-    everyone = scene("small", rounds=1, clients=count, trained=count, degree=5, learning="none", private=False)
-    return replace(everyone, network=replace(everyone.network, uplink=Constant(value=2.5e6)))
+    """Everyone trains and sends to five others at one instant, over links that differ; byte counts only."""
+    return scene("small", rounds=1, clients=count, trained=count, degree=5, learning="none", private=False)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from p2p.flights import Box, Flights, Landed
 from p2p.log import Log
@@ -102,36 +101,35 @@ class Books:
             self._table.written(name)[where] = values
 
     def _write_opened(self, opened: Sequence[Parcel | Wave]) -> None:
-        singly = [1 if isinstance(one, Parcel) else len(one.receivers) for one in opened]
-        counts = np.array(singly, dtype=np.int64)
-
-        def each(values: Iterable[float]) -> NDArray[Any]:
-            return np.repeat(np.array(list(values)), counts)
-
-        receivers = _gathered([(one.receiver,) if isinstance(one, Parcel) else one.receivers for one in opened])
-        ends = _gathered([(one.destination,) if isinstance(one, Parcel) else one.receivers for one in opened])
+        facts = [_facts_of(one) if isinstance(one, Parcel) else _facts_of_wave(one) for one in opened]
+        receivers, ends, *columns = zip(*facts, strict=True)
+        counts = np.array([len(some) for some in receivers])
+        names = ("kind", "round", "sender", "size_bytes", "overhead_bytes", "attempt", "sent_s", "origin", "previous")
+        repeated = {name: np.repeat(np.array(column), counts) for name, column in zip(names, columns, strict=True)}
         self._table.extend(
-            len(receivers),
-            kind=each(KIND[one.kind] for one in opened),
-            round=each(one.round_number for one in opened),
-            sender=each(one.sender for one in opened),
-            receiver=receivers,
-            size_bytes=each(one.size_bytes for one in opened),
-            overhead_bytes=each(one.overhead_bytes for one in opened),
-            attempt=each(one.attempt if isinstance(one, Parcel) else 1 for one in opened),
-            sent_s=each(one.sent_s for one in opened),
+            int(counts.sum()),
+            **repeated,
+            receiver=np.fromiter(chain.from_iterable(receivers), np.int64),
+            destination=np.fromiter(chain.from_iterable(ends), np.int64),
             left_s=np.nan,
             arrived_s=np.nan,
             outcome=OUTCOME["in_flight"],
             reason=0,
             bottleneck=0,
             left_bytes=0,
-            used=each(one.kind == "control" for one in opened),
-            origin=each(one.origin if isinstance(one, Parcel) else one.sender for one in opened),
-            destination=ends,
-            previous=each(one.previous if isinstance(one, Parcel) else NOBODY for one in opened),
+            used=repeated["kind"] == KIND["control"],
         )
 
 
-def _gathered(parts: Sequence[Sequence[int]]) -> NDArray[np.int64]:
-    return np.fromiter(chain.from_iterable(parts), np.int64)
+def _facts_of(parcel: Parcel) -> tuple[Any, ...]:
+    """Receivers, true ends, and what is the same for all rows."""
+    kind, sizes = KIND[parcel.kind], (parcel.size_bytes, parcel.overhead_bytes)
+    ends = (parcel.receiver,), (parcel.destination,)
+    when = (parcel.attempt, parcel.sent_s, parcel.origin, parcel.previous)
+    return *ends, kind, parcel.round_number, parcel.sender, *sizes, *when
+
+
+def _facts_of_wave(wave: Wave) -> tuple[Any, ...]:
+    """The same of a wave: nobody sent it before, and over no relay."""
+    kind, sender, sizes = KIND[wave.kind], wave.sender, (wave.size_bytes, wave.overhead_bytes)
+    return wave.receivers, wave.receivers, kind, wave.round_number, sender, *sizes, 1, wave.sent_s, sender, NOBODY
