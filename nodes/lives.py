@@ -72,7 +72,7 @@ class Lives:
         self.world.network.take_down(node)
         process = self._processes.pop(node, None)
         if process is not None and process.is_alive:
-            _end(process)
+            _close(process)
         if node in self.mortals:
             self.mortals[node].lose_state()
         if node == self.proxy.node:
@@ -143,8 +143,8 @@ class Lives:
         return self.proxy.outcome.rounds_completed + 1
 
 
-def _end(process: simpy.Process) -> None:
-    """Ends a process where it is: it waits for nothing any more, and nobody hears of it again."""
+def _close(process: simpy.Process) -> None:
+    """Ends a process where it is: it waits for nothing any more. Nobody is told, and to SimPy it still seems alive."""
     waits_for = process.target
     if waits_for is not None and waits_for.callbacks is not None and process._resume in waits_for.callbacks:
         waits_for.callbacks.remove(process._resume)

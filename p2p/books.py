@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from p2p.flights import Box, Flights, Landed
+from p2p.flights import Flights, Landed
 from p2p.log import Log
-from p2p.parcels import Parcel, Wave
+from p2p.parcels import Box, Parcel, Wave
 from p2p.records import BOTTLENECK, KIND, NOBODY, OUTCOME, REASON
 
 _ROWS_AT_ONCE = 1 << 16

@@ -64,7 +64,8 @@ class Clock(simpy.Environment):
     Attributes:
         rings: what happens as an arrival without being an event: whoever waits for messages is rung when they are there
         deadlines: what happens as a deadline without being one; most are met, and never looked at
-        settled_s: what arrives up to this instant has arrived
+        settled_s: what arrives up to this instant has arrived; or does so just now, if things are `arriving`
+        arriving: whether the alarm or a ring is being worked off
     """
 
     if not TYPE_CHECKING:
@@ -76,7 +77,7 @@ class Clock(simpy.Environment):
         self.alarm_s = np.inf
         self.on_alarm: Callable[[], None] = lambda: None
         self.rings = Agenda()
-        self.settled_s = -np.inf
+        self.settled_s, self.arriving = -np.inf, False
         self.deadlines = Agenda()
         self._functions: dict[int, Callable[[int], Any]] = {}
         self._last_deadline = self._met = 0
@@ -113,11 +114,13 @@ class Clock(simpy.Environment):
 
     def _let_arrive(self, time_s: float, by_alarm: bool) -> None:
         self._now = self.settled_s = time_s if time_s > self._now else self._now
+        self.arriving = True
         if by_alarm:
             self.alarm_s = np.inf
             self.on_alarm()
         else:
             self.rings.fire()
+        self.arriving = False
 
     def free_until_s(self) -> float:
         """Up to and including this instant, arrivals come before everything else that is going to happen."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from p2p.flights import Box
-from p2p.parcels import Parcel, Wave
+from p2p.parcels import Box, Parcel, Wave
 
 Receive = Callable[[Parcel], str | None]
 """Takes an arrived parcel; returns the reason for which it is refused, "" if it is welcome, or None if that is not

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
+from typing import ClassVar
 
 import numpy as np
 
@@ -21,6 +22,8 @@ _LEFT, _SERVED, _FIRST_BYTE, _ARRIVED = range(4)
 
 class NoWaves:
     """For engines that look at each message: they carry no waves."""
+
+    in_turn: ClassVar[bool] = False
 
     def carry(self, now_s: float, wave: Wave) -> bool:
         """Every message of it has to be handed over by itself."""
@@ -84,6 +87,8 @@ class FifoEngine(NoWaves):
     A message that starts to leave at `a` has left at `b = a + S/U`; its first byte is at the receiver at `a + L`;
     the downlink takes it at `c >= a + L` and is free again at `c + S/D`; it arrives at `max(b + L, c + S/D)`.
     """
+
+    in_turn: ClassVar[bool] = True
 
     def __init__(self, up: Rates, down: Rates) -> None:
         self._up, self._down = up.tolist(), down.tolist()

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from p2p.motion import Motion
 from p2p.pair_filling import PairFilling
 from p2p.progressive_filling import DOWNLINK, NO_LINK, UPLINK, max_min_rates
-from p2p.uplinks import TOGETHER
+from p2p.sharing import TOGETHER
 
 Ids = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
+from typing import ClassVar
 
 import numpy as np
 
@@ -27,6 +28,8 @@ class FairEngine:
     one of its links before that, both enter the sharing, as they would have from the start. The same holds for whole
     waves that share nothing but their sender's uplink (see `Uplinks`); these are not transfers until somebody comes.
     """
+
+    in_turn: ClassVar[bool] = False
 
     def __init__(self, up: Rates, down: Rates, grid_s: float | None = None) -> None:
         self._share = FairShare(up, down, grid_s)
@@ -183,6 +186,7 @@ class FairEngine:
             senders |= set(self._uplinks.senders_to(now_s, tight))
             going = self._uplinks.let_go(now_s, sorted(senders))
             self._join(now_s, going)
+            self._uplinks.nothing_comes_to(tight)
             ends = [(one.wave.sender, node) for one in going for node in one.wave.receivers]
             senders, tight = set(), {node for sender, node in ends if not room(now_s, node, up[sender])}
 
@@ -215,7 +219,7 @@ class FairEngine:
 
     def _catch_up(self, now_s: float) -> None:
         """What was collected at an earlier instant enters, and what has left since is on its way."""
-        if now_s > self._waiting_s and (self._waiting or self._under_way):
+        if now_s > self._waiting_s and (self._waiting or self._joining or self._under_way):
             self._enter()
             self._share_to(now_s)
 

@@ -4,31 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from p2p.clock import Clock
-from p2p.parcels import Letter, Wave
+from p2p.parcels import Wave
 from p2p.records import BOTTLENECK
 
 Floats = NDArray[np.float64]
 
 _FEW = 4096
-
-
-class Box(Protocol):
-    """Where messages lie unread. Whoever opens them tells the network with `deliver` or `refuse` what they were."""
-
-    def announce(self, letters: list[Letter], soonest_s: float) -> None:
-        """Messages are on their way, or have just come; none of them before `soonest_s`."""
-
-    def drop(self, letter: Letter) -> bool:
-        """Takes in a message that has come; whether it is the only one here, or on its way."""
-
-    def read(self) -> bool:
-        """Opens what has come, and says whether more is on its way; called before anybody looks at the books."""
 
 
 class Landed(NamedTuple):
@@ -40,6 +27,14 @@ class Landed(NamedTuple):
     arrived_s: NDArray[np.float64]
 
 
+class Ended(NamedTuple):
+    """How many messages of a round have come, and how many go on as transfers."""
+
+    round_number: int
+    come: int
+    grounded: int
+
+
 class Flights:
     """The waves under way. What has come is found when somebody asks."""
 
@@ -48,7 +43,7 @@ class Flights:
         self._waves: list[Wave] = []
         self._many = _FEW
         self._landed: list[Landed] = []
-        self._ended: dict[int, int] = {}
+        self._ended: list[Ended] = []
 
     def add(self, wave: Wave) -> None:
         """A wave is on its way."""
@@ -61,10 +56,10 @@ class Flights:
         landed, self._landed = self._landed, []
         return landed
 
-    def ended(self) -> dict[int, int]:
-        """How many messages of each round have come since the last time."""
+    def ended(self) -> list[Ended]:
+        """What has come, or gone another way, since the last time; one or more entries for a round."""
         self._look()
-        ended, self._ended = self._ended, {}
+        ended, self._ended = self._ended, []
         return ended
 
     def last_s(self, round_number: int) -> float:
@@ -79,8 +74,12 @@ class Flights:
         self._waves = []
         grounded = []
         for wave in waves:
+            before_s = wave.grounded_s
             wave.ground(settled_s)
-            grounded.append((wave, [i for i, arrives_s in enumerate(wave.arrivals_s()) if arrives_s > settled_s]))
+            arrivals = enumerate(wave.arrivals_s())
+            flying = [index for index, arrives_s in arrivals if settled_s < arrives_s <= before_s]
+            self._ended.append(Ended(wave.round_number, 0, len(wave.receivers) - wave.landed))
+            grounded.append((wave, flying))
         return grounded
 
     def _look(self) -> None:
@@ -107,11 +106,14 @@ class Flights:
         arrived_s = left_s + np.fromiter(chain.from_iterable(wave.latencies for wave in waves), np.float64)
         until_s = np.minimum([wave.grounded_s for wave in waves], self._clock.settled_s)
         here = arrived_s <= np.repeat(until_s, counts)
-        come = np.add.reduceat(here, firsts, dtype=np.int64).tolist()
-        for wave, number, count in zip(waves, come, counts.tolist(), strict=True):
-            self._ended[wave.round_number] = self._ended.get(wave.round_number, 0) + number - wave.landed
+        come = np.add.reduceat(here, firsts, dtype=np.int64)
+        # What was told already need not be told again, unless more of the same wave has come.
+        here &= np.repeat(come > np.array([wave.landed for wave in waves]), counts)
+        for wave, number, count in zip(waves, come.tolist(), counts.tolist(), strict=True):
+            goes_on = number < count and wave.grounded_s > self._clock.settled_s
+            self._ended.append(Ended(wave.round_number, number - wave.landed, 0 if goes_on else count - number))
             wave.landed = number
-            if number < count and wave.grounded_s == np.inf:
+            if goes_on:
                 self._waves.append(wave)
         held = np.full(len(rows), BOTTLENECK["uplink"], dtype=np.int8)
         if waves[0].lefts is not None:

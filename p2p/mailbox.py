@@ -62,7 +62,7 @@ class Mailbox:
         """Adds a letter, to be opened later; whether it is the only one that lies unread or is on its way."""
         self._unread.append(letter)
         if len(self._unread) >= self._enough:
-            self.read()
+            self._let_ring(letter[0])  # not before all that come at this instant are here
         elif len(self._unread) + len(self._coming) >= self._enough:
             self._look_out()
         return len(self._unread) + len(self._coming) == 1

@@ -20,17 +20,17 @@ from p2p.books import Books
 from p2p.clock import Clock, Rank
 from p2p.conditions import Conditions, Partition
 from p2p.doors import Doors, Receive, TakeControl
-from p2p.flights import Box, Flights
+from p2p.flights import Flights
 from p2p.links import Links, Retransmit
 from p2p.log import Log
 from p2p.open_rounds import OpenRounds
 from p2p.outlook import Outlook, Prospect
-from p2p.parcels import Contents, Letter, as_it_stands
+from p2p.parcels import Box, Contents, Letter, as_it_stands
 from p2p.parcels import Parcel as Parcel
 from p2p.parcels import Wave as Wave
 from p2p.records import NOBODY
 from p2p.sharing import Engine, Transfer
-from p2p.sorting import Sorting
+from p2p.sorting import Sorting, order_of
 
 
 class Routing(Protocol):
@@ -147,9 +147,9 @@ class Network:
         give_up_s: float = np.inf,
     ) -> None:
         """The same as `send` for one receiver after the other, each with its own size and overhead in bytes."""
-        # On a limited uplink the order counts, in which messages of different sizes are handed over.
-        limited = self._links.up[sender] < np.inf
-        if limited or not self._outlook.calm or self.conditions.loss or not self._passes_whole:
+        # Where messages leave one after the other, the order counts in which they are handed over.
+        ordered = self._engine.in_turn and self._links.up[sender] < np.inf
+        if ordered or not self._outlook.calm or self.conditions.loss or not self._passes_whole:
             for receiver, size, content in zip(receivers, sizes, contents, strict=True):
                 self.send(sender, [receiver], kind, round_number, *size, [content], give_up_s)
             return
@@ -247,6 +247,7 @@ class Network:
         wave.latencies, fates = outlook.of_wave(wave)
         self._books.open_wave(wave, now_s)
         if not fates and NOBODY not in wave.receivers and self._engine.carry(now_s, wave):
+            self._rounds.fly(wave.round_number, len(wave.receivers))
             self._flights.add(wave)
             self._sorting.take(wave)
             return
@@ -266,7 +267,7 @@ class Network:
             if now is None:
                 return
             if now[0] > self._clock.now:
-                self._clock.rings.add(now[0], node, self._on_landed, now)
+                self._clock.rings.add(now[0], node, self._on_landed, now, order_of(now))
                 return
             arrived_s, letter = now[0], now
         take = self._doors.controls.get(node) if wave.kind == "control" else None

@@ -138,6 +138,19 @@ Letter = tuple[float, int, int, Wave]
 """A message of a wave that has come, or will: when, from whom, its row, and its wave."""
 
 
+class Box(Protocol):
+    """Where messages lie unread. Whoever opens them tells the network with `deliver` or `refuse` what they were."""
+
+    def announce(self, letters: list[Letter], soonest_s: float) -> None:
+        """Messages are on their way, or have just come; none of them before `soonest_s`."""
+
+    def drop(self, letter: Letter) -> bool:
+        """Takes in a message that has come; whether it is the only one here, or on its way."""
+
+    def read(self) -> bool:
+        """Opens what has come, and says whether more is on its way; called before anybody looks at the books."""
+
+
 def as_it_stands(letter: Letter) -> Letter | None:
     """A letter with the time of its arrival as it is known now; None if it comes another way."""
     _, sender, row, wave = letter

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,9 @@ from p2p.parcels import Wave
 from p2p.units import PositiveSeconds
 
 Rates = NDArray[np.float64]
+
+TOGETHER = 1e-13
+"""What ends within this share of the time of day of one another ends together: rounding, not physics."""
 
 
 @dataclass(slots=True, eq=False)
@@ -45,7 +48,13 @@ Arrive = Callable[[float, Transfer, str], None]
 
 
 class Engine(Protocol):
-    """Transfers in, endings out; the caller never passes over an ending."""
+    """Transfers in, endings out; the caller never passes over an ending.
+
+    Attributes:
+        in_turn: whether it counts in which order one sender's messages are handed over at one instant
+    """
+
+    in_turn: ClassVar[bool]
 
     def start(self, now_s: float, transfers: Sequence[Transfer]) -> None:
         """Takes transfers handed over now, in the order of sending."""

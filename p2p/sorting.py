@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import count, repeat
 
 import numpy as np
@@ -14,6 +14,7 @@ from p2p.doors import Doors
 from p2p.parcels import Letter, Wave
 
 _BEFORE_ALL_NODES = -1
+_ROW_BITS = 48
 
 
 class Sorting:
@@ -32,13 +33,18 @@ class Sorting:
         """A wave is on its way, and it is known when its messages arrive."""
         if not wave.unread:
             letters = _letters(wave)
-            self._clock.rings.add_all([letter[0] for letter in letters], wave.receivers, self._on_landed, letters)
+            self._show_each(letters, wave.receivers)
             return
         self._waves.append(wave)
         soonest_s = wave.left_s + min(wave.latencies) if wave.lefts is None else min(wave.arrivals_s())
         if soonest_s < self._soonest_s:
             self._soonest_s = soonest_s
             self._clock.rings.add(soonest_s, _BEFORE_ALL_NODES, self._sort, None)
+
+    def _show_each(self, letters: list[Letter], nodes: Sequence[int]) -> None:
+        """Lets each message be looked at as it comes."""
+        times_s, orders = [letter[0] for letter in letters], [order_of(letter) for letter in letters]
+        self._clock.rings.add_all(times_s, nodes, orders, self._on_landed, letters)
 
     def _sort(self, _: None) -> None:
         waves, self._waves, self._soonest_s = self._waves, [], np.inf
@@ -54,18 +60,22 @@ class Sorting:
         for wave in waves:
             for node, letter in zip(wave.receivers, _letters(wave), strict=True):
                 by_node[node].append(letter)
-        if True in [wave.grounded_s < np.inf for wave in waves]:
+        if any(wave.grounded_s < np.inf for wave in waves):
             for node, letters in by_node.items():
                 by_node[node] = [letter for letter in letters if letter[0] <= letter[3].grounded_s]
         boxes, now_s = self._doors.boxes_for(waves[0]), self._clock.now
         for node, letters in by_node.items():
             box = boxes.get(node)
             if box is None:
-                times_s = [letter[0] for letter in letters]
-                self._clock.rings.add_all(times_s, [node] * len(letters), self._on_landed, letters)
+                self._show_each(letters, [node] * len(letters))
             elif letters:
                 box.announce(letters, now_s)
                 self._books.unread[box] = None
+
+
+def order_of(letter: Letter) -> int:
+    """The place of a message among those that come to one node at one instant: by sender, then as they were sent."""
+    return letter[1] << _ROW_BITS | letter[2]
 
 
 def _letters(wave: Wave) -> list[Letter]:

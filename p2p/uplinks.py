@@ -12,12 +12,12 @@ from typing import NamedTuple
 import numpy as np
 
 from p2p.parcels import Wave
-from p2p.sharing import Rates
+from p2p.sharing import TOGETHER, Rates
 
 _ROUNDING = 1 + 1e-12
 _FEW = 1000
-TOGETHER = 1e-13
-"""What ends within this share of the time of day of one another ends together: rounding, not physics."""
+_MOST_WAVES = 32
+"""On one uplink: each that joins is shared with all that are leaving."""
 
 
 class Going(NamedTuple):
@@ -41,30 +41,34 @@ class Uplinks:
         # A wave that has its uplink alone stands for itself.
         self._going: dict[int, Wave | list[Going]] = {}
         self._load, self._until_s = np.zeros(len(down)), np.full(len(down), -np.inf)
-        self._many = _FEW
+        self._many = self._many_falling = _FEW
         self._falling: list[Wave] = []
         self.last_s = -np.inf
 
     def carry(self, now_s: float, wave: Wave) -> bool:
         """Takes a wave in and says when it will have left; False if another link may hold a message back."""
+        if len(wave.receivers) > 1 and len(set(wave.receivers)) < len(wave.receivers):
+            return False  # two share a downlink
         up = self._up[wave.sender]
         if up == np.inf:
             return self._carry_down(now_s, wave)
+        sender, receivers = wave.sender, wave.receivers
         if up <= 0 or wave.size_bytes <= 0:
             return False
-        sender, receivers = wave.sender, wave.receivers
         rate = up / len(receivers)
         left_s = now_s + wave.size_bytes / rate
-        free = len(receivers) == 1 and self._down_of[receivers[0]] == np.inf
-        if not free and not self._take_room(now_s, receivers, rate, left_s):
-            return False
         before = self._going.get(sender)
-        if before is None or (isinstance(before, Wave) and before.left_s <= now_s):
+        alone = before is None or (isinstance(before, Wave) and before.left_s <= now_s)
+        going = [] if alone else self._still_going(now_s, sender)
+        free = len(receivers) == 1 and self._down_of[receivers[0]] == np.inf
+        if len(going) >= _MOST_WAVES or not (free or self._take_room(now_s, receivers, rate, left_s)):
+            return False
+        if alone:
             self._going[sender], wave.left_s = wave, left_s
             if len(self._going) > self._many:
                 self._forget_left(now_s)
         else:
-            going = [*self._still_going(now_s, sender), Going(wave, wave.size_bytes, now_s, rate)]
+            going = [*going, Going(wave, wave.size_bytes, now_s, rate)]
             self._share(now_s, up, going)
             self._going[sender] = going
         if wave.left_s > self.last_s:
@@ -97,9 +101,14 @@ class Uplinks:
 
     def falling_on(self, now_s: float, receivers: set[int]) -> list[Wave]:
         """Gives up the waves that come over some downlinks alone."""
-        found = [one for one in self._falling if one.left_s > now_s and not receivers.isdisjoint(one.receivers)]
-        self._falling = [one for one in self._falling if one not in found]
-        return found
+        falling = [one for one in self._falling if one.left_s > now_s]
+        found = [not receivers.isdisjoint(one.receivers) for one in falling]
+        self._falling = [one for one, gone in zip(falling, found, strict=True) if not gone]
+        return [one for one, gone in zip(falling, found, strict=True) if gone]
+
+    def nothing_comes_to(self, receivers: set[int]) -> None:
+        """No wave comes over these downlinks any more."""
+        self._until_s[list(receivers)] = -np.inf
 
     def senders(self, now_s: float) -> list[int]:
         """Who is sending."""
@@ -111,7 +120,7 @@ class Uplinks:
         self._until_s.fill(-np.inf)
 
     def set_capacity(self, node: int, down: float) -> None:
-        """Gives a node another downlink, over which nothing comes now."""
+        """Gives a node another downlink, over which no wave comes now."""
         self._down[node] = self._down_of[node] = down
 
     def _forget_left(self, now_s: float) -> None:
@@ -178,8 +187,10 @@ class Uplinks:
         lefts = now_s + wave.size_bytes / down
         self._load[where], self._until_s[where] = down, lefts
         wave.lefts = lefts.tolist()
-        self._falling = [one for one in self._falling if one.left_s > now_s]
         self._falling.append(wave)
+        if len(self._falling) > self._many_falling:
+            self._falling = [one for one in self._falling if one.left_s > now_s or one is wave]
+            self._many_falling = max(_FEW, 2 * len(self._falling))
         wave.left_s = float(lefts.max())
         self.last_s = max(self.last_s, wave.left_s)
         return True

@@ -16,6 +16,9 @@ from p2p.sharing import SHARINGS
 from scenarios.build import Simulation
 from scenarios.traffic import books
 
+LATENCIES = st.sampled_from(["{kind: uniform, low: 10 ms, high: 400 ms}", "100 ms"])
+"""If all are equal, much happens at one instant."""
+
 
 @st.composite
 def worlds(draw: st.DrawFn, kinds: list[str], loss: st.SearchStrategy[float]) -> list[str]:
@@ -30,6 +33,7 @@ def worlds(draw: st.DrawFn, kinds: list[str], loss: st.SearchStrategy[float]) ->
         "selection": draw(st.sampled_from(["uniform", "first_come"])),
         "send_at": draw(st.sampled_from(["ready", "barrier"])),
         "include_own": draw(st.booleans()),
+        "finish": draw(st.sampled_from(["all", "all", "{quorum: 0.5}"])),
         "invite_timeout": "60 s",
         "grace": f"{draw(st.sampled_from([0, 1, 5]))} s",
     }
@@ -48,7 +52,7 @@ def worlds(draw: st.DrawFn, kinds: list[str], loss: st.SearchStrategy[float]) ->
         f"network.sharing={draw(st.sampled_from(sorted(SHARINGS)))}",
         f"network.uplink={up}",
         f"network.downlink={down}",
-        "network.latency={kind: uniform, low: 10 ms, high: 400 ms}",
+        f"network.latency={draw(LATENCIES)}",
         f"network.loss={draw(loss)}",
         "compute={kind: lognormal, median: 20 samples/s, sigma: 0.5}",
     ]
@@ -118,7 +122,7 @@ def troubled_worlds(draw: st.DrawFn) -> list[str]:
 
 @st.composite
 def quiet_worlds(draw: st.DrawFn) -> list[str]:
-    """A run to which nothing happens, over links that differ, some of them short: what short cuts are made for."""
+    """A run to which little happens, over links that differ, some of them short: what short cuts are made for."""
     clients = draw(st.integers(4, 25))
     cohort = draw(st.integers(2, clients))
     finish = draw(st.sampled_from(["all", "{quorum: 0.6}"]))
@@ -137,7 +141,8 @@ def quiet_worlds(draw: st.DrawFn) -> list[str]:
         "network.sharing=fair",
         f"network.uplink={draw(st.sampled_from(rates))}",
         f"network.downlink={draw(st.sampled_from([*rates, '100 kB/s']))}",
-        f"network.latency={draw(st.sampled_from(['100 ms', '{kind: uniform, low: 10 ms, high: 400 ms}']))}",
+        f"network.latency={draw(LATENCIES)}",
+        f"network.loss={draw(st.sampled_from([0.0, 0.0, 0.1]))}",
         "compute={kind: lognormal, median: 20 samples/s, sigma: 0.5}",
         *([f"network.{limited}=5 kB/s"] if limited else []),
     ]

@@ -22,9 +22,10 @@ def test_what_is_due_first_happens_first(pieces: list[list[tuple[int, int]]], be
         number += len(piece)
         if len(piece) % 2:
             for entry in fresh:
-                agenda.add(entry[0], entry[1], done.append, entry)
+                agenda.add(entry[0], entry[1], done.append, entry, entry[2])
         else:
-            agenda.add_all([entry[0] for entry in fresh], [entry[1] for entry in fresh], done.append, fresh)
+            times, nodes, orders = zip(*fresh, strict=True) if fresh else ((), (), ())
+            agenda.add_all(times, nodes, orders, done.append, fresh)
         waiting = sorted(waiting + fresh)
         for _ in range(min(between, len(waiting))):
             assert agenda.next_s == waiting[0][0]
@@ -36,12 +37,30 @@ def test_what_is_due_first_happens_first(pieces: list[list[tuple[int, int]]], be
     assert agenda.next_s == np.inf
 
 
-def test_what_is_not_wanted_any_more_can_be_dropped() -> None:
-    """Of three that came in two are kept."""
+@pytest.mark.slow
+@given(st.lists(st.integers(0, 300), max_size=200), st.integers(0, 5), st.integers(1, 4))
+def test_what_is_not_wanted_any_more_is_dropped(times: list[int], before: int, divisor: int) -> None:
+    """Whatever came in lately, lies on the heap or in a run: the rest happens in its order, and no step is too many."""
+    agenda, done = Agenda(), list[int]()
+    for time in times:
+        agenda.add(time, 0, done.append, time)
+    for _ in range(min(before, len(times))):
+        agenda.fire()
+    left = [time for time in sorted(times)[len(done) :] if time % divisor]
+    agenda.keep(lambda time: time % divisor > 0)
+    done.clear()
+    while agenda.next_s < np.inf:
+        assert agenda.next_s == left[len(done)]
+        agenda.fire()
+    assert done == left
+
+
+def test_what_has_no_order_comes_after_what_has() -> None:
+    """At one instant and node."""
     agenda, done = Agenda(), list[str]()
-    for time_s, name in ((1.0, "a"), (2.0, "b"), (3.0, "c")):
-        agenda.add(time_s, 0, done.append, name)
-    agenda.keep(lambda name: name != "b")
-    agenda.fire()
-    agenda.fire()
-    assert (done, agenda.next_s) == (["a", "c"], np.inf)
+    agenda.add(1.0, 0, done.append, "as it came")
+    agenda.add(1.0, 0, done.append, "second", 7)
+    agenda.add(1.0, 0, done.append, "first", 3)
+    for _ in range(3):
+        agenda.fire()
+    assert done == ["first", "second", "as it came"]
