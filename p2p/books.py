@@ -130,6 +130,7 @@ def _facts_of(parcel: Parcel) -> tuple[Any, ...]:
 
 
 def _facts_of_wave(wave: Wave) -> tuple[Any, ...]:
-    """The same of a wave: nobody sent it before, and over no relay."""
+    """The same of a wave, which goes over no relay."""
     kind, sender, sizes = KIND[wave.kind], wave.sender, (wave.size_bytes, wave.overhead_bytes)
-    return wave.receivers, wave.receivers, kind, wave.round_number, sender, *sizes, 1, wave.sent_s, sender, NOBODY
+    when = (wave.attempt, wave.sent_s, sender, NOBODY)
+    return wave.receivers, wave.receivers, kind, wave.round_number, sender, *sizes, *when

@@ -336,10 +336,11 @@ class FairEngine:
 def _transfers(wave: Wave, indices: Iterable[int]) -> list[Transfer]:
     """Messages of a wave as transfers of their own."""
     row, src, size_bytes, sent_s = wave.row, wave.sender, wave.size_bytes, wave.sent_s
-    receivers, latencies, left_s = wave.receivers, wave.latencies, wave.left_s
+    receivers, latencies, left_s, cut = wave.receivers, wave.latencies, wave.left_s, wave.cut
     return [
         Transfer(
-            row + index, src, receivers[index], size_bytes, latencies[index], False, sent_s, 0, sent_s, left_s, wave
+            *(row + index, src, receivers[index], size_bytes, latencies[index], index in cut, sent_s),
+            *(0, sent_s, left_s, wave),
         )
         for index in indices
     ]

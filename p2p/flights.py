@@ -115,6 +115,8 @@ class Flights:
             wave.landed = number
             if goes_on:
                 self._waves.append(wave)
+        for wave, first in zip(waves, firsts.tolist(), strict=True):
+            arrived_s[[first + place for place in wave.cut]] = np.nan
         held = np.full(len(rows), BOTTLENECK["uplink"], dtype=np.int8)
         if waves[0].lefts is not None:
             held[:] = np.where(left_s == waves[0].sent_s, BOTTLENECK["latency"], BOTTLENECK["downlink"])

@@ -244,14 +244,19 @@ class Network:
         if wave.sender in outlook.down:
             self._rounds.close(wave.round_number, len(wave.receivers))
             return
-        wave.latencies, fates = outlook.of_wave(wave)
+        latencies, fates = outlook.of_wave(wave)
         self._books.open_wave(wave, now_s)
-        if not fates and NOBODY not in wave.receivers and self._engine.carry(now_s, wave):
+        wave.latencies = latencies
+        if fates:
+            lost = {place: fate for place, fate in enumerate(fates) if fate}
+            self._fates.update((wave.row + place, fate) for place, fate in lost.items())
+            wave.lose(lost)
+        if NOBODY not in wave.receivers and self._engine.carry(now_s, wave):
             self._rounds.fly(wave.round_number, len(wave.receivers))
             self._flights.add(wave)
             self._sorting.take(wave)
             return
-        sender, size_bytes, ends = wave.sender, wave.size_bytes, zip(wave.receivers, wave.latencies, strict=True)
+        sender, size_bytes, ends = wave.sender, wave.size_bytes, zip(wave.receivers, latencies, strict=True)
         transfers = [
             Transfer(row, sender, receiver, size_bytes, latency_s, receiver == NOBODY, now_s, content=wave)
             for row, (receiver, latency_s) in enumerate(ends, wave.row)
@@ -270,7 +275,13 @@ class Network:
                 self._clock.rings.add(now[0], node, self._on_landed, now, order_of(now))
                 return
             arrived_s, letter = now[0], now
-        take = self._doors.controls.get(node) if wave.kind == "control" else None
+        if row - wave.row in wave.cut:
+            self._rounds.open(wave.round_number)
+            self._on_lost(wave.parcel(row), self._fates[row])
+            return
+        # What is sent again may have come before, as a double.
+        once = wave.kind == "control" and wave.attempt == 1
+        take = self._doors.controls.get(node) if once else None
         if take is not None:
             reason = take(sender, wave.contents[row - wave.row])
             if reason:
@@ -292,6 +303,17 @@ class Network:
         """Something happens to messages under way: from now on each goes by itself."""
         self._engine.ground(self._clock.now, self._flights.ground())
         self._schedule()
+
+    def _send_again(self, parcel: Parcel) -> None:
+        """The same bytes once more; alone, but otherwise as the first time."""
+        one = parcel
+        if not self._passes_whole or one.hop or one.onward or one.give_up_s == -np.inf:
+            self._hand_over(one.sender, [one])
+            return
+        sizes = one.size_bytes, one.overhead_bytes
+        wave = Wave(one.kind, one.round_number, one.sender, [one.receiver], *sizes, [one.content], one.sequence)
+        wave.give_up_s, wave.attempt = one.give_up_s, one.attempt
+        self._send_wave(wave)
 
     def _hand_over(self, sender: int, parcels: list[Parcel]) -> None:
         outlook = self._outlook
@@ -381,7 +403,7 @@ class Network:
             self._rounds.open(parcel.round_number)
             content = parcel.content if parcel.as_sent is None else parcel.as_sent
             again = replace(parcel, attempt=parcel.attempt + 1, content=content, as_sent=None)
-            self._clock.call_at(again_s, Rank.START, parcel.sender, lambda: self._hand_over(parcel.sender, [again]))
+            self._clock.call_at(again_s, Rank.START, parcel.sender, lambda: self._send_again(again))
         self._end(parcel, "lost", reason)
 
     def _end(self, parcel: Parcel, outcome: str, reason: str) -> None:

@@ -51,11 +51,15 @@ class Outlook:
 
     def of_wave(self, wave: Wave) -> Prospect:
         """What a wave has before it."""
-        if self.calm and not self.conditions.loss:
+        calm, loss = self.calm, self.conditions.loss
+        if calm and not loss:
             return Prospect(self.links.latency_list(wave.sender, wave.receivers))
+        name = (KIND[wave.kind], wave.round_number, wave.sender, wave.sequence, wave.attempt)
+        if calm and len(wave.receivers) == 1:
+            latencies = self.links.latency_list(wave.sender, wave.receivers)
+            return Prospect(latencies, _lost([draw(self.seed, "loss", *name, wave.receivers[0])], loss))
         receivers = np.array(wave.receivers, dtype=np.int64)
-        name = (self.seed, KIND[wave.kind], wave.round_number, wave.sender, wave.sequence, 1)
-        return self.of_batch(Batch(*name, receivers, self.clock.now, wave.sender, receivers))
+        return self.of_batch(Batch(self.seed, *name, receivers, self.clock.now, wave.sender, receivers))
 
     def of_calm(self, sender: int, parcels: list[Parcel]) -> Prospect:
         """What parcels have before them to which nothing but random loss may happen."""

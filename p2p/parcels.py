@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from p2p.records import NOBODY
+
+NONE_CUT: frozenset[int] = frozenset()
 
 
 @dataclass(slots=True, eq=False)
@@ -66,7 +68,9 @@ class Wave:
 
     Attributes:
         numbers: the messages' own numbers, if each was a sending of its own; else all have `sequence`
-        latencies: of each message
+        attempt: how often they have been sent, this time included
+        cut: places of messages that will be lost: they take their share of the uplink, and end when they have left
+        latencies: of each message, 0 for those that will be lost
         left_s: when the last byte of every message has left; may still be put off, while the uplink is shared
         lefts: the same for each message, where it is the receiver's link that holds it back; nothing puts that off
         landed: how many messages are known to have come
@@ -82,17 +86,24 @@ class Wave:
     overhead_bytes: int
     contents: Any
     sequence: int
-    give_up_s: float
+    give_up_s: float = np.inf
     unread: bool = False
     numbers: Sequence[int] | None = None
+    attempt: int = 1
     row: int = 0
     sent_s: float = np.nan
     latencies: Sequence[float] = ()
+    cut: frozenset[int] = NONE_CUT
     left_s: float = np.inf
-    lefts: Sequence[float] | None = None
+    lefts: list[float] | None = None
     landed: int = 0
     moved: bool = False
     grounded_s: float = np.inf
+
+    def lose(self, places: Iterable[int]) -> None:
+        """Some of its messages will be lost on their way."""
+        self.cut = frozenset(places)
+        self.latencies = [0.0 if place in self.cut else one for place, one in enumerate(self.latencies)]
 
     def arrivals_s(self) -> list[float]:
         """When each message arrives, as things stand."""
@@ -126,7 +137,7 @@ class Wave:
             self.overhead_bytes,
             self.contents[index],
             self.sequence if self.numbers is None else self.numbers[index],
-            1,
+            self.attempt,
             self.give_up_s,
             self.sender,
             sent_s=self.sent_s,

@@ -30,12 +30,15 @@ class Sorting:
         self._soonest_s = np.inf
 
     def take(self, wave: Wave) -> None:
-        """A wave is on its way, and it is known when its messages arrive."""
+        """A wave is on its way, and it is known when its messages arrive, or are lost."""
         if not wave.unread:
             letters = _letters(wave)
             self._show_each(letters, wave.receivers)
             return
         self._waves.append(wave)
+        if wave.cut:
+            letters, places = _letters(wave), sorted(wave.cut)
+            self._show_each([letters[place] for place in places], [wave.receivers[place] for place in places])
         soonest_s = wave.left_s + min(wave.latencies) if wave.lefts is None else min(wave.arrivals_s())
         if soonest_s < self._soonest_s:
             self._soonest_s = soonest_s
@@ -59,7 +62,8 @@ class Sorting:
         by_node: defaultdict[int, list[Letter]] = defaultdict(list)
         for wave in waves:
             for node, letter in zip(wave.receivers, _letters(wave), strict=True):
-                by_node[node].append(letter)
+                if not wave.cut or letter[2] - wave.row not in wave.cut:
+                    by_node[node].append(letter)
         if any(wave.grounded_s < np.inf for wave in waves):
             for node, letters in by_node.items():
                 by_node[node] = [letter for letter in letters if letter[0] <= letter[3].grounded_s]

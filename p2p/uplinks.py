@@ -60,8 +60,8 @@ class Uplinks:
         before = self._going.get(sender)
         alone = before is None or (isinstance(before, Wave) and before.left_s <= now_s)
         going = [] if alone else self._still_going(now_s, sender)
-        free = len(receivers) == 1 and self._down_of[receivers[0]] == np.inf
-        if len(going) >= _MOST_WAVES or not (free or self._take_room(now_s, receivers, rate, left_s)):
+        free = len(receivers) == 1 and (wave.cut or self._down_of[receivers[0]] == np.inf)
+        if len(going) >= _MOST_WAVES or not (free or self._take_room(now_s, _reached(wave), rate, left_s)):
             return False
         if alone:
             self._going[sender], wave.left_s = wave, left_s
@@ -164,13 +164,13 @@ class Uplinks:
 
     def _put_off(self, wave: Wave, left_s: float) -> None:
         wave.put_off(left_s)
-        receivers = np.array(wave.receivers)
+        receivers = np.array(_reached(wave), dtype=np.int64)
         self._until_s[receivers] = np.maximum(self._until_s[receivers], left_s)
         self.last_s = max(self.last_s, left_s)
 
     def _take_room(self, now_s: float, receivers: Sequence[int], rate: float, left_s: float) -> bool:
         """Whether the receivers can take so much more, and then counts it."""
-        where = np.array(receivers)
+        where = np.array(receivers, dtype=np.int64)
         until_s = self._until_s[where]
         load = np.where(until_s > now_s, self._load[where], 0.0) + rate
         if (load > self._down[where] * _ROUNDING).any():
@@ -180,20 +180,29 @@ class Uplinks:
 
     def _carry_down(self, now_s: float, wave: Wave) -> bool:
         """A wave that leaves at once: each message has its receiver's downlink to itself, or all go another way."""
-        where = np.array(wave.receivers)
+        where = np.array(_reached(wave), dtype=np.int64)
         down = self._down[where]
         if (((self._until_s[where] > now_s) & (down < np.inf)) | (down <= 0)).any() or wave.size_bytes <= 0:
             return False
         lefts = now_s + wave.size_bytes / down
         self._load[where], self._until_s[where] = down, lefts
         wave.lefts = lefts.tolist()
+        for place in sorted(wave.cut):
+            wave.lefts.insert(place, now_s)
         self._falling.append(wave)
         if len(self._falling) > self._many_falling:
             self._falling = [one for one in self._falling if one.left_s > now_s or one is wave]
             self._many_falling = max(_FEW, 2 * len(self._falling))
-        wave.left_s = float(lefts.max())
+        wave.left_s = max(wave.lefts)
         self.last_s = max(self.last_s, wave.left_s)
         return True
+
+
+def _reached(wave: Wave) -> Sequence[int]:
+    """Over whose downlinks its messages come."""
+    if not wave.cut:
+        return wave.receivers
+    return [node for place, node in enumerate(wave.receivers) if place not in wave.cut]
 
 
 def _turn(going: list[Going], time_s: float, up: float) -> list[Going]:
