@@ -2,6 +2,7 @@
 
 At one instant faults come first, then arrivals, deadlines and starts; within each, nodes by their number. SimPy
 breaks ties by an integer priority and then by order of scheduling, so the rank and the node make up the priority.
+Arrivals and deadlines, of which there are most, are kept beside SimPy's queue.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class Clock(simpy.Environment):
 
     Attributes:
         rings: what happens as an arrival without being an event: whoever waits for messages is rung when they are there
-        deadlines: what happens as a deadline without being one; most are met, and never looked at
+        deadlines: what happens as a deadline without being an event; those that were met are dropped in bulk
         settled_s: what arrives up to this instant has arrived; or does so just now, if things are `arriving`
         arriving: whether the alarm or a ring is being worked off
     """
