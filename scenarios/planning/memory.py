@@ -15,9 +15,9 @@ from scenarios.planning.rehearsal import Rehearsal
 from scenarios.planning.shape import Shape
 from scenarios.schema import Scenario
 
-# Measured with 2,000 to 100,000 clients: what Python holds for a client, and for a message under way. Tables double.
+# Measured with 2,000 to 1,000,000 clients: what Python holds for a client, and for a message under way. Tables double.
 _BASE, _TORCH = 90e6, 260e6
-_PER_CLIENT, _PER_MESSAGE, _GROWTH = 10.5e3, 0.7e3, 1.5
+_PER_CLIENT, _PER_MESSAGE, _GROWTH = 9.0e3, 0.35e3, 1.5
 _STACKS = 5
 """Copies of a cohort's vectors alive at once: before and after training, releases, and their means."""
 _DENSE_LATENCIES = 1500
