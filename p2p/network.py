@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from p2p.books import Books
+from p2p.carriage import Carriage
 from p2p.clock import Clock, Rank
 from p2p.conditions import Conditions, Partition
 from p2p.doors import Doors, Receive, TakeControl
@@ -25,12 +26,11 @@ from p2p.links import Links, Retransmit
 from p2p.log import Log
 from p2p.open_rounds import OpenRounds
 from p2p.outlook import Outlook, Prospect
-from p2p.parcels import Box, Contents, Letter, as_it_stands
+from p2p.parcels import Box, Contents
 from p2p.parcels import Parcel as Parcel
 from p2p.parcels import Wave as Wave
 from p2p.records import NOBODY
 from p2p.sharing import Engine, Transfer
-from p2p.sorting import Sorting, order_of
 
 
 class Routing(Protocol):
@@ -67,10 +67,14 @@ class Network:
         self._outlook = Outlook(clock, links, conditions, seed)
         self._routing: Routing = routing or Direct()
         self._direct = isinstance(self._routing, Direct)
-        self._doors, self._flights = Doors(), Flights(clock)
-        self._rounds, self._books = OpenRounds(clock, self._flights), Books(log, self._flights)
-        self._sorting = Sorting(clock, self._doors, self._books, self._on_landed)
+        self._doors, flights = Doors(), Flights(clock)
+        self._rounds, self._books = OpenRounds(clock, flights), Books(log, flights)
         self._fates: dict[int, str] = {}
+        self._carriage = Carriage(
+            *(clock, engine, self._doors, self._books, self._rounds, flights),
+            settle=self.settle,
+            on_lost=lambda parcel: self._on_lost(parcel, self._fates[parcel.row]),
+        )
         self._sequences: defaultdict[int, int] = defaultdict(int)
         clock.on_alarm = self._on_wake
 
@@ -251,10 +255,7 @@ class Network:
             lost = {place: fate for place, fate in enumerate(fates) if fate}
             self._fates.update((wave.row + place, fate) for place, fate in lost.items())
             wave.lose(lost)
-        if NOBODY not in wave.receivers and self._engine.carry(now_s, wave):
-            self._rounds.fly(wave.round_number, len(wave.receivers))
-            self._flights.add(wave)
-            self._sorting.take(wave)
+        if self._carriage.take(wave):
             return
         sender, size_bytes, ends = wave.sender, wave.size_bytes, zip(wave.receivers, latencies, strict=True)
         transfers = [
@@ -263,45 +264,9 @@ class Network:
         ]
         self._begin(transfers, fates)
 
-    def _on_landed(self, letter: Letter) -> None:
-        """A message that is looked at as it comes has come, unless it was put off or goes another way."""
-        arrived_s, sender, row, wave = letter
-        node = wave.receivers[row - wave.row]
-        if wave.moved:
-            now = as_it_stands(letter)
-            if now is None:
-                return
-            if now[0] > self._clock.now:
-                self._clock.rings.add(now[0], node, self._on_landed, now, order_of(now))
-                return
-            arrived_s, letter = now[0], now
-        if row - wave.row in wave.cut:
-            self._rounds.open(wave.round_number)
-            self._on_lost(wave.parcel(row), self._fates[row])
-            return
-        # What is sent again may have come before, as a double.
-        once = wave.kind == "control" and wave.attempt == 1
-        take = self._doors.controls.get(node) if once else None
-        if take is not None:
-            reason = take(sender, wave.contents[row - wave.row])
-            if reason:
-                self._books.end(row, "rejected", reason)
-            else:
-                self._books.delivered.append(row)
-            return
-        box = self._doors.box_for(wave, node)
-        if box is not None:
-            if box.drop(letter):
-                self._books.unread[box] = None
-            return
-        # It counts as landed; what its receiver has not made up its mind about is under way until it has.
-        self._rounds.open(wave.round_number)
-        parcel = wave.parcel(row, arrived_s)
-        self.settle(parcel, self._doors.hand_in(parcel, node))
-
     def _ground(self) -> None:
         """Something happens to messages under way: from now on each goes by itself."""
-        self._engine.ground(self._clock.now, self._flights.ground())
+        self._carriage.ground()
         self._schedule()
 
     def _send_again(self, parcel: Parcel) -> None:
