@@ -35,7 +35,8 @@ class RoundRules:
         deadline: from receipt of the assignment until updates must have arrived; exactly then still counts
         finish: all waits for every update until the deadline, {quorum: 0.9} goes on with that share of them
         min_updates: an aggregation with fewer received updates is skipped
-        send_at: ready sends as soon as trained, barrier at a common instant named by the proxy
+        send_at: ready sends as soon as trained, barrier at a common instant named by the proxy: the longest training
+            after the cohort is formed, plus once more what the invitation took
         grace: how long after the last deadline the proxy still waits before it closes a round
     """
 

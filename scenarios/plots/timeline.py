@@ -110,4 +110,4 @@ def _finish(axes: Axes, account: Account, order: NDArray[np.int64], rounds: Sequ
     which = f"round {rounds[0]}" if len(rounds) == 1 else f"rounds {rounds[0]} to {rounds[-1]}"
     axes.set_title(f"{account.name}, {which}" + (f"\n{note}" if note else ""), fontsize=9)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.08), ncols=6, fontsize=8, frameon=False)
+    axes.figure.legend(loc="outside lower center", ncols=6, fontsize=8, frameon=False)

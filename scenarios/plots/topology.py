@@ -37,15 +37,15 @@ def draw_topology(account: Account, round_number: int) -> Figure:
     _draw_edges(axes, np.stack([x, y], axis=1), ends, list(edges.values()))
     _draw_nodes(axes, account, nodes, x, y, round_number, {node for pair in edges for node in pair})
     total = sum(size for size, _ in edges.values())
-    axes.set_title(
-        f"{account.name}, round {round_number}: {count_text(len(edges))} edges, {bytes_text(total)}", fontsize=10
-    )
     note = sample_note(len(nodes), len(active_nodes(log)))
+    among = " between the nodes shown" if note else ""
+    amount = f"{count_text(len(edges))} edges, {bytes_text(total)}{among}"
+    axes.set_title(f"{account.name}, round {round_number}: {amount}", fontsize=10)
     if note:
-        axes.text(0.5, -0.02, note, transform=axes.transAxes, ha="center", va="top", fontsize=7, wrap=True)
+        figure.supxlabel(note, fontsize=7)
     axes.set_axis_off()
     axes.set_aspect("equal")
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=5, fontsize=8, frameon=False)
+    figure.legend(loc="outside lower center", ncols=5, fontsize=8, frameon=False)
     return figure
 
 

@@ -15,7 +15,7 @@ Place = NDArray[np.float64]
 
 
 def positions(log: Log, roles: Roles, nodes: NDArray[np.int64]) -> tuple[Place, Place]:
-    """x and y of `nodes` in [-1, 1]: clients on a circle by id, by springs if the graph is sparse; services inside."""
+    """x and y of `nodes` in [-1, 1]: clients on a circle by id, by springs if few edges join all; services inside."""
     clients = nodes[nodes < roles.clients]
     x, y = np.zeros(len(nodes)), np.zeros(len(nodes))
     x[: len(clients)], y[: len(clients)] = _clients(log, clients)
@@ -32,7 +32,7 @@ def _clients(log: Log, clients: NDArray[np.int64]) -> tuple[Place, Place]:
     crowded = len(clients) > _MOST_SPRINGS or 2 * len(edges) > _SPARSE_DEGREE * len(clients)
     if crowded or len(edges) <= len(clients):
         return _circle(len(clients), 1.0)
-    return _springs(clients, edges)
+    return _springs(clients, edges) or _circle(len(clients), 1.0)
 
 
 def _circle(count: int, radius: float) -> tuple[Place, Place]:
@@ -40,12 +40,15 @@ def _circle(count: int, radius: float) -> tuple[Place, Place]:
     return radius * np.cos(angle), radius * np.sin(angle)
 
 
-def _springs(clients: NDArray[np.int64], edges: NDArray[np.int64]) -> tuple[Place, Place]:
+def _springs(clients: NDArray[np.int64], edges: NDArray[np.int64]) -> tuple[Place, Place] | None:
+    """None if the clients are not connected: what nothing holds would fly away, and the rest shrink to a blob."""
     import networkx as nx
 
     graph: nx.Graph[int] = nx.Graph()
     graph.add_nodes_from(clients.tolist())
     graph.add_edges_from(edges.tolist())
+    if not nx.is_connected(graph):
+        return None
     start = dict(zip(clients.tolist(), np.stack(_circle(len(clients), 1.0), axis=1), strict=True))
     placed = nx.spring_layout(graph, pos=start, seed=0, iterations=100, method="force")
     places = np.array([placed[node] for node in clients.tolist()])

@@ -66,8 +66,8 @@ def topology(data: Mapping[str, Any]) -> str:
     chart = markup.figure(
         "topology",
         "Who sent data to whom in one round. Nodes keep their places from round to round (clients by id, clockwise "
-        "from the top). Graphs with many edges are drawn faintly; choose a node (or click it) to see its own. "
-        "Bytes are those handed over; arrow keys move the slider.",
+        "from the top; where few edges join all of them, near those they talk to). Graphs with many edges are drawn "
+        "faintly; choose a node (or click it) to see its own. Bytes are those handed over; arrow keys move the slider.",
         "Graph of one round: nodes on a circle, an edge where one sent data to another. The fold below lists them.",
         controls,
     )
