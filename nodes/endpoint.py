@@ -265,8 +265,6 @@ class Endpoint:
 
     def _answer_probes(self) -> None:
         """Says that it leads, once it knows: the question may overtake the assignment."""
-        if not self._probes:
-            return
         answered = [probe for probe in self._probes if self._epoch(probe.round_number) >= probe.epoch]
         self._probes = [probe for probe in self._probes if probe not in answered]
         for probe in answered:

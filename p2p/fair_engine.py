@@ -181,8 +181,7 @@ class FairEngine:
         while senders or tight:
             for wave in self._uplinks.falling_on(now_s, tight):
                 wave.ground(now_s)
-                flying = [index for index, arrives_s in enumerate(wave.arrivals_s()) if arrives_s > now_s]
-                self._go_on_alone(now_s, wave, flying)
+                self._go_on_alone(now_s, wave, wave.flying(now_s))
             senders |= set(self._uplinks.senders_to(now_s, tight))
             going = self._uplinks.let_go(now_s, sorted(senders))
             self._join(now_s, going)
@@ -340,7 +339,9 @@ def _transfers(wave: Wave, indices: Iterable[int]) -> list[Transfer]:
     return [
         Transfer(
             *(row + index, src, receivers[index], size_bytes, latencies[index], index in cut, sent_s),
-            *(0, sent_s, left_s, wave),
+            started_s=sent_s,
+            left_s=left_s,
+            content=wave,
         )
         for index in indices
     ]

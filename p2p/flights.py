@@ -76,10 +76,8 @@ class Flights:
         for wave in waves:
             before_s = wave.grounded_s
             wave.ground(settled_s)
-            arrivals = enumerate(wave.arrivals_s())
-            flying = [index for index, arrives_s in arrivals if settled_s < arrives_s <= before_s]
             self._ended.append(Ended(wave.round_number, 0, len(wave.receivers) - wave.landed))
-            grounded.append((wave, flying))
+            grounded.append((wave, wave.flying(settled_s, before_s)))
         return grounded
 
     def _look(self) -> None:

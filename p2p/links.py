@@ -149,12 +149,6 @@ class Links:
         found = self._foreseen.find(sender, receivers) if self._foreseen is not None else None
         return self.latencies(sender, np.array(receivers, dtype=np.int64)).tolist() if found is None else found
 
-    def latency(self, sender: int, receiver: int) -> float:
-        """The same for one receiver."""
-        if self._dense is not None:
-            return self._dense.item(sender, receiver)
-        return self.latency_list(sender, [receiver])[0]
-
     def foresee(self, edges: Nodes) -> None:
         """Draws the latencies of pairs (sender, receiver) that will soon talk, all at once; a matter of speed only."""
         if self._dense is None and len(edges):

@@ -63,10 +63,7 @@ class Outlook:
 
     def of_calm(self, sender: int, parcels: list[Parcel]) -> Prospect:
         """What parcels have before them to which nothing but random loss may happen."""
-        if len(parcels) == 1:
-            latencies = [self.links.latency(sender, parcels[0].receiver)]
-        else:
-            latencies = self.links.latency_list(sender, [parcel.receiver for parcel in parcels])
+        latencies = self.links.latency_list(sender, [parcel.receiver for parcel in parcels])
         loss = self.conditions.loss
         if not loss:
             return Prospect(latencies)

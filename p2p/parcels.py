@@ -116,6 +116,10 @@ class Wave:
         """When a message arrives, as things stand."""
         return (self.left_s if self.lefts is None else self.lefts[index]) + self.latencies[index]
 
+    def flying(self, after_s: float, until_s: float = np.inf) -> list[int]:
+        """Places of the messages that arrive after one instant and up to another, as things stand."""
+        return [place for place, arrives_s in enumerate(self.arrivals_s()) if after_s < arrives_s <= until_s]
+
     def put_off(self, left_s: float) -> None:
         """Its messages will have left at another time."""
         self.left_s, self.moved = left_s, True
