@@ -80,7 +80,7 @@ PRIVACY_COLUMNS = {
 }
 """`budget_left`: the client's share of rounds or of mu^2 that is left after the release; nothing without a budget."""
 AGGREGATION_COLUMNS = {"round": "i4", "aggregator": "i4", "contributor": "i4", "at_s": "f8", "void": "?"}
-"""`void`: the aggregator was lost before its model reached anybody, and the round was aggregated by another."""
+"""`void`: the aggregator was out of the proxy's reach before anybody had its model, and another averaged the round."""
 
 WORDS = {
     "messages": {"kind": KINDS, "outcome": OUTCOMES, "reason": REASONS, "bottleneck": BOTTLENECKS},
