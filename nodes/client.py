@@ -15,6 +15,7 @@ import simpy
 from numpy.typing import NDArray
 
 from nodes.controls import Answer, Assignment, Done, Invite
+from nodes.courses import Cue
 from nodes.endpoint import Received, World
 from nodes.participant import Participant, Steps
 from nodes.registration import await_orders, register
@@ -103,14 +104,35 @@ class Client(Participant):
 
     def run(self) -> Generator[simpy.Event, Any, None]:
         """The client's life, until it crashes or the simulation ends; one that has no model yet registers (again)."""
-        if self.model_round < 0 or not self.world.router.knows(self.node):
+        if not self.enrolled and (self.model_round < 0 or not self.world.router.knows(self.node)):
             register(self)
         while True:
             for order in (yield from await_orders(self)):
-                if isinstance(order, Invite):
+                if isinstance(order, Cue):
+                    yield from self._follow(order)
+                elif isinstance(order, Invite):
                     self._answer(order)
                 elif isinstance(order, Assignment):
                     yield from self._take_part(order)
+
+    def is_willing(self, round_number: int) -> bool:
+        """Whether it would join if it were invited, and train at its usual speed."""
+        return not self.slow and not self._why_not(round_number)
+
+    def _follow(self, cue: Cue) -> Steps:
+        """Its part of a round that was foretold: what it sends and hears is known, what it learns is not."""
+        course, place, send_s, average_s = cue
+        round_number, node, clock = course.round_number, self.node, self.world.clock
+        self._taken, self.skipped = (round_number, 0), False
+        self.bench.begin(node, round_number)
+        if send_s > clock.now:
+            yield clock.at(send_s, Rank.START, node)
+        course.releases[node] = self.bench.release(node, round_number)
+        self._charge(round_number, self.means.noise_std)
+        if average_s > send_s:
+            yield clock.at(average_s, Rank.START, node)
+        self.bench.step(node, course.updates_for(place))
+        self.model_round = round_number
 
     def train(self, assignment: Assignment, deadline_s: float = np.inf) -> Training:
         """Trains for as long as its speed takes, then waits for the common instant if one was named.
@@ -154,11 +176,13 @@ class Client(Participant):
 
     def charge(self, assignment: Assignment) -> None:
         """Charges this round's release to the ledger and writes the charge down."""
+        std = self.means.noise_std if self.shares is None else self.shares.charged_std(assignment)
+        self._charge(assignment.round_number, std)
+
+    def _charge(self, round_number: int, std: float) -> None:
         if self.ledger is None:
             return
-        round_number, sensitivity = assignment.round_number, self.means.sensitivity
-        std = self.means.noise_std if self.shares is None else self.shares.charged_std(assignment)
-        if self.ledger.charge(round_number, std, sensitivity, round_number):
+        if self.ledger.charge(round_number, std, self.means.sensitivity, round_number):
             published = self.ledger.published_epsilon
             self.world.log.privacy.append(
                 round=round_number,

@@ -16,7 +16,9 @@ from p2p.clock import Rank
 
 
 class Mortal(Protocol):
-    """A node's process."""
+    """A node's process; one that is enrolled need not register."""
+
+    enrolled: bool
 
     def run(self) -> Generator[simpy.Event, Any, None]:
         """Its life."""
@@ -54,6 +56,9 @@ class Lives:
     def start_all(self) -> None:
         """Everyone who is up begins, after the faults of the first instant."""
         clock = self.world.clock
+        if self.proxy.foretells_set_up():
+            for mortal in self.mortals.values():
+                mortal.enrolled = True
         for node in self.mortals:
             clock.call_at(clock.now, Rank.START, node, partial(self._start_if_up, node))
         clock.call_at(clock.now, Rank.START, self.world.proxy, partial(self._start_if_up, self.world.proxy))

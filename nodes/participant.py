@@ -39,6 +39,8 @@ class Participant:
         self.endpoint = Endpoint(node, world)
         self.model_round = -1
         self.skipped = False
+        self.enrolled = False
+        """Whether the proxy knows of it from the start, as was foretold."""
         self.shares: ShareDesk | None = None
         self._records = records
         self.endpoint.answer = self._answer_for_the_lost
@@ -46,6 +48,7 @@ class Participant:
     def lose_state(self) -> None:
         """A crash: only the model, the ledger and the count of noise drawn survive."""
         self.endpoint.lose_state()
+        self.enrolled = False
         if self.shares is not None:
             self.shares.lose_state()
 

@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 from nodes.client import Arrangement, Draft, PeerProtocol
 from nodes.cohorts import choose_cohort
 from nodes.controls import Answer, Assignment, Close, Complaint, Done, Gone, Probe, Register
+from nodes.courses import Course, GossipCourse
 from nodes.elections import arrange_without_leader
 from nodes.endpoint import Endpoint, World
+from nodes.foresight import Foresight
 from nodes.handout import Terms, make_assignments
 from nodes.invitations import Invitations
 from nodes.protocols.rules import RoundRules
@@ -50,6 +52,7 @@ class Plan:
     on_quiet: Callable[[int, Sequence[int]], None]
     tracker: Tracker | None = None
     extra_s: float = 0.0
+    foresight: Foresight | None = None
 
 
 @dataclass(slots=True)
@@ -97,6 +100,16 @@ class Proxy:
         self._probes = 0
         self._set_ups: dict[int, int] = {}
         self._stopped = False
+        self._course: Course | None = None
+
+    def foretells_set_up(self) -> bool:
+        """Before anybody starts: whether all that happens until everyone has a model is known; then all are known."""
+        self._course = None if self._plan.foresight is None else self._plan.foresight.set_up()
+        if self._course is not None:
+            self._registered = {*range(self._plan.clients), self._world.server}
+            for node in self._registered:
+                self._world.router.register(node)
+        return self._course is not None
 
     def note_crash(self, node: int) -> None:
         """Writes down that a node went down during the round under way; who holds its noise shares may be told."""
@@ -131,6 +144,9 @@ class Proxy:
 
     def _set_up(self) -> Steps:
         """Registers everyone and lets the server hand out the first model (round 0)."""
+        if self._course is not None:
+            yield from self._follow_set_up(self._course)
+            return
         give_up_s = self._now_s + self._plan.rules.invite_timeout
         while self._now_s < give_up_s and len(self._registered) <= self._plan.clients:
             window_s = self._now_s + self._plan.rules.invite_window
@@ -147,10 +163,40 @@ class Proxy:
             yield from self._carry_out(0, Arrangement({"bootstrap": edges}), self._first_answers, [], longest_s)
         self._first_answers = {}
 
+    def _follow_set_up(self, course: Course) -> Steps:
+        clock, foresight = self._world.clock, self._plan.foresight
+        yield clock.at(course.end_s, Rank.START, LAST)
+        course.write_down(self._world.network, self._world.log)
+        if foresight is not None:
+            foresight.hand_out_model()
+        self._next_round, self._course = 1, None
+
+    def _follow(self, course: GossipCourse, first_row: int) -> Steps:
+        """Sees a round through that was foretold; its members follow their cues."""
+        clock, log, number, members = self._world.clock, self._world.log, course.round_number, course.members
+        record = RoundRecord(number, self._now_s, members, NOBODY, course.arrangement.edges, first_row=first_row)
+        yield clock.at(course.formed_s, Rank.START, self.node)
+        record.first_aggregation = len(log.aggregations)
+        record.addresses = self._world.router.open_round(number, members.tolist())
+        self._records[number] = record
+        self._plan.on_forming(number, members)
+        self._log_graph(number, course.arrangement)
+        if self._plan.foresight is not None:
+            self._plan.foresight.give_cues(course)
+        yield clock.at(course.end_s, Rank.START, LAST)
+        course.write_down(self._world.network, log)
+        record.aggregated_s = dict(zip(members.tolist(), course.averages_s.tolist(), strict=True))
+        self._close(record)
+        self._forget(number, [])
+
     def _round(self, round_number: int) -> Steps:
         """One round, or none if there cannot be one, with the reason in the outcome."""
         start_s, first_row = self._now_s, len(self._world.log.messages)
         self._register(self._endpoint.mailbox.take("register"))
+        course = self._foresee(round_number)
+        if course is not None:
+            yield from self._follow(course, first_row)
+            return
         invited = yield from self._invite(round_number)
         for _ in range(MOST_SET_UPS):
             if invited.why_not or len(invited.joined()) >= self._plan.protocol.cohort_size:
@@ -164,7 +210,8 @@ class Proxy:
             self._stop(f"round {round_number}: {invited.why_not}")
             return
         size, rules = self._plan.protocol.cohort_size, self._plan.rules
-        members = choose_cohort(invited.joined(), size, rules.selection, self._world.seed, round_number)
+        joined = np.array([answer.node for answer in invited.joined()], dtype=np.int64)
+        members = choose_cohort(joined, size, rules.selection, self._world.seed, round_number)
         answers = invited.answers
         arrangement = self._plan.protocol.arrange(self._draft(round_number, members, answers))
         self._serve_newcomers(arrangement, answers)
@@ -178,6 +225,11 @@ class Proxy:
         barrier_s = self._barrier(members, answers, start_s) if rules.send_at == "barrier" else None
         longest_s = self._plan.protocol.longest_s + self._plan.extra_s + rules.grace
         yield from self._carry_out(round_number, arrangement, answers, members.tolist(), longest_s, barrier_s)
+
+    def _foresee(self, round_number: int) -> GossipCourse | None:
+        """The round's course, if it is clear what everybody will do."""
+        everyone = len(self._registered) == self._plan.clients + 1 and not self._newcomers
+        return self._plan.foresight.round(round_number) if self._plan.foresight is not None and everyone else None
 
     def _set_up_again(self, invited: Invitations) -> Steps:
         """Too many clients have no model to form a cohort: the server hands it out once more, before the round."""

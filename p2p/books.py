@@ -7,8 +7,10 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from p2p.flights import Flights, Landed
+from p2p.foretelling import Sendings
 from p2p.log import Log
 from p2p.parcels import Box, Parcel, Wave
 from p2p.records import BOTTLENECK, KIND, NOBODY, OUTCOME, REASON
@@ -47,6 +49,43 @@ class Books:
         wave.row, wave.sent_s = self._rows, now_s
         self._opened.append(wave)
         self._count(len(wave.receivers))
+
+    def enter(self, sendings: Sequence[Sendings]) -> None:
+        """Gives rows to messages that have all arrived, as was foretold; those sent first come first."""
+        self.write()
+        counts = [len(some.sent_s) for some in sendings]
+        sent_s = np.concatenate([some.sent_s for some in sendings])
+        order = np.argsort(sent_s, kind="stable")
+
+        def column(name: str) -> NDArray[Any]:
+            parts = [np.broadcast_to(getattr(some, name), count) for some, count in zip(sendings, counts, strict=True)]
+            return np.concatenate(parts)[order]
+
+        kind = np.repeat(np.array([KIND[some.kind] for some in sendings], dtype=np.int8), counts)[order]
+        senders, receivers, size_bytes = column("senders"), column("receivers"), column("size_bytes")
+        self._table.extend(
+            len(order),
+            kind=kind,
+            round=column("round_number"),
+            sender=senders,
+            receiver=receivers,
+            size_bytes=size_bytes,
+            overhead_bytes=column("overhead_bytes"),
+            attempt=1,
+            sent_s=sent_s[order],
+            left_s=column("left_s"),
+            arrived_s=column("arrived_s"),
+            outcome=OUTCOME["delivered"],
+            reason=0,
+            bottleneck=column("bottleneck"),
+            left_bytes=size_bytes,
+            used=True,
+            origin=senders,
+            destination=receivers,
+            previous=NOBODY,
+        )
+        self._rows += len(order)
+        self._opened_from = self._rows
 
     def _count(self, opened: int) -> None:
         self._rows += opened

@@ -123,6 +123,11 @@ class Clock(simpy.Environment):
             self.rings.fire()
         self.arriving = False
 
+    @property
+    def nothing_ahead(self) -> bool:
+        """Whether nothing is going to happen, except what whoever asks does now."""
+        return not self._queue and not self._functions and self.alarm_s == self.rings.next_s == np.inf
+
     def free_until_s(self) -> float:
         """Up to and including this instant, arrivals come before everything else that is going to happen."""
         deadline_s = self.deadlines.next_s

@@ -24,6 +24,7 @@ class NoWaves:
     """For engines that look at each message: they carry no waves."""
 
     in_turn: ClassVar[bool] = False
+    foretells: bool = False
 
     def carry(self, now_s: float, wave: Wave) -> bool:
         """Every message of it has to be handed over by itself."""

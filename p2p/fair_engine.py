@@ -33,6 +33,7 @@ class FairEngine:
 
     def __init__(self, up: Rates, down: Rates, grid_s: float | None = None) -> None:
         self._share = FairShare(up, down, grid_s)
+        self.foretells = grid_s is None
         self._on_grid = grid_s is not None
         self._up, self._down = up.tolist(), down.tolist()
         self._uplinks = Uplinks(self._up, down)

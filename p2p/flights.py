@@ -62,6 +62,12 @@ class Flights:
         ended, self._ended = self._ended, []
         return ended
 
+    @property
+    def empty(self) -> bool:
+        """Whether none is under way."""
+        self._look()
+        return not self._waves
+
     def last_s(self, round_number: int) -> float:
         """When the last message of a round will have come, as things stand; minus infinity if none is on its way."""
         waves = [wave for wave in self._waves if wave.round_number == round_number]

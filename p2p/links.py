@@ -128,11 +128,11 @@ class Links:
         """The name of a client's device class; empty for other nodes, and where there are no classes."""
         return self._devices[self._classes[node]].name if self._devices and node < len(self._classes) else ""
 
-    def latencies(self, sender: int, receivers: Nodes) -> Floats:
-        """One-way latency from a sender to each of its receivers, in seconds."""
+    def latencies(self, senders: Nodes | int, receivers: Nodes) -> Floats:
+        """One-way latency from each sender, or from one, to the receiver beside it, in seconds."""
         if self._dense is not None:
-            return np.asarray(self._dense[sender, receivers])
-        return pair_latencies(self._latency, self._seed, np.full_like(receivers, sender), receivers)
+            return np.asarray(self._dense[senders, receivers])
+        return pair_latencies(self._latency, self._seed, np.broadcast_to(senders, receivers.shape), receivers)
 
     def latency_list(self, sender: int, receivers: Sequence[int]) -> list[float]:
         """The same, fast for few receivers: of pairs that were foreseen, and to and from proxy and server."""
@@ -142,9 +142,9 @@ class Links:
             row = self._dense[sender]
             return [row.item(receiver) for receiver in receivers] if len(receivers) < _FEW else row[receivers].tolist()
         if len(receivers) == 1 and receivers[0] >= self._clients:
-            return [self._to(receivers[0]).item(sender)]
+            return [self.ways_to(receivers[0]).item(sender)]
         if sender >= self._clients:
-            known = self._from(sender)
+            known = self.ways_from(sender)
             return [known.item(receivers[0])] if len(receivers) == 1 else known[np.array(receivers)].tolist()
         found = self._foreseen.find(sender, receivers) if self._foreseen is not None else None
         return self.latencies(sender, np.array(receivers, dtype=np.int64)).tolist() if found is None else found
@@ -155,14 +155,15 @@ class Links:
             seconds = pair_latencies(self._latency, self._seed, edges[:, 0], edges[:, 1])
             self._foreseen = foresee(edges, seconds, len(self.up))
 
-    def _to(self, node: int) -> Floats:
+    def ways_to(self, node: int) -> Floats:
         """Latencies of everyone to a node that talks with everyone."""
         if node not in self._ways_to:
             everyone = np.arange(len(self.up))
-            self._ways_to[node] = pair_latencies(self._latency, self._seed, everyone, np.full_like(everyone, node))
+            self._ways_to[node] = self.latencies(everyone, np.full_like(everyone, node))
         return self._ways_to[node]
 
-    def _from(self, node: int) -> Floats:
+    def ways_from(self, node: int) -> Floats:
+        """Latencies of a node that talks with everyone."""
         if node not in self._ways_from:
             self._ways_from[node] = self.latencies(node, np.arange(len(self.up)))
         return self._ways_from[node]

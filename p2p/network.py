@@ -22,6 +22,7 @@ from p2p.clock import Clock, Rank
 from p2p.conditions import Conditions, Partition
 from p2p.doors import Doors, Receive, TakeControl
 from p2p.flights import Flights
+from p2p.foretelling import Foretelling, Sendings
 from p2p.links import Links, Retransmit
 from p2p.log import Log
 from p2p.open_rounds import OpenRounds
@@ -68,6 +69,7 @@ class Network:
         self._routing: Routing = routing or Direct()
         self._direct = isinstance(self._routing, Direct)
         self._doors, flights = Doors(), Flights(clock)
+        self._flights = flights
         self._rounds, self._books = OpenRounds(clock, flights), Books(log, flights)
         self._fates: dict[int, str] = {}
         self._carriage = Carriage(
@@ -237,6 +239,17 @@ class Network:
     def foresee(self, edges: NDArray[np.int64]) -> None:
         """Says which pairs (sender, receiver) will soon talk; a matter of speed only."""
         self._links.foresee(edges)
+
+    def foretell(self) -> Foretelling | None:
+        """What foretells messages that are sent from now on; None if anything is under way, or is going to happen."""
+        undisturbed = self._passes_whole and self._outlook.calm and not self.conditions.loss
+        if undisturbed and self._engine.foretells and self._clock.nothing_ahead and self._flights.empty:
+            return Foretelling(self._links)
+        return None
+
+    def enter(self, sendings: Sequence[Sendings]) -> None:
+        """Messages were sent and have arrived as was foretold."""
+        self._books.enter(sendings)
 
     @property
     def _passes_whole(self) -> bool:

@@ -56,6 +56,10 @@ class Engine(Protocol):
 
     in_turn: ClassVar[bool]
 
+    @property
+    def foretells(self) -> bool:
+        """Whether `Foretelling` knows how it shares links."""
+
     def start(self, now_s: float, transfers: Sequence[Transfer]) -> None:
         """Takes transfers handed over now, in the order of sending."""
 

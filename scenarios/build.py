@@ -14,6 +14,7 @@ from nodes.client import Client, Means
 from nodes.damage import alter_content
 from nodes.endpoint import World
 from nodes.faults import Intrude
+from nodes.foresight import Foresight
 from nodes.lives import Lives
 from nodes.no_learning import NoLearning
 from nodes.participant import Participant
@@ -131,7 +132,9 @@ def build(
     account = RoundPrivacy(scenario, topology_of(scenario), world.log, noise, clients)
     sharing = share_noise(scenario, world, participants, noise, records_per_client)
     observer = Observer(scenario, world, bench, participants, noise, watchers, account, sharing)
-    proxy = Proxy(world, _make_plan(scenario, observer, sharing), records)
+    plan = _make_plan(scenario, observer, sharing)
+    plan.foresight = _make_foresight(scenario, world, clients)
+    proxy = Proxy(world, plan, records)
     takeover_s = scenario.proxy.takeover if scenario.proxy.standby else None
     lives = Lives(world, {client.node: client for client in clients} | {server.node: server}, proxy, takeover_s)
     _install_faults(
@@ -312,6 +315,16 @@ def ledger_rules(scenario: Scenario, noise: NoisePlan | None) -> list[LedgerRule
     epsilons = budget_epsilons(scenario.privacy, scenario.clients, scenario.seed).tolist()
     rules = {epsilon: ledger_rule(scenario.privacy, noise, epsilon) for epsilon in set(epsilons)}
     return [rules[epsilon] for epsilon in epsilons]
+
+
+def _make_foresight(scenario: Scenario, world: World, clients: Sequence[Client]) -> Foresight | None:
+    """What foretells rounds; None where members have to look at what they get, or need not wait for all of it."""
+    protocol, anonymity = scenario.protocol, scenario.anonymity
+    if type(protocol) is not Gossip or scenario.noise_shares is not None or anonymity.sealed is True:
+        return None
+    if protocol.quorum < 1 or protocol.selection != "uniform" or protocol.min_updates > (protocol.exchange_with or 1):
+        return None
+    return Foresight(world, clients, protocol, whole_graph=anonymity.hand_out == "graph")
 
 
 def _make_plan(scenario: Scenario, observer: Observer, sharing: NoiseSharing | None) -> Plan:

@@ -148,6 +148,33 @@ def quiet_worlds(draw: st.DrawFn) -> list[str]:
     ]
 
 
+@st.composite
+def smooth_worlds(draw: st.DrawFn) -> list[str]:
+    """Gossip that nothing disturbs, mostly; over links that differ, some so short that it has to be played out."""
+    clients = draw(st.integers(3, 30))
+    cohort = draw(st.integers(2, clients))
+    laws = [(2, 0.5), (2, 1.5), (20, 0.5), (20, 1.5)]
+    rates = ["3 kB/s", *(f"{{kind: lognormal, median: {rate} kB/s, sigma: {sigma}}}" for rate, sigma in laws)]
+    spread = draw(st.sampled_from([0.1, 1.0, 3.0]))
+    return [
+        f"clients={clients}",
+        f"data.samples={20 * clients}",
+        f"seed={draw(st.integers(0, 10_000))}",
+        f"rounds={draw(st.integers(1, 3))}",
+        f"protocol={{kind: gossip, train_per_round: {cohort}, exchange_with: {draw(st.integers(1, cohort - 1))}, "
+        f"deadline: {draw(st.sampled_from([20, 600]))} s, invite_window: {draw(st.sampled_from([1, 30]))} s, "
+        f"include_own: {draw(st.sampled_from(['true', 'false']))}, "
+        f"send_at: {draw(st.sampled_from(['ready', 'barrier']))}, grace: {draw(st.sampled_from([0, 5]))} s}}",
+        f"anonymity.sealed={draw(st.sampled_from(['sizes', 'false']))}",
+        f"anonymity.hand_out={draw(st.sampled_from(['neighbours', 'graph']))}",
+        "network.sharing=fair",
+        f"network.uplink={draw(st.sampled_from(rates))}",
+        f"network.downlink={draw(st.sampled_from(['30 kB/s', '1 MB/s', '1 GB/s']))}",
+        f"network.latency={draw(LATENCIES)}",
+        f"compute={{kind: lognormal, median: 20 samples/s, sigma: {spread}}}",
+    ]
+
+
 def balance(simulation: Simulation) -> np.ndarray[Any, Any]:
     """Checks the books as they stand now and returns every row's outcome."""
     table = simulation.log.messages

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from nodes.client import Arrangement, Draft
 from nodes.cohorts import choose_cohort
-from nodes.controls import Answer
 from nodes.protocols.rotating_leader import RotatingLeader
 from p2p.records import NOBODY
 from privacy.ledger import SLACK, LedgerRule
@@ -128,7 +127,7 @@ def _cohort(scenario: Scenario, willing: Ids, size: int, number: int) -> Ids:
     """The run's own draw; who comes first is not known before, so the smallest numbers stand for the fastest."""
     if scenario.protocol.selection == "first_come":
         return willing[:size]
-    return choose_cohort([Answer(number, node) for node in willing.tolist()], size, "uniform", scenario.seed, number)
+    return choose_cohort(willing, size, "uniform", scenario.seed, number)
 
 
 def _arrange(scenario: Scenario, number: int, members: Ids, models: Ids, holder: int) -> PlannedRound:

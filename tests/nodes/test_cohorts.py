@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nodes.cohorts import choose_cohort
-from nodes.controls import Answer
 
 JOINED = st.lists(st.integers(0, 99), min_size=1, max_size=30, unique=True)
 
 
-def answers(nodes: list[int]) -> list[Answer]:
-    """Answers in the order of their coming."""
-    return [Answer(1, node) for node in nodes]
+def answers(nodes: list[int]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Who answered, in the order of their coming."""
+    return np.array(nodes, dtype=np.int64)
 
 
 @pytest.mark.slow

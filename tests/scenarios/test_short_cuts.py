@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nodes.foresight import Foresight
 from p2p.network import Network
+from p2p.table import Table
+from scenarios.build import Simulation
 from scenarios.digest import events_digest
 from tests.by_hand import _prepare
-from tests.random_worlds import MANY, quiet_worlds, troubled_worlds
+from tests.random_worlds import MANY, quiet_worlds, smooth_worlds, troubled_worlds
 
 
 @pytest.mark.slow
@@ -26,3 +33,100 @@ def test_messages_handed_over_together_fare_as_if_each_were_sent_alone(world: li
         alone.run()
     assert events_digest(together.log) == events_digest(alone.log)
     assert together.log.messages["used"].tolist() == alone.log.messages["used"].tolist()
+
+
+@pytest.mark.slow
+@pytest.mark.soak
+@MANY
+@given(st.one_of(smooth_worlds(), smooth_worlds(), troubled_worlds()))
+def test_foretold_rounds_go_as_if_they_were_played_out(world: list[str]) -> None:
+    """To the last bit: every message, stretch and average, what was learnt, and when the run ended."""
+    foretold = _prepare(*world)
+    foretold.run()
+    played = played_out(world)
+    assert events_digest(foretold.log) == events_digest(played.log)
+    same_rows(foretold.log.messages, played.log.messages, ("sent_s", "sender", "receiver", "kind", "attempt"))
+    same_rows(foretold.log.aggregations, played.log.aggregations, ("round", "aggregator", "contributor"))
+    same_rows(foretold.log.privacy, played.log.privacy, ("round", "node", "release"))
+    assert [repr(row) for row in foretold.log.rounds] == [repr(row) for row in played.log.rounds]
+    assert foretold.proxy.outcome == played.proxy.outcome
+    assert foretold.clock.now == played.clock.now
+
+
+QUIET = (
+    *("clients=12", "data.samples=240", "rounds=3", "network.sharing=fair", "network.downlink=1 MB/s"),
+    "network.uplink={kind: lognormal, median: 2 kB/s, sigma: 1}",
+    "network.latency={kind: uniform, low: 10 ms, high: 400 ms}",
+)
+GOSSIP = "protocol={{kind: gossip, train_per_round: 9, exchange_with: 4, deadline: 60 s, send_at: {send_at}}}"
+
+
+@pytest.mark.parametrize("send_at", ["ready", "barrier"])
+def test_a_quiet_run_is_foretold(send_at: str) -> None:
+    """But for the final model, which one client is asked for; else the test above would compare nothing."""
+    sent: list[str] = []
+    real = Network.send
+
+    def send(self: Network, *facts: Any, **more: Any) -> None:
+        sent.append(facts[2])
+        real(self, *facts, **more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Network, "send", send)
+        simulation = _prepare(*QUIET, GOSSIP.format(send_at=send_at))
+        simulation.run()
+    assert sorted(set(sent)) == ["collect", "control"]
+    assert simulation.proxy.outcome.rounds_completed == 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("send_at", ["ready", "barrier"])
+def test_foretold_rounds_teach_the_same(send_at: str) -> None:
+    """Models to the last bit, and what the ledgers were charged."""
+    privacy = "privacy={clip: {kind: flat, norm: 1.0}, noise: {kind: gaussian, sigma: 0.5}}"
+    world = [*QUIET, GOSSIP.format(send_at=send_at), "learning=torch", privacy]
+    foretold, played = _prepare(*world), played_out(world)
+    foretold.run()
+    same_rows(foretold.log.privacy, played.log.privacy, ("round", "node"))
+    assert len(foretold.log.privacy) == 27
+    assert foretold.workbench is not None
+    assert played.workbench is not None
+    assert np.array_equal(foretold.workbench.state().models, played.workbench.state().models)
+    assert [repr(row) for row in foretold.log.rounds] == [repr(row) for row in played.log.rounds]
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        "faults=[{kind: crash, who: 3, start: 1000 s}]",
+        "faults=[{kind: crash, who: 3, round: 2, phase: send}]",
+        "network.loss=0.01",
+        "network.jitter=1 ms",
+        "anonymity.routing=relay",
+        "anonymity.sealed=true",
+        "network.sharing={kind: fair, grid: 1 ms}",
+        "network.proxy_downlink=1 MB/s",
+        "availability={kind: churn, mean_up: 40 s, mean_down: 6 s}",
+    ],
+)
+def test_what_may_be_disturbed_is_not_foretold(trouble: str) -> None:
+    """Not even before anything goes wrong, where it is known that something will."""
+    simulation = _prepare(*QUIET, GOSSIP.format(send_at="ready"), trouble)
+    assert not simulation.proxy.foretells_set_up()
+
+
+def played_out(world: Sequence[str]) -> Simulation:
+    """A run in which nothing is foretold."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Foresight, "set_up", lambda self: None)
+        patch.setattr(Foresight, "round", lambda self, number: None)
+        simulation = _prepare(*world)
+        simulation.run()
+    return simulation
+
+
+def same_rows(first: Table, second: Table, names: Sequence[str]) -> None:
+    """Two tables hold the same rows, in whatever order; `names` tell rows apart."""
+    orders = [np.lexsort([table[name] for name in reversed(names)]) for table in (first, second)]
+    for name in first.names:
+        np.testing.assert_array_equal(first[name][orders[0]], second[name][orders[1]], err_msg=name)

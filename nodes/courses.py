@@ -1,0 +1,107 @@
+"""What was foretold: the set-up of a run, or a round of gossip, as it will go if nothing disturbs it.
+
+Nothing in here is decided anew. A course is worked out by nodes/foresight.py before anything of it happens; then the
+members' processes follow it, each at its own instants, and what they sent is written into the books.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from p2p.foretelling import Sendings
+from p2p.log import Log
+from p2p.network import Network
+
+if TYPE_CHECKING:
+    from nodes.client import Arrangement
+    from nodes.workbench import Vector
+
+Nodes = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+class Stretches(NamedTuple):
+    """What some nodes did, each from one instant until another."""
+
+    name: str
+    nodes: Nodes
+    starts_s: Floats
+    ends_s: Floats
+
+
+@dataclass(slots=True)
+class Course:
+    """What is sent and done in a round, up to the instant at which the proxy has heard of everybody's end."""
+
+    round_number: int
+    end_s: float
+    sendings: Sequence[Sendings]
+    stretches: Sequence[Stretches]
+
+    def write_down(self, network: Network, log: Log) -> None:
+        """Everything has happened."""
+        network.enter(self.sendings)
+        for name, nodes, starts_s, ends_s in self.stretches:
+            log.span_each(nodes, self.round_number, name, starts_s, ends_s)
+
+
+class Cue(NamedTuple):
+    """Tells a member that it begins to train now, and when it will send and average; its place is that in `heard`."""
+
+    course: GossipCourse
+    place: int
+    send_s: float
+    average_s: float
+
+
+@dataclass(slots=True)
+class GossipCourse(Course):
+    """A round of gossip.
+
+    Attributes:
+        formed_s: when the proxy has all answers
+        members: the cohort, sorted; all that follows is in this order
+        begins_s: when each has its assignment, and begins to train
+        heard: for each member those whose updates it averages, in the order of arrival
+        releases: the members' updates, once they are sent
+    """
+
+    formed_s: float
+    members: Nodes
+    arrangement: Arrangement
+    begins_s: Floats
+    sends_s: Floats
+    averages_s: Floats
+    heard: Nodes
+    include_own: bool
+    releases: dict[int, Vector] = field(default_factory=dict)
+
+    def cues(self) -> list[Cue]:
+        """One for each member."""
+        places = range(len(self.members))
+        times = zip(places, self.sends_s.tolist(), self.averages_s.tolist(), strict=True)
+        return [Cue(self, place, send_s, average_s) for place, send_s, average_s in times]
+
+    def updates_for(self, place: int) -> list[Vector]:
+        """What a member averages."""
+        updates = [self.releases[node] for node in self.heard[place].tolist()]
+        return [*updates, self.releases[int(self.members[place])]] if self.include_own else updates
+
+    def write_down(self, network: Network, log: Log) -> None:
+        """Everything has happened."""
+        Course.write_down(self, network, log)
+        contributors = np.column_stack([self.heard, self.members]) if self.include_own else self.heard
+        count = contributors.shape[1]
+        log.aggregations.extend(
+            contributors.size,
+            round=self.round_number,
+            aggregator=np.repeat(self.members, count),
+            contributor=contributors.ravel(),
+            at_s=np.repeat(self.averages_s, count),
+            void=False,
+        )
