@@ -119,19 +119,20 @@ class Client(Participant):
         """Whether it would join if it were invited, and train at its usual speed."""
         return not self.slow and not self._why_not(round_number)
 
+    def charge_for(self, round_number: int) -> None:
+        """Charges its release in a round that was foretold."""
+        self._charge(round_number, self.means.noise_std)
+
     def _follow(self, cue: Cue) -> Steps:
         """Its part of a round that was foretold: what it sends and hears is known, what it learns is not."""
-        course, place, send_s, average_s = cue
-        round_number, node, clock = course.round_number, self.node, self.world.clock
+        course, place, average = cue
+        round_number, node, bench = course.round_number, self.node, self.bench
         self._taken, self.skipped = (round_number, 0), False
-        self.bench.begin(node, round_number)
-        if send_s > clock.now:
-            yield clock.at(send_s, Rank.START, node)
-        course.releases[node] = self.bench.release(node, round_number)
-        self._charge(round_number, self.means.noise_std)
-        if average_s > send_s:
-            yield clock.at(average_s, Rank.START, node)
-        self.bench.step(node, course.updates_for(place))
+        bench.begin(node, round_number)
+        course.releases[node] = bench.release(node, round_number)
+        yield average
+        if bench.learns:
+            bench.step(node, course.updates_for(place))
         self.model_round = round_number
 
     def train(self, assignment: Assignment, deadline_s: float = np.inf) -> Training:

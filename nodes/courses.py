@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import simpy
 from numpy.typing import NDArray
 
 from p2p.foretelling import Sendings
@@ -51,12 +52,11 @@ class Course:
 
 
 class Cue(NamedTuple):
-    """Tells a member that it begins to train now, and when it will send and average; its place is that in `heard`."""
+    """Tells a member of a foretold round that it begins to train now, and what will tell it to average."""
 
     course: GossipCourse
     place: int
-    send_s: float
-    average_s: float
+    average: simpy.Event
 
 
 @dataclass(slots=True)
@@ -68,7 +68,7 @@ class GossipCourse(Course):
         members: the cohort, sorted; all that follows is in this order
         begins_s: when each has its assignment, and begins to train
         heard: for each member those whose updates it averages, in the order of arrival
-        releases: the members' updates, once they are sent
+        releases: the members' updates, as they were promised
     """
 
     formed_s: float
@@ -80,12 +80,6 @@ class GossipCourse(Course):
     heard: Nodes
     include_own: bool
     releases: dict[int, Vector] = field(default_factory=dict)
-
-    def cues(self) -> list[Cue]:
-        """One for each member."""
-        places = range(len(self.members))
-        times = zip(places, self.sends_s.tolist(), self.averages_s.tolist(), strict=True)
-        return [Cue(self, place, send_s, average_s) for place, send_s, average_s in times]
 
     def updates_for(self, place: int) -> list[Vector]:
         """What a member averages."""

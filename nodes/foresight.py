@@ -118,13 +118,19 @@ class Foresight:
             client.model_round = 0
 
     def give_cues(self, course: GossipCourse) -> None:
-        """Lets each member begin when its assignment comes."""
-        members = course.members.tolist()
-        begins_s, places = course.begins_s.tolist(), range(len(members))
-        self._world.clock.rings.add_all(begins_s, members, places, self._begin, course.cues())
+        """Lets each member begin when its assignment comes, and average when it has heard from all."""
+        clock, clients, members = self._world.clock, self._clients, course.members.tolist()
+        ends = [clock.signal() for _ in members]
+        cues = [Cue(course, place, end) for place, end in enumerate(ends)]
+        waiting = [clients[node].endpoint.mailbox for node in members]
+        begins = [mailbox.promise("orders", cue) for mailbox, cue in zip(waiting, cues, strict=True)]
+        times_s = np.concatenate([course.begins_s, course.averages_s]).tolist()
+        clock.at_each(times_s, members + members, begins + ends)
 
-    def _begin(self, cue: Cue) -> None:
-        self._clients[cue.course.members.item(cue.place)].endpoint.mailbox.put("orders", cue)
+    def charge(self, course: GossipCourse) -> None:
+        """Charges the members for what they have sent, in that order."""
+        for place in np.lexsort([course.members, course.sends_s]).tolist():
+            self._clients[course.members.item(place)].charge_for(course.round_number)
 
     def _is_smooth(self, members: Nodes, formed_s: float, assigns: Sendings, found: Exchange) -> bool:
         """Whether everyone has all in time, and no update meets its receiver's assignment, or is far too early."""
@@ -150,9 +156,10 @@ class Foresight:
         """The members' assignments."""
         if self._whole_graph:
             return self._assignments(number, np.full(len(members), len(members)), len(edges))
-        both = np.concatenate([edges, edges[:, ::-1]])
-        pairs = np.unique(both[:, 0] << 32 | both[:, 1])
-        return self._assignments(number, np.bincount(np.searchsorted(members, pairs >> 32), minlength=len(members)), 0)
+        senders, receivers = edges.T
+        pairs = np.sort(np.concatenate([senders << 32 | receivers, receivers << 32 | senders]))
+        ends = pairs[np.append(True, pairs[1:] != pairs[:-1])] >> 32
+        return self._assignments(number, np.bincount(np.searchsorted(members, ends), minlength=len(members)), 0)
 
     def _assignments(self, number: int, neighbours: Nodes, edges: int) -> Load:
         keyed = bool(self._key)

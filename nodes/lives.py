@@ -56,10 +56,11 @@ class Lives:
     def start_all(self) -> None:
         """Everyone who is up begins, after the faults of the first instant."""
         clock = self.world.clock
-        if self.proxy.foretells_set_up():
-            for mortal in self.mortals.values():
-                mortal.enrolled = True
-        for node in self.mortals:
+        foretold = self.proxy.foretells_set_up()
+        for node, mortal in self.mortals.items() if foretold else ():
+            mortal.enrolled = True
+            self._processes[node] = clock.begin(mortal.run())
+        for node in () if foretold else self.mortals:
             clock.call_at(clock.now, Rank.START, node, partial(self._start_if_up, node))
         clock.call_at(clock.now, Rank.START, self.world.proxy, partial(self._start_if_up, self.world.proxy))
 

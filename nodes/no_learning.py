@@ -13,6 +13,8 @@ from nodes.workbench import Scores, Vector
 class NoLearning:
     """Stands in for a workbench when `learning: none`: vectors have a size and no numbers worth looking at."""
 
+    learns = False
+
     def __init__(self, dimension: int) -> None:
         self.dimension = dimension
         self._same = Vector(dimension, lambda: np.zeros(dimension, dtype=np.float32))

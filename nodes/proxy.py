@@ -185,6 +185,8 @@ class Proxy:
             self._plan.foresight.give_cues(course)
         yield clock.at(course.end_s, Rank.START, LAST)
         course.write_down(self._world.network, log)
+        if self._plan.foresight is not None:
+            self._plan.foresight.charge(course)
         record.aggregated_s = dict(zip(members.tolist(), course.averages_s.tolist(), strict=True))
         self._close(record)
         self._forget(number, [])

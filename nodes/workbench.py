@@ -42,9 +42,10 @@ class LearningState:
 
 
 class Bench(Protocol):
-    """What a process may ask of learning while the clock runs."""
+    """What a process may ask of learning while the clock runs; if it does not learn, steps need not be taken."""
 
     dimension: int
+    learns: bool
 
     def first_model(self) -> Vector:
         """What the bootstrap server hands out."""
@@ -95,6 +96,8 @@ class Pipeline(Protocol):
 
 class Workbench:
     """All clients' models and this run's pending arithmetic. The row after the clients' is the server's."""
+
+    learns = True
 
     def __init__(self, teacher: Teacher, clients: int, pipeline: Pipeline, seed: int) -> None:
         self.dimension = teacher.dimension

@@ -8,7 +8,7 @@ Arrivals and deadlines, of which there are most, are kept beside SimPy's queue.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Sequence
 from enum import IntEnum
 from heapq import heappop, heappush
 from operator import attrgetter
@@ -83,12 +83,15 @@ class Clock(simpy.Environment):
         self._functions: dict[int, Callable[[int], Any]] = {}
         self._last_deadline = self._met = 0
         self._on_deadline = self._pass_deadline
+        self._turns: list[tuple[float, int, int, Any]] = []
 
     def step(self) -> None:
         """Does what comes next: the alarm or a ring, a deadline, or the next event."""
         queue, alarm_s, ring_s, deadline_s = self._queue, self.alarm_s, self.rings.next_s, self.deadlines.next_s
         arrives_s = alarm_s if alarm_s <= ring_s else ring_s
-        time_s, priority, _, event = queue[0] if queue else _NOTHING
+        turns, head = self._turns, queue[0] if queue else _NOTHING
+        in_turn = bool(turns) and turns[-1] < head
+        time_s, priority, _, event = turns[-1] if in_turn else head
         first = arrives_s < time_s or (arrives_s == time_s < np.inf and priority > _ALARM)
         if first and arrives_s <= deadline_s:
             self._let_arrive(arrives_s, alarm_s <= ring_s)
@@ -107,7 +110,7 @@ class Clock(simpy.Environment):
             super().step()
             return
         # What SimPy does, for an event that cannot fail and ends no run.
-        heappop(queue)
+        turns.pop() if in_turn else heappop(queue)
         self._now = time_s
         callbacks, event.callbacks = event.callbacks, None
         for callback in callbacks or ():
@@ -126,14 +129,15 @@ class Clock(simpy.Environment):
     @property
     def nothing_ahead(self) -> bool:
         """Whether nothing is going to happen, except what whoever asks does now."""
-        return not self._queue and not self._functions and self.alarm_s == self.rings.next_s == np.inf
+        ahead = self._queue or self._turns or self._functions
+        return not ahead and self.alarm_s == self.rings.next_s == np.inf
 
     def free_until_s(self) -> float:
         """Up to and including this instant, arrivals come before everything else that is going to happen."""
         deadline_s = self.deadlines.next_s
-        if not self._queue:
+        if not self._queue and not self._turns:
             return deadline_s
-        first_s, priority = self._queue[0][:2]
+        first_s, priority = min([*self._queue[:1], *self._turns[-1:]])[:2]
         free_s = first_s if priority > _ALARM else math.nextafter(first_s, -math.inf)
         return free_s if free_s < deadline_s else deadline_s
 
@@ -150,6 +154,20 @@ class Clock(simpy.Environment):
     def signal(self) -> simpy.Event:
         """An event for `trigger`. SimPy asks of it what `Signal` has."""
         return cast(simpy.Event, Signal())
+
+    def at_each(self, times_s: Sequence[float], nodes: Sequence[int], events: Sequence[simpy.Event]) -> None:
+        """Lets many events of `signal` happen, each as a start of its node; they are sorted once, not one by one."""
+        first = Rank.START << _RANK_SHIFT
+        priorities = [first + node for node in nodes]
+        self._turns += zip(times_s, priorities, self._eid, events, strict=False)
+        self._turns.sort(reverse=True)
+
+    def begin(self, generator: Generator[simpy.Event, Any, None]) -> simpy.Process:
+        """A process whose first step is done at once, and not as an event of this instant."""
+        process = simpy.Process.__new__(simpy.Process)
+        process.env, process.callbacks, process._generator = self, [], generator
+        process._resume(cast(simpy.Event, Signal()))
+        return process
 
     def call_at(self, time_s: float, rank: Rank, node: int, function: Callable[[], Any]) -> simpy.Event:
         """Calls `function` at `time_s`; no process is needed for it."""

@@ -171,6 +171,15 @@ class Mailbox:
             self._await(missing)
         return event
 
+    def promise(self, key: Hashable, item: Any) -> simpy.Event:
+        """What tells whoever waits for one item under a key; the caller lets it happen when that item comes."""
+        _, event, number = self._waits.pop(key)
+        if number:
+            self._clock.call_off(number)
+        self._enough = _NEVER if not self._waits else self._enough
+        event._ok, event._value = True, [item]
+        return event
+
     def take(self, key: Hashable) -> list[Any]:
         """What has come under a key; it is gone from the mailbox then."""
         self.read()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from nodes.availability import Always
 from nodes.client import Client, Means
 from nodes.damage import alter_content
 from nodes.endpoint import World
@@ -121,6 +122,18 @@ def build(
         watchers: called after every round; they see, and change nothing.
         first_life: beyond all lives of the run that is resumed, so that no key is drawn twice.
     """
+    with rarely_collected():
+        return _build(scenario, data_dir, threads, at_once, watchers, first_life)
+
+
+def _build(
+    scenario: Scenario,
+    data_dir: Path | None,
+    threads: int | None,
+    at_once: int | None,
+    watchers: Sequence[Watcher],
+    first_life: int,
+) -> Simulation:
     world = _make_world(scenario, first_life)
     records_per_client, learner = _make_learner(scenario, data_dir, threads, at_once)
     noise = plan_run_noise(scenario, records_per_client)
@@ -179,7 +192,7 @@ def topology_of(scenario: Scenario) -> Topology:
 def _install_faults(scenario: Scenario, scene: Scene) -> None:
     """Arranges for everything that will go wrong."""
     scene.conditions.alter = alter_content
-    for client in scene.clients:
+    for client in scene.clients if not isinstance(scenario.availability, Always) else ():
         install_availability(scenario.availability, client, scene)
     for index, fault in enumerate(scenario.faults):
         fault.install(scene, f"fault-{index}")
