@@ -15,14 +15,14 @@ import simpy
 from numpy.typing import NDArray
 
 from nodes.controls import Answer, Assignment, Done, Invite
-from nodes.courses import Cue
+from nodes.courses import Cue, GossipCourse
 from nodes.endpoint import Received, World
 from nodes.participant import Participant, Steps
-from nodes.registration import await_orders, register
+from nodes.registration import next_orders, register, register_again
 from nodes.rounds import RoundRecord
 from nodes.slowness import Slow, finish_s
 from nodes.workbench import Bench, Vector
-from p2p.clock import Rank
+from p2p.clock import Rank, once_more
 from p2p.records import NOBODY
 from privacy.ledger import Ledger
 
@@ -107,9 +107,15 @@ class Client(Participant):
         if not self.enrolled and (self.model_round < 0 or not self.world.router.knows(self.node)):
             register(self)
         while True:
-            for order in (yield from await_orders(self)):
+            told = next_orders(self)
+            orders = yield told
+            if not orders:
+                register_again(self)
+            for order in orders:
                 if isinstance(order, Cue):
-                    yield from self._follow(order)
+                    self._begin(order.course)
+                    yield once_more(told)
+                    self._average(order.course, order.place)
                 elif isinstance(order, Invite):
                     self._answer(order)
                 elif isinstance(order, Assignment):
@@ -123,17 +129,18 @@ class Client(Participant):
         """Charges its release in a round that was foretold."""
         self._charge(round_number, self.means.noise_std)
 
-    def _follow(self, cue: Cue) -> Steps:
+    def _begin(self, course: GossipCourse) -> None:
         """Its part of a round that was foretold: what it sends and hears is known, what it learns is not."""
-        course, place, average = cue
-        round_number, node, bench = course.round_number, self.node, self.bench
+        round_number, node = course.round_number, self.node
         self._taken, self.skipped = (round_number, 0), False
-        bench.begin(node, round_number)
-        course.releases[node] = bench.release(node, round_number)
-        yield average
-        if bench.learns:
-            bench.step(node, course.updates_for(place))
-        self.model_round = round_number
+        self.bench.begin(node, round_number)
+        course.releases[node] = self.bench.release(node, round_number)
+
+    def _average(self, course: GossipCourse, place: int) -> None:
+        """The same once it has heard from all."""
+        if self.bench.learns:
+            self.bench.step(self.node, course.updates_for(place))
+        self.model_round = course.round_number
 
     def train(self, assignment: Assignment, deadline_s: float = np.inf) -> Training:
         """Trains for as long as its speed takes, then waits for the common instant if one was named.

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import simpy
 from numpy.typing import NDArray
 
 from p2p.foretelling import Sendings
@@ -52,11 +51,10 @@ class Course:
 
 
 class Cue(NamedTuple):
-    """Tells a member of a foretold round that it begins to train now, and what will tell it to average."""
+    """Tells a member of a foretold round to begin, and when it comes once more to average."""
 
     course: GossipCourse
     place: int
-    average: simpy.Event
 
 
 @dataclass(slots=True)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import Any
-
 import simpy
 
-from nodes.controls import Control, Register
+from nodes.controls import Register
 from nodes.participant import Participant
 
 AGAIN_S = 10.0
@@ -20,13 +17,13 @@ def register(participant: Participant) -> None:
     participant.tell_proxy(0, Register(participant.node, participant.endpoint.draw_keys(0)))
 
 
-def await_orders(participant: Participant) -> Generator[simpy.Event, Any, list[Control]]:
-    """Waits for the proxy's next orders."""
-    while True:
-        known = participant.world.router.knows(participant.node)
-        until_s = None if known else participant.now_s + AGAIN_S
-        orders: list[Control] = yield participant.endpoint.mailbox.expect("orders", 1, until_s)
-        if orders:
-            return orders
-        if not participant.world.router.knows(participant.node):
-            register(participant)
+def next_orders(participant: Participant) -> simpy.Event:
+    """What yields the proxy's next orders; or none of them, in time to register again."""
+    known = participant.world.router.knows(participant.node)
+    return participant.endpoint.mailbox.expect("orders", 1, None if known else participant.now_s + AGAIN_S)
+
+
+def register_again(participant: Participant) -> None:
+    """There were no orders: maybe the proxy does not know of the node."""
+    if not participant.world.router.knows(participant.node):
+        register(participant)

@@ -11,7 +11,7 @@ from nodes.controls import Answer, Assignment, Done, Invite
 from nodes.endpoint import Received, World
 from nodes.participant import Participant, Steps
 from nodes.protocols.central import Central
-from nodes.registration import await_orders, register
+from nodes.registration import next_orders, register, register_again
 from nodes.rounds import RoundRecord
 from nodes.workbench import Bench
 
@@ -31,7 +31,10 @@ class Server(Participant):
         if not self.enrolled and not self.world.router.knows(self.node):
             register(self)
         while True:
-            for order in (yield from await_orders(self)):
+            orders = yield next_orders(self)
+            if not orders:
+                register_again(self)
+            for order in orders:
                 if isinstance(order, Invite):
                     keys = self.endpoint.draw_keys(order.round_number)
                     self.tell_proxy(order.round_number, Answer(order.round_number, self.node, "", keys))

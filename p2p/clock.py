@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import simpy
+from numpy.typing import NDArray
 
 from p2p.agenda import Agenda
 
@@ -54,6 +55,12 @@ class Signal:
     def value(self) -> Any:
         """What whoever waits is given."""
         return self._value
+
+
+def once_more(event: simpy.Event) -> simpy.Event:
+    """An event of `signal` that has happened, and is going to once more."""
+    event.callbacks = []
+    return event
 
 
 class Clock(simpy.Environment):
@@ -155,12 +162,13 @@ class Clock(simpy.Environment):
         """An event for `trigger`. SimPy asks of it what `Signal` has."""
         return cast(simpy.Event, Signal())
 
-    def at_each(self, times_s: Sequence[float], nodes: Sequence[int], events: Sequence[simpy.Event]) -> None:
+    def at_each(self, times_s: NDArray[np.float64], nodes: NDArray[np.int64], events: Sequence[simpy.Event]) -> None:
         """Lets many events of `signal` happen, each as a start of its node; they are sorted once, not one by one."""
-        first = Rank.START << _RANK_SHIFT
-        priorities = [first + node for node in nodes]
-        self._turns += zip(times_s, priorities, self._eid, events, strict=False)
-        self._turns.sort(reverse=True)
+        order = np.lexsort([-nodes, -times_s])
+        priorities = (Rank.START << _RANK_SHIFT) + nodes[order]
+        chosen = [events[index] for index in order.tolist()]
+        turns = zip(times_s[order].tolist(), priorities.tolist(), self._eid, chosen, strict=False)
+        self._turns = sorted([*self._turns, *turns], reverse=True) if self._turns else list(turns)
 
     def begin(self, generator: Generator[simpy.Event, Any, None]) -> simpy.Process:
         """A process whose first step is done at once, and not as an event of this instant."""
