@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from nodes.client import Client, Draft
 from nodes.cohorts import choose_cohort
 from nodes.controls import Answer, Control, Done, Invite, Register
-from nodes.courses import Course, Cue, GossipCourse, Stretches
+from nodes.courses import Course, GossipCourse, Stretches
 from nodes.endpoint import EARLY_S, World
 from nodes.exchange import Exchange, exchange
 from nodes.protocols.gossip import Gossip
@@ -110,28 +110,6 @@ class Foresight:
             heard=found.heard,
             include_own=rules.include_own,
         )
-
-    def hand_out_model(self) -> None:
-        """The set-up is over: everyone has the first model."""
-        bench = self._clients[0].bench
-        first = bench.first_model()
-        for client in self._clients:
-            bench.adopt(client.node, first)
-            client.model_round = 0
-
-    def give_cues(self, course: GossipCourse) -> None:
-        """Lets each member begin when its assignment comes, and average when it has heard from all."""
-        clients, members = self._clients, course.members
-        waiting = [clients[node].endpoint.mailbox for node in members.tolist()]
-        cues = [mailbox.promise("orders", Cue(course, place)) for place, mailbox in enumerate(waiting)]
-        times_s = np.concatenate([course.begins_s, course.averages_s])
-        self._world.clock.at_each(times_s, np.tile(members, 2), cues + cues)
-
-    def charge(self, course: GossipCourse) -> None:
-        """Charges the members for what they have sent, in that order."""
-        if self._clients[0].ledger is not None:
-            for place in np.lexsort([course.members, course.sends_s]).tolist():
-                self._clients[course.members.item(place)].charge_for(course.round_number)
 
     def _is_smooth(self, members: Nodes, formed_s: float, assigns: Sendings, found: Exchange) -> bool:
         """Whether everyone has all in time, and no update meets its receiver's assignment, or is far too early."""

@@ -6,26 +6,23 @@ message. Its state is what a standby needs to go on: after a takeover the same l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from collections.abc import Generator, Sequence
+from typing import Any
 
 import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-from nodes.client import Arrangement, Draft, PeerProtocol
+from nodes.client import Arrangement, Draft
 from nodes.cohorts import choose_cohort
-from nodes.controls import Answer, Assignment, Close, Complaint, Done, Gone, Probe, Register
-from nodes.courses import Course, GossipCourse
+from nodes.controls import Answer, Close, Complaint, Done, Gone, Probe, Register
+from nodes.courses import GossipCourse
 from nodes.elections import arrange_without_leader
 from nodes.endpoint import Endpoint, World
-from nodes.foresight import Foresight
 from nodes.handout import Terms, make_assignments
 from nodes.invitations import Invitations
-from nodes.protocols.rules import RoundRules
+from nodes.plans import Outcome, Plan, Running
 from nodes.rounds import RoundRecord
-from nodes.shares.tracker import Tracker
 from p2p.clock import LAST, Rank
 from p2p.records import NOBODY
 from p2p.streams import stream
@@ -33,54 +30,6 @@ from p2p.streams import stream
 Steps = Generator[simpy.Event, Any, None]
 MOST_SET_UPS = 5
 """How often the first model is handed out again before a round, for those who did not get it."""
-
-
-@dataclass(slots=True)
-class Plan:
-    """What the proxy is told about the run; the functions are the experimenter's, who only watches."""
-
-    clients: int
-    rounds: int
-    rules: RoundRules
-    protocol: PeerProtocol
-    hand_out: Literal["neighbours", "graph"]
-    central: bool
-    collect: str
-    leader_timeout_s: float
-    on_forming: Callable[[int, NDArray[np.int64]], None]
-    on_closed: Callable[[RoundRecord], None]
-    on_quiet: Callable[[int, Sequence[int]], None]
-    tracker: Tracker | None = None
-    extra_s: float = 0.0
-    foresight: Foresight | None = None
-
-
-@dataclass(slots=True)
-class Outcome:
-    """How the run ended."""
-
-    rounds_completed: int = 0
-    stopped_because: str = "all rounds done"
-    collected_from: list[int] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class Running:
-    """A round under way."""
-
-    round_number: int
-    answers: dict[int, Answer]
-    arrangement: Arrangement
-    members: list[int]
-    assignments: dict[int, Assignment]
-    closes_s: float
-    epoch: int = 0
-    done: dict[int, Done] = field(default_factory=dict)
-    gone: set[int] = field(default_factory=set)
-
-    def pending(self) -> list[int]:
-        """Who has not reported yet and is not known to be gone."""
-        return [node for node in self.assignments if node not in self.done and node not in self.gone]
 
 
 class Proxy:
@@ -100,16 +49,17 @@ class Proxy:
         self._probes = 0
         self._set_ups: dict[int, int] = {}
         self._stopped = False
-        self._course: Course | None = None
+        self._set_up_is_foretold = False
 
     def foretells_set_up(self) -> bool:
-        """Before anybody starts: whether all that happens until everyone has a model is known; then all are known."""
-        self._course = None if self._plan.foresight is None else self._plan.foresight.set_up()
-        if self._course is not None:
+        """Before anybody starts: whether the set-up is foretold; then nobody need register by itself."""
+        conductor = self._plan.conductor
+        self._set_up_is_foretold = conductor is not None and conductor.foresee_set_up()
+        if self._set_up_is_foretold:
             self._registered = {*range(self._plan.clients), self._world.server}
             for node in self._registered:
                 self._world.router.register(node)
-        return self._course is not None
+        return self._set_up_is_foretold
 
     def note_crash(self, node: int) -> None:
         """Writes down that a node went down during the round under way; who holds its noise shares may be told."""
@@ -144,8 +94,9 @@ class Proxy:
 
     def _set_up(self) -> Steps:
         """Registers everyone and lets the server hand out the first model (round 0)."""
-        if self._course is not None:
-            yield from self._follow_set_up(self._course)
+        if self._set_up_is_foretold and self._plan.conductor is not None:
+            yield from self._plan.conductor.set_up()
+            self._next_round = 1
             return
         give_up_s = self._now_s + self._plan.rules.invite_timeout
         while self._now_s < give_up_s and len(self._registered) <= self._plan.clients:
@@ -163,40 +114,11 @@ class Proxy:
             yield from self._carry_out(0, Arrangement({"bootstrap": edges}), self._first_answers, [], longest_s)
         self._first_answers = {}
 
-    def _follow_set_up(self, course: Course) -> Steps:
-        clock, foresight = self._world.clock, self._plan.foresight
-        yield clock.at(course.end_s, Rank.START, LAST)
-        course.write_down(self._world.network, self._world.log)
-        if foresight is not None:
-            foresight.hand_out_model()
-        self._next_round, self._course = 1, None
-
-    def _follow(self, course: GossipCourse, first_row: int) -> Steps:
-        """Sees a round through that was foretold; its members follow their cues."""
-        clock, log, number, members = self._world.clock, self._world.log, course.round_number, course.members
-        record = RoundRecord(number, self._now_s, members, NOBODY, course.arrangement.edges, first_row=first_row)
-        yield clock.at(course.formed_s, Rank.START, self.node)
-        record.first_aggregation = len(log.aggregations)
-        record.addresses = self._world.router.open_round(number, members.tolist())
-        self._records[number] = record
-        self._plan.on_forming(number, members)
-        self._log_graph(number, course.arrangement)
-        if self._plan.foresight is not None:
-            self._plan.foresight.give_cues(course)
-        yield clock.at(course.end_s, Rank.START, LAST)
-        course.write_down(self._world.network, log)
-        if self._plan.foresight is not None:
-            self._plan.foresight.charge(course)
-        record.aggregated_s = dict(zip(members.tolist(), course.averages_s.tolist(), strict=True))
-        self._close(record)
-        self._forget(number, [])
-
     def _round(self, round_number: int) -> Steps:
         """One round, or none if there cannot be one, with the reason in the outcome."""
         start_s, first_row = self._now_s, len(self._world.log.messages)
         self._register(self._endpoint.mailbox.take("register"))
-        course = self._foresee(round_number)
-        if course is not None:
+        if (course := self._foresee(round_number)) is not None:
             yield from self._follow(course, first_row)
             return
         invited = yield from self._invite(round_number)
@@ -219,19 +141,38 @@ class Proxy:
         self._serve_newcomers(arrangement, answers)
         if self._plan.tracker is not None:
             self._plan.tracker.add_to(arrangement, round_number, members.tolist())
+        self._open(round_number, start_s, members, arrangement, first_row)
+        barrier_s = self._barrier(members, answers, start_s) if rules.send_at == "barrier" else None
+        longest_s = self._plan.protocol.longest_s + self._plan.extra_s + rules.grace
+        yield from self._carry_out(round_number, arrangement, answers, members.tolist(), longest_s, barrier_s)
+
+    def _open(
+        self, round_number: int, start_s: float, members: NDArray[np.int64], arrangement: Arrangement, first_row: int
+    ) -> RoundRecord:
+        """A cohort is formed."""
         record = RoundRecord(round_number, start_s, members, arrangement.leader, arrangement.edges, first_row=first_row)
         record.first_aggregation = len(self._world.log.aggregations)
         self._records[round_number] = record
         self._plan.on_forming(round_number, members)
         self._log_graph(round_number, arrangement)
-        barrier_s = self._barrier(members, answers, start_s) if rules.send_at == "barrier" else None
-        longest_s = self._plan.protocol.longest_s + self._plan.extra_s + rules.grace
-        yield from self._carry_out(round_number, arrangement, answers, members.tolist(), longest_s, barrier_s)
+        return record
 
     def _foresee(self, round_number: int) -> GossipCourse | None:
         """The round's course, if it is clear what everybody will do."""
         everyone = len(self._registered) == self._plan.clients + 1 and not self._newcomers
-        return self._plan.foresight.round(round_number) if self._plan.foresight is not None and everyone else None
+        return self._plan.conductor.foresee(round_number) if self._plan.conductor is not None and everyone else None
+
+    def _follow(self, course: GossipCourse, first_row: int) -> Steps:
+        """Sees a round through that was foretold."""
+        start_s, number, members = self._now_s, course.round_number, course.members
+        yield self._world.clock.at(course.formed_s, Rank.START, self.node)
+        record = self._open(number, start_s, members, course.arrangement, first_row)
+        record.addresses = self._world.router.open_round(number, members.tolist())
+        if self._plan.conductor is not None:
+            yield from self._plan.conductor.play(course)
+        record.aggregated_s = dict(zip(members.tolist(), course.averages_s.tolist(), strict=True))
+        self._close(record)
+        self._forget(number, [])
 
     def _set_up_again(self, invited: Invitations) -> Steps:
         """Too many clients have no model to form a cohort: the server hands it out once more, before the round."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from nodes.availability import Always
 from nodes.client import Client, Means
+from nodes.conductor import Conductor
 from nodes.damage import alter_content
 from nodes.endpoint import World
 from nodes.faults import Intrude
@@ -20,11 +21,12 @@ from nodes.lives import Lives
 from nodes.no_learning import NoLearning
 from nodes.participant import Participant
 from nodes.pipeline import AsTheyAre, ClipAndNoise
+from nodes.plans import Plan
 from nodes.protocols import roles_of
 from nodes.protocols.central import Central
 from nodes.protocols.gossip import Gossip
 from nodes.protocols.rotating_leader import RotatingLeader
-from nodes.proxy import Plan, Proxy
+from nodes.proxy import Proxy
 from nodes.rounds import RoundRecord
 from nodes.scene import Scene, install_availability
 from nodes.server import Server
@@ -146,7 +148,7 @@ def _build(
     sharing = share_noise(scenario, world, participants, noise, records_per_client)
     observer = Observer(scenario, world, bench, participants, noise, watchers, account, sharing)
     plan = _make_plan(scenario, observer, sharing)
-    plan.foresight = _make_foresight(scenario, world, clients)
+    plan.conductor = _make_conductor(scenario, world, clients)
     proxy = Proxy(world, plan, records)
     takeover_s = scenario.proxy.takeover if scenario.proxy.standby else None
     lives = Lives(world, {client.node: client for client in clients} | {server.node: server}, proxy, takeover_s)
@@ -330,14 +332,15 @@ def ledger_rules(scenario: Scenario, noise: NoisePlan | None) -> list[LedgerRule
     return [rules[epsilon] for epsilon in epsilons]
 
 
-def _make_foresight(scenario: Scenario, world: World, clients: Sequence[Client]) -> Foresight | None:
+def _make_conductor(scenario: Scenario, world: World, clients: Sequence[Client]) -> Conductor | None:
     """What foretells rounds; None where members have to look at what they get, or need not wait for all of it."""
     protocol, anonymity = scenario.protocol, scenario.anonymity
     if type(protocol) is not Gossip or scenario.noise_shares is not None or anonymity.sealed is True:
         return None
     if protocol.quorum < 1 or protocol.selection != "uniform" or protocol.min_updates > (protocol.exchange_with or 1):
         return None
-    return Foresight(world, clients, protocol, whole_graph=anonymity.hand_out == "graph")
+    foresight = Foresight(world, clients, protocol, whole_graph=anonymity.hand_out == "graph")
+    return Conductor(world, clients, foresight)
 
 
 def _make_plan(scenario: Scenario, observer: Observer, sharing: NoiseSharing | None) -> Plan:
