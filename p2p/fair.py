@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from p2p.motion import Motion
-from p2p.pair_filling import PairFilling
+from p2p.pair_filling import NOTHING, PairFilling
 from p2p.progressive_filling import DOWNLINK, NO_LINK, UPLINK, max_min_rates
 from p2p.sharing import TOGETHER
 
@@ -22,6 +22,8 @@ Floats = NDArray[np.float64]
 
 PAIRED_NODES = 200
 """Up to so many nodes the filling keeps a matrix of pairs; beyond, it works on flows."""
+_ROOM = 1 - 1e-9
+"""A downlink that is filled to the last bit is looked at more closely."""
 
 
 class Finished(NamedTuple):
@@ -221,17 +223,33 @@ class FairShare:
         """New rates for everyone, from the instant that is due."""
         self._before, self._filled_s, self._due_s = self._flows, self._due_s, np.inf
         flows = self._flows
-        if self._pairs:
+        rate = self._rates_of_uplinks(flows)
+        by_up = np.ones(len(flows.ids), dtype=np.bool_)
+        if rate is None and self._pairs:
             level = self._pairs.levels()
             up, down = level[flows.src], level[flows.dst + len(self._up)]
             rate, by_up = np.minimum(up, down), up <= down
-        else:
-            alive = flows.alive()
-            rate, by_up = np.zeros(len(flows.ids)), np.ones(len(flows.ids), dtype=np.bool_)
+        elif rate is None:
+            alive, rate = flows.alive(), np.zeros(len(flows.ids))
             found = max_min_rates(flows.src[alive], flows.dst[alive], self._up, self._down)
             rate[alive], by_up[alive] = found.rates, found.bottleneck == UPLINK
         self._flows = flows.turned(self._filled_s, rate, by_up)
         self._next_s = self._flows.next_end()
+
+    def _rates_of_uplinks(self, flows: Motion) -> Floats | None:
+        """What each flow gets if its uplink is all that holds it back; None if some downlink could not take that.
+
+        Nobody can have more, and on everyone's uplink nobody has: where the downlinks can take it, it is fair.
+        """
+        going = flows.left < np.inf
+        senders, nodes = flows.src[going], len(self._up)
+        counts = np.bincount(senders, minlength=nodes)
+        with np.errstate(divide="ignore"):
+            share = np.maximum(self._up, NOTHING) / counts
+        share[share <= NOTHING] = 0.0
+        rate: Floats = share[flows.src]
+        load = np.bincount(flows.dst[going], weights=rate[going], minlength=nodes)
+        return rate if (load <= self._down * _ROOM).all() else None
 
     def _effective(self, time_s: float) -> float:
         """When a change at `time_s` counts: now, or at the next point of the grid."""

@@ -14,7 +14,7 @@ Floats = NDArray[np.float64]
 
 _NEVER = np.iinfo(np.int64).max
 _ROOM, _COUNT, _SHARE = range(3)
-_DROP = 1e-280  # stands for no room, so that a share of no room by no flows is infinite; and below what a rate can be
+NOTHING = 1e-280  # stands for no room, so that a share of no room by no flows is infinite; and below what a rate can be
 _MANY_PAIRS, _FEW_LINKS = 100, 4
 _MANY = 1e15  # flows of a frozen link, whose room is infinite: its share stays infinite whatever is taken away
 
@@ -33,7 +33,7 @@ class PairFilling:
         self._links = np.arange(links)
         self._flows = np.zeros((links, links))
         self._change = np.zeros(links)
-        self._touched: list[int] = []
+        self._touched: dict[int, None] = {}
         self._weights = np.ones((2, links, 1))
         self._frozen_in = np.full(links, _NEVER)
         # How each link stood before each pass (free capacity, free flows, share of each), and where the pass ended.
@@ -51,7 +51,7 @@ class PairFilling:
             self._flows[down, up] += number
             self._change[up] += number
             self._change[down] += number
-            self._touched += (up, down)
+            self._touched[up] = self._touched[down] = None
 
     def _add_many(self, up: Ids, down: Ids, number: float) -> None:
         links = len(self._capacity)
@@ -59,7 +59,7 @@ class PairFilling:
         self._flows += number * np.bincount(pairs, minlength=links * links).reshape(links, links)
         ends = np.concatenate([up, down])
         self._change += number * np.bincount(ends, minlength=links)
-        self._touched += ends.tolist()
+        self._touched |= dict.fromkeys(ends.tolist())
 
     def set_capacity(self, node: int, up: float, down: float) -> None:
         """From the next filling on."""
@@ -77,7 +77,7 @@ class PairFilling:
             self._passes = 1 + self._fill(first)
         last = np.minimum(self._frozen_in, self._passes - 1)  # in which all shares of unfrozen links are infinite
         shares: Floats = self._states[last, _SHARE, self._links]
-        shares[shares <= _DROP] = 0.0
+        shares[shares <= NOTHING] = 0.0
         return shares
 
     def _fill(self, number: int) -> int:
@@ -113,7 +113,7 @@ class PairFilling:
         A pass holds if no link with such flows was, or would now be, at its brim or below: then the same links freeze
         at the same levels and take the same from the others. The last one's brim is infinite, so it never holds.
         """
-        touched = list(dict.fromkeys(self._touched))
+        touched = list(self._touched)
         self._touched.clear()
         changes = [self._change.item(link) for link in touched]
         self._change[touched] = 0.0
@@ -132,7 +132,7 @@ class PairFilling:
         holds = brim < np.inf
         for link, change in links:
             count, room, before = state.item(_COUNT, link) + change, state.item(_ROOM, link), state.item(_SHARE, link)
-            share = (room if room > _DROP else _DROP) / count if count else np.inf
+            share = (room if room > NOTHING else NOTHING) / count if count else np.inf
             state[_COUNT, link], state[_SHARE, link] = count, share
             holds = holds and before > brim and share > brim
         return holds
@@ -151,5 +151,5 @@ class PairFilling:
 
 def _divide(room: Floats, count: Floats, share: Floats) -> None:
     """What each free flow of a link would get; infinite where there is none."""
-    np.maximum(room, _DROP, out=share)
+    np.maximum(room, NOTHING, out=share)
     np.divide(share, count, out=share)
