@@ -115,7 +115,7 @@ class Foresight:
         """Whether everyone has all in time, and no update meets its receiver's assignment, or is far too early."""
         rules, begins_s, updates = self._protocol, assigns.arrived_s, found.updates
         closes_s = formed_s + rules.longest_s + rules.grace
-        receivers = np.searchsorted(members, updates.receivers)
+        receivers = self._places(members, np.asarray(updates.receivers))
         return bool(
             (found.averages_s <= np.minimum(begins_s + rules.deadline, closes_s)).all()
             and (updates.sent_s >= assigns.left_s[receivers]).all()
@@ -138,7 +138,11 @@ class Foresight:
         senders, receivers = edges.T
         pairs = np.sort(np.concatenate([senders << 32 | receivers, receivers << 32 | senders]))
         ends = pairs[np.append(True, pairs[1:] != pairs[:-1])] >> 32
-        return self._assignments(number, np.bincount(np.searchsorted(members, ends), minlength=len(members)), 0)
+        return self._assignments(number, np.bincount(self._places(members, ends), minlength=len(members)), 0)
+
+    def _places(self, members: Nodes, nodes: Nodes) -> Nodes:
+        """Where these nodes stand among the members."""
+        return nodes if len(members) == len(self._everyone) else np.searchsorted(members, nodes)
 
     def _assignments(self, number: int, neighbours: Nodes, edges: int) -> Load:
         keyed = bool(self._key)

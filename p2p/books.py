@@ -7,10 +7,9 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from p2p.flights import Flights, Landed
-from p2p.foretelling import Sendings
+from p2p.foretelling import Sendings, by_time
 from p2p.log import Log
 from p2p.parcels import Box, Parcel, Wave
 from p2p.records import BOTTLENECK, KIND, NOBODY, OUTCOME, REASON
@@ -53,39 +52,30 @@ class Books:
     def enter(self, sendings: Sequence[Sendings]) -> None:
         """Gives rows to messages that have all arrived, as was foretold; those sent first come first."""
         self.write()
-        counts = [len(some.sent_s) for some in sendings]
-        sent_s = np.concatenate([some.sent_s for some in sendings])
-        order = np.argsort(sent_s, kind="stable")
-
-        def column(name: str) -> NDArray[Any]:
-            parts = [np.broadcast_to(getattr(some, name), count) for some, count in zip(sendings, counts, strict=True)]
-            return np.concatenate(parts)[order]
-
-        kind = np.repeat(np.array([KIND[some.kind] for some in sendings], dtype=np.int8), counts)[order]
-        senders, receivers, size_bytes = column("senders"), column("receivers"), column("size_bytes")
-        self._table.extend(
-            len(order),
-            kind=kind,
-            round=column("round_number"),
-            sender=senders,
-            receiver=receivers,
-            size_bytes=size_bytes,
-            overhead_bytes=column("overhead_bytes"),
-            attempt=1,
-            sent_s=sent_s[order],
-            left_s=column("left_s"),
-            arrived_s=column("arrived_s"),
-            outcome=OUTCOME["delivered"],
-            reason=0,
-            bottleneck=column("bottleneck"),
-            left_bytes=size_bytes,
-            used=True,
-            origin=senders,
-            destination=receivers,
-            previous=NOBODY,
-        )
-        self._rows += len(order)
-        self._opened_from = self._rows
+        for some in map(by_time, sendings):
+            self._table.extend(
+                len(some.sent_s),
+                kind=KIND[some.kind],
+                round=some.round_number,
+                sender=some.senders,
+                receiver=some.receivers,
+                size_bytes=some.size_bytes,
+                overhead_bytes=some.overhead_bytes,
+                attempt=1,
+                sent_s=some.sent_s,
+                left_s=some.left_s,
+                arrived_s=some.arrived_s,
+                outcome=OUTCOME["delivered"],
+                reason=0,
+                bottleneck=some.bottleneck,
+                left_bytes=some.size_bytes,
+                used=True,
+                origin=some.senders,
+                destination=some.receivers,
+                previous=NOBODY,
+            )
+        self._table.sort_from(self._rows, "sent_s")
+        self._rows = self._opened_from = self._rows + sum(len(some.sent_s) for some in sendings)
 
     def _count(self, opened: int) -> None:
         self._rows += opened

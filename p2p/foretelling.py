@@ -7,7 +7,7 @@ arithmetic is that of fair sharing (see p2p/uplinks.py), to the last bit; what i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +44,15 @@ class Sendings(NamedTuple):
     def last_s(self) -> float:
         """When the last of them arrives."""
         return float(self.arrived_s.max())
+
+
+def by_time(some: Sendings) -> Sendings:
+    """The same messages, those sent first in front."""
+    if (some.sent_s[1:] >= some.sent_s[:-1]).all():
+        return some
+    order = np.argsort(some.sent_s, kind="stable")
+    values: list[Any] = [value[order] if isinstance(value, np.ndarray) else value for value in some]
+    return Sendings(*values)
 
 
 class Load(NamedTuple):

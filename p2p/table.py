@@ -85,6 +85,16 @@ class Table:
             self._write(count, values)
         return np.arange(first, first + count)
 
+    def sort_from(self, first: int, name: str) -> None:
+        """Sorts the rows from `first` on by a column; rows with equal values stay in their order."""
+        self._write_pending()
+        values = self._columns[name][first : self._length]
+        if (values[1:] >= values[:-1]).all():
+            return
+        order = np.argsort(values, kind="stable")
+        for column in self._columns.values():
+            column[first : self._length] = column[first : self._length][order]
+
     def _put_off(self, count: int, values: dict[str, object]) -> None:
         """Few rows wait for others: writing a row costs as much as writing hundreds."""
         self._pending.append((count, values))
