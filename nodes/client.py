@@ -115,6 +115,9 @@ class Client(Participant):
                 if isinstance(order, Cue):
                     self._begin(order.course)
                     yield once_more(told)
+                    if order.course.sealing is not None:
+                        order.course.sealing.seal(*order, order.course.releases[self.node])
+                        yield once_more(told)
                     self._average(order.course, order.place)
                 elif isinstance(order, Invite):
                     self._answer(order)
@@ -138,7 +141,7 @@ class Client(Participant):
 
     def _average(self, course: GossipCourse, place: int) -> None:
         """The same once it has heard from all."""
-        if self.bench.learns:
+        if self.bench.learns or course.sealing is not None:
             self.bench.step(self.node, course.updates_for(place))
         self.model_round = course.round_number
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from nodes.client import Client
 from nodes.courses import Course, Cue, GossipCourse
 from nodes.endpoint import World
 from nodes.foresight import Foresight
+from nodes.sealed_exchange import SealedExchange
 from p2p.clock import LAST, Rank
 
 Steps = Generator[simpy.Event, Any, None]
@@ -49,20 +50,30 @@ class Conductor:
             bench.adopt(client.node, first)
             client.model_round = 0
 
-    def play(self, course: GossipCourse) -> Steps:
-        """From the forming of a cohort until the proxy has heard of everybody's end."""
+    def play(self, course: GossipCourse, addresses: Mapping[int, bytes]) -> Steps:
+        """From the forming of a cohort, when members get addresses, until the proxy has heard of everybody's end."""
+        if self._world.sealed is True:
+            course.sealing = self._sealing(course, addresses)
         self._give_cues(course)
         yield self._world.clock.at(course.end_s, Rank.START, LAST)
         course.write_down(self._world.network, self._world.log)
         self._charge(course)
 
+    def _sealing(self, course: GossipCourse, addresses: Mapping[int, bytes]) -> SealedExchange:
+        world, number = self._world, course.round_number
+        lives = [(node, self._clients[node].endpoint.life) for node in course.members.tolist()]
+        keys = {node: world.sealer.draw_keys(world.seed, node, number, life) for node, life in lives}
+        return SealedExchange(world.sealer, addresses, keys)
+
     def _give_cues(self, course: GossipCourse) -> None:
-        """Lets each member begin when its assignment comes, and average when it has heard from all."""
+        """Lets each member begin when it is assigned, seal when it sends, and average when it has heard from all."""
         clients, members = self._clients, course.members
         waiting = [clients[node].endpoint.mailbox for node in members.tolist()]
         cues = [mailbox.promise("orders", Cue(course, place)) for place, mailbox in enumerate(waiting)]
-        times_s = np.concatenate([course.begins_s, course.averages_s])
-        self._world.clock.at_each(times_s, np.tile(members, 2), cues + cues)
+        times_s = [course.begins_s, course.averages_s]
+        if course.sealing is not None:
+            times_s.insert(1, course.sends_s)
+        self._world.clock.at_each(np.concatenate(times_s), np.tile(members, len(times_s)), cues * len(times_s))
 
     def _charge(self, course: GossipCourse) -> None:
         """Charges the members for what they have sent, in that order."""

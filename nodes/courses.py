@@ -19,6 +19,7 @@ from p2p.network import Network
 
 if TYPE_CHECKING:
     from nodes.client import Arrangement
+    from nodes.sealed_exchange import SealedExchange
     from nodes.workbench import Vector
 
 Nodes = NDArray[np.int64]
@@ -51,7 +52,7 @@ class Course:
 
 
 class Cue(NamedTuple):
-    """Tells a member of a foretold round to begin, and when it comes once more to average."""
+    """Tells a member of a foretold round to begin; when it comes again, to seal if that is needed, then to average."""
 
     course: GossipCourse
     place: int
@@ -67,6 +68,7 @@ class GossipCourse(Course):
         begins_s: when each has its assignment, and begins to train
         heard: for each member those whose updates it averages, in the order of arrival
         releases: the members' updates, as they were promised
+        sealing: seals and opens them, if that is done for real
     """
 
     formed_s: float
@@ -78,10 +80,20 @@ class GossipCourse(Course):
     heard: Nodes
     include_own: bool
     releases: dict[int, Vector] = field(default_factory=dict)
+    sealing: SealedExchange | None = None
+
+    def successors(self, place: int) -> list[int]:
+        """Whom a member sends to."""
+        degree = self.heard.shape[1]
+        receivers: list[int] = self.arrangement.edges["update"][place * degree : (place + 1) * degree, 1].tolist()
+        return receivers
 
     def updates_for(self, place: int) -> list[Vector]:
         """What a member averages."""
-        updates = [self.releases[node] for node in self.heard[place].tolist()]
+        if self.sealing is None:
+            updates = [self.releases[node] for node in self.heard[place].tolist()]
+        else:
+            updates = self.sealing.open(self, place)
         return [*updates, self.releases[int(self.members[place])]] if self.include_own else updates
 
     def write_down(self, network: Network, log: Log) -> None:

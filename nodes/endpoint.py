@@ -65,11 +65,12 @@ class Endpoint:
         self._services = (world.proxy, world.standby)
         self._keys: dict[int, KeyPair] = {}
         self._passes: dict[int, Pass] = {}
-        self._early: list[Parcel] = []
+        self._early: dict[int, Parcel] = {}  # by the number of the deadline until which it is kept
         self._probes: list[Probe] = []
         self._controls: set[int] | None = None  # made when the first message comes that may come twice
         self._latest_round = -1
-        self._life = world.first_life
+        self.life = world.first_life
+        """How often it has begun anew: another life has other keys."""
         self.active_round = -1
         self.answer: Callable[[str, int, Received], bool] = _answers_nothing
         """Asked about every payload that was opened; what it answers itself does not go to the mailbox."""
@@ -85,20 +86,21 @@ class Endpoint:
         keys = self._keys.get(round_number)
         if keys is None:
             world = self._world
-            keys = self._keys[round_number] = world.sealer.draw_keys(world.seed, self.node, round_number, self._life)
+            keys = self._keys[round_number] = world.sealer.draw_keys(world.seed, self.node, round_number, self.life)
         return keys.public
 
     def lose_state(self) -> None:
         """A crash: mailbox, keys and addresses are gone; what had come and was not read is lost."""
         self.mailbox.read()
-        for parcel in self._early:
+        for number, parcel in self._early.items():
+            self._world.clock.call_off(number)
             self._world.network.lose(parcel, "receiver_down")
         for round_number in self._passes:
             self._world.network.close_box(self.node, round_number)
         self.mailbox = Mailbox(self._world.clock, self.node, self._open_letters)
-        self._keys, self._passes, self._early, self._controls, self._probes = {}, {}, [], None, []
+        self._keys, self._passes, self._early, self._controls, self._probes = {}, {}, {}, None, []
         # Another life draws other keys: the old ones may have sealed something already.
-        self._life += 1
+        self.life += 1
         self.active_round = -1
 
     def enter(self, assignment: Assignment) -> None:
@@ -212,9 +214,8 @@ class Endpoint:
         envelope: Envelope = parcel.content
         held = self._passes.get(envelope.round)
         if held is None and envelope.round in self._keys:
-            self._early.append(parcel)
             clock = self._world.clock
-            clock.call_by(clock.now + EARLY_S, self.node, lambda _: self._refuse_early(parcel))
+            self._early[clock.call_by(clock.now + EARLY_S, self.node, self._refuse_early)] = parcel
             return None
         if held is None:
             return "stale_round" if envelope.round < self._latest_round else "unknown_address"
@@ -275,14 +276,18 @@ class Endpoint:
         return -1 if held is None else held.assignment.epoch
 
     def _judge_early(self) -> None:
-        early, self._early = self._early, []
-        for parcel in early:
-            self._world.network.settle(parcel, self.receive(parcel))
+        """Looks again at what came too early; what is still too early is kept no longer than it was to be."""
+        early, self._early = self._early, {}
+        for number, parcel in early.items():
+            round_number = parcel.content.round
+            if round_number in self._keys and round_number not in self._passes:
+                self._early[number] = parcel
+            else:
+                self._world.clock.call_off(number)
+                self._world.network.settle(parcel, self.receive(parcel))
 
-    def _refuse_early(self, parcel: Parcel) -> None:
-        if parcel in self._early:
-            self._early.remove(parcel)
-            self._world.network.settle(parcel, "unknown_address")
+    def _refuse_early(self, number: int) -> None:
+        self._world.network.settle(self._early.pop(number), "unknown_address")
 
     def _receive_control(self, parcel: Parcel) -> str:
         content = parcel.content

@@ -41,8 +41,8 @@ class Foresight:
     def set_up(self) -> Course | None:
         """The registration of everybody and the first model's way to all clients; None if it has to be played out."""
         links = self._links()
-        if links is None:
-            return None
+        if links is None or self._world.sealed is True:
+            return None  # the server seals the first model for everyone
         world, rules, now_s = self._world, self._protocol, self._world.clock.now
         clients, everyone = self._everyone, np.append(self._everyone, world.server)
         starts_s = np.full(len(everyone), now_s)

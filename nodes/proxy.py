@@ -169,7 +169,7 @@ class Proxy:
         record = self._open(number, start_s, members, course.arrangement, first_row)
         record.addresses = self._world.router.open_round(number, members.tolist())
         if self._plan.conductor is not None:
-            yield from self._plan.conductor.play(course)
+            yield from self._plan.conductor.play(course, record.addresses)
         record.aggregated_s = dict(zip(members.tolist(), course.averages_s.tolist(), strict=True))
         self._close(record)
         self._forget(number, [])

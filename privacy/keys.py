@@ -67,7 +67,8 @@ def draw_stand_in(seed: int, node: int, round: int, life: int = 0) -> KeyPair:
 class PairSecrets:
     """The secret of each unordered pair of one-time keys, computed once and used by both ends.
 
-    Both ends would find the same one (X25519 commutes), so the simulation does the work of one.
+    Both ends would find the same one (X25519 commutes), so the simulation does the work of one. The same holds for
+    the key of a message, which its sender has derived before.
     """
 
     def __init__(self) -> None:
@@ -75,10 +76,24 @@ class PairSecrets:
 
         self._read_public = X25519PublicKey.from_public_bytes
         self._rounds: dict[int, dict[tuple[bytes, bytes], bytes]] = {}
+        self._publics: dict[int, dict[bytes, X25519PublicKey]] = {}
+        self._derived: dict[int, dict[tuple[bytes, bytes], bytes]] = {}
 
     def begin(self, round: int) -> None:
         """Keeps the secrets of this round from now on."""
-        self._rounds.setdefault(round, {})
+        if round not in self._rounds:
+            self._rounds[round], self._publics[round], self._derived[round] = {}, {}, {}
+
+    def key_to_seal(self, round: int, own: KeyPair, other_public: bytes, name: bytes) -> bytes:
+        """The key of a message with this name; kept for whoever opens it."""
+        secret = self.secret(round, own, other_public)
+        key = self._derived[round][secret, name] = expand(secret, name)
+        return key
+
+    def key_to_open(self, round: int, own: KeyPair, other_public: bytes, name: bytes) -> bytes:
+        """The same at the other end; derived anew if nobody with this pair's secret has sealed such a message."""
+        secret = self.secret(round, own, other_public)
+        return self._derived.get(round, {}).pop((secret, name), b"") or expand(secret, name)
 
     def secret(self, round: int, own: KeyPair, other_public: bytes) -> bytes:
         """HKDF's pseudorandom key of the pair; computed, but not kept, for a round that nobody began.
@@ -91,17 +106,22 @@ class PairSecrets:
         known = self._rounds.get(round, {})
         found = known.get(pair)
         if found is None:
-            found = known[pair] = extract(self._exchange(own, other_public))
+            found = known[pair] = extract(self._exchange(round, own, other_public))
         return found
 
     def drop(self, round: int) -> None:
         """Forgets a round's secrets."""
-        self._rounds.pop(round, None)
+        for kept in (self._rounds, self._publics, self._derived):
+            kept.pop(round, None)
 
-    def _exchange(self, own: KeyPair, other_public: bytes) -> bytes:
+    def _exchange(self, round: int, own: KeyPair, other_public: bytes) -> bytes:
         if own.private is None:
             raise ValueError("a stand-in has no private key to exchange with")
-        return own.private.exchange(self._read_public(other_public))
+        known = self._publics.get(round, {})
+        public = known.get(other_public)
+        if public is None:
+            public = known[other_public] = self._read_public(other_public)
+        return own.private.exchange(public)
 
 
 def extract(shared: bytes) -> bytes:

@@ -111,12 +111,12 @@ class RealSealer:
         code, length = KINDS[kind] | MANY, payload.size_bytes
         content, ticket = self._encrypt(code, round, sequence, keys, payload)
         size_bytes = message_size(length, many=True, sealed=True)
-        cipher, secret = self._cipher, self._pairs.secret
+        cipher, key_to_seal = self._cipher, self._pairs.key_to_seal
         self._pairs.begin(round)
         wraps = []
         for address, public_key in receivers:
             header = encode_header(code, round, sequence, sender, address, length)
-            key = expand(secret(round, keys, public_key), header[:NAME_BYTES])
+            key = key_to_seal(round, keys, public_key, header[:NAME_BYTES])
             wraps.append(cipher(key).encrypt(_NONCE, ticket, header))
         return Bundle((code, round, sequence, sender, length), keys.public, receivers, content, wraps, size_bytes)
 
@@ -138,7 +138,7 @@ class RealSealer:
         keys.claim(code, sequence, address)
         self._pairs.begin(round)
         header = encode_header(code, round, sequence, sender, address, length)
-        key = expand(self._pairs.secret(round, keys, public_key), header[:NAME_BYTES])
+        key = self._pairs.key_to_seal(round, keys, public_key, header[:NAME_BYTES])
         content = Ciphertext(self._cipher(key).encrypt(_NONCE, payload.to_bytes(), header), payload)
         size_bytes = message_size(length, many=False, sealed=True)
         return Envelope(code, round, sequence, sender, address, length, content, b"", size_bytes)
@@ -149,7 +149,7 @@ class RealSealer:
             raise Rejected
         header = encode_header(code, round, sequence, sender, receiver, length)
         try:
-            key = expand(self._pairs.secret(round, keys, sender_public_key), header[:NAME_BYTES])
+            key = self._pairs.key_to_open(round, keys, sender_public_key, header[:NAME_BYTES])
             if code & MANY:
                 ticket = self._cipher(key).decrypt(_NONCE, wrap, header)
                 self._read(content, ticket[:32], ticket[32:])

@@ -335,7 +335,7 @@ def ledger_rules(scenario: Scenario, noise: NoisePlan | None) -> list[LedgerRule
 def _make_conductor(scenario: Scenario, world: World, clients: Sequence[Client]) -> Conductor | None:
     """What foretells rounds; None where members have to look at what they get, or need not wait for all of it."""
     protocol, anonymity = scenario.protocol, scenario.anonymity
-    if type(protocol) is not Gossip or scenario.noise_shares is not None or anonymity.sealed is True:
+    if type(protocol) is not Gossip or scenario.noise_shares is not None:
         return None
     if protocol.quorum < 1 or protocol.selection != "uniform" or protocol.min_updates > (protocol.exchange_with or 1):
         return None

@@ -165,7 +165,7 @@ def smooth_worlds(draw: st.DrawFn) -> list[str]:
         f"deadline: {draw(st.sampled_from([20, 600]))} s, invite_window: {draw(st.sampled_from([1, 30]))} s, "
         f"include_own: {draw(st.sampled_from(['true', 'false']))}, "
         f"send_at: {draw(st.sampled_from(['ready', 'barrier']))}, grace: {draw(st.sampled_from([0, 5]))} s}}",
-        f"anonymity.sealed={draw(st.sampled_from(['sizes', 'false']))}",
+        f"anonymity.sealed={draw(st.sampled_from(['sizes', 'false', 'true']))}",
         f"anonymity.hand_out={draw(st.sampled_from(['neighbours', 'graph']))}",
         "network.sharing=fair",
         f"network.uplink={draw(st.sampled_from(rates))}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,9 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nodes.endpoint import Endpoint
 from nodes.foresight import Foresight
 from p2p.network import Network
 from p2p.table import Table
+from privacy.envelopes import Bundle
+from privacy.sealing import RealSealer
 from scenarios.build import Simulation
 from scenarios.digest import events_digest
 from tests.by_hand import _prepare
@@ -79,6 +83,32 @@ def test_a_quiet_run_is_foretold(send_at: str) -> None:
     assert simulation.proxy.outcome.rounds_completed == 3
 
 
+def test_foretold_updates_are_sealed_and_opened_for_real() -> None:
+    """Once for each sender, and once by each receiver; by the cipher, not by counting."""
+    calls: Counter[tuple[str, int]] = Counter()
+    seal, read, send = RealSealer.seal_many, RealSealer.open_in, Endpoint.send
+
+    def seal_many(self: RealSealer, kind: str, number: int, *rest: Any) -> Bundle:
+        calls[kind, number] += 1
+        return seal(self, kind, number, *rest)
+
+    def open_in(self: RealSealer, bundle: Bundle, *rest: Any) -> Any:
+        calls["opened", bundle[0].round] += 1
+        return read(self, bundle, *rest)
+
+    def send_but_no_update(self: Endpoint, number: int, kind: str, *rest: Any) -> None:
+        assert kind != "update"
+        send(self, number, kind, *rest)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(RealSealer, "seal_many", seal_many)
+        patch.setattr(RealSealer, "open_in", open_in)
+        patch.setattr(Endpoint, "send", send_but_no_update)
+        _prepare(*QUIET, GOSSIP.format(send_at="ready"), "anonymity.sealed=true").run()
+    assert [calls["update", number] for number in (1, 2, 3)] == [9, 9, 9]
+    assert [calls["opened", number] for number in (1, 2, 3)] == [36, 36, 36]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("send_at", ["ready", "barrier"])
 def test_foretold_rounds_teach_the_same(send_at: str) -> None:
@@ -103,7 +133,6 @@ def test_foretold_rounds_teach_the_same(send_at: str) -> None:
         "network.loss=0.01",
         "network.jitter=1 ms",
         "anonymity.routing=relay",
-        "anonymity.sealed=true",
         "network.sharing={kind: fair, grid: 1 ms}",
         "network.proxy_downlink=1 MB/s",
         "availability={kind: churn, mean_up: 40 s, mean_down: 6 s}",
