@@ -6,7 +6,7 @@ every member runs its `take_part`.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -86,6 +86,8 @@ class Means:
 class Client(Participant):
     """A peer. Its ledger is its own; it refuses to join when the next release would overspend."""
 
+    __slots__ = ("_invited_s", "_taken", "ledger", "means", "protocol", "slow")
+
     def __init__(
         self,
         node: int,
@@ -98,7 +100,7 @@ class Client(Participant):
     ) -> None:
         super().__init__(node, world, bench, records)
         self.protocol, self.means, self.ledger = protocol, means, ledger
-        self.slow: list[Slow] = []
+        self.slow: Sequence[Slow] = ()
         self._invited_s = 0.0
         self._taken = (0, -1)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from types import MappingProxyType
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from privacy.pseudonyms import Pseudonyms
 from privacy.sealing import Sealer
 
 _SEQUENCE_BITS = 40
+_NOTHING_EARLY: Mapping[int, Parcel] = MappingProxyType({})
 EARLY_S = 10.0
 """How long a message that overtook its receiver's assignment is kept."""
 
@@ -56,7 +58,17 @@ class Damaged:
 
 
 class Endpoint:
-    """Sends under this round's address; refuses what is altered, replayed, foreign or stale, with the reason."""
+    """Sends under this round's address; refuses what is altered, replayed, foreign or stale, with the reason.
+
+    Attributes:
+        life: how often it has begun anew: another life has other keys
+        answer: asked about every payload that was opened; what it answers itself does not go to the mailbox
+    """
+
+    __slots__ = (
+        *("_controls", "_early", "_keys", "_latest_round", "_passes", "_probes", "_services", "_world"),
+        *("active_round", "answer", "life", "mailbox", "node"),
+    )
 
     def __init__(self, node: int, world: World) -> None:
         self.node = node
@@ -65,15 +77,13 @@ class Endpoint:
         self._services = (world.proxy, world.standby)
         self._keys: dict[int, KeyPair] = {}
         self._passes: dict[int, Pass] = {}
-        self._early: dict[int, Parcel] = {}  # by the number of the deadline until which it is kept
-        self._probes: list[Probe] = []
+        self._early: Mapping[int, Parcel] = _NOTHING_EARLY  # by the number of the deadline until which it is kept
+        self._probes: Sequence[Probe] = ()
         self._controls: set[int] | None = None  # made when the first message comes that may come twice
         self._latest_round = -1
         self.life = world.first_life
-        """How often it has begun anew: another life has other keys."""
         self.active_round = -1
         self.answer: Callable[[str, int, Received], bool] = _answers_nothing
-        """Asked about every payload that was opened; what it answers itself does not go to the mailbox."""
         world.network.attach(node, self.receive, self.take_control)
 
     def draw_keys(self, round_number: int) -> bytes:
@@ -98,7 +108,7 @@ class Endpoint:
         for round_number in self._passes:
             self._world.network.close_box(self.node, round_number)
         self.mailbox = Mailbox(self._world.clock, self.node, self._open_letters)
-        self._keys, self._passes, self._early, self._controls, self._probes = {}, {}, {}, None, []
+        self._keys, self._passes, self._early, self._controls, self._probes = {}, {}, _NOTHING_EARLY, None, ()
         # Another life draws other keys: the old ones may have sealed something already.
         self.life += 1
         self.active_round = -1
@@ -215,7 +225,8 @@ class Endpoint:
         held = self._passes.get(envelope.round)
         if held is None and envelope.round in self._keys:
             clock = self._world.clock
-            self._early[clock.call_by(clock.now + EARLY_S, self.node, self._refuse_early)] = parcel
+            number = clock.call_by(clock.now + EARLY_S, self.node, self._refuse_early)
+            self._early = {**self._early, number: parcel}
             return None
         if held is None:
             return "stale_round" if envelope.round < self._latest_round else "unknown_address"
@@ -277,17 +288,19 @@ class Endpoint:
 
     def _judge_early(self) -> None:
         """Looks again at what came too early; what is still too early is kept no longer than it was to be."""
-        early, self._early = self._early, {}
+        early, self._early = self._early, _NOTHING_EARLY
         for number, parcel in early.items():
             round_number = parcel.content.round
             if round_number in self._keys and round_number not in self._passes:
-                self._early[number] = parcel
+                self._early = {**self._early, number: parcel}
             else:
                 self._world.clock.call_off(number)
                 self._world.network.settle(parcel, self.receive(parcel))
 
     def _refuse_early(self, number: int) -> None:
-        self._world.network.settle(self._early.pop(number), "unknown_address")
+        parcel = self._early[number]
+        self._early = {other: kept for other, kept in self._early.items() if other != number}
+        self._world.network.settle(parcel, "unknown_address")
 
     def _receive_control(self, parcel: Parcel) -> str:
         content = parcel.content
@@ -319,7 +332,7 @@ class Endpoint:
     def _file(self, control: Control) -> None:
         """Puts a control message where it is read; what concerns the round under way wakes whoever waits in it."""
         if isinstance(control, Probe):
-            self._probes.append(control)
+            self._probes = [*self._probes, control]
             self._answer_probes()
         elif isinstance(control, (Assignment, Close)) and control.round_number == self.active_round:
             self._take_new_order(control)

@@ -30,7 +30,14 @@ _PHASE_OF_KIND: dict[str, Phase] = {"update": "send", "model": "broadcast", "sha
 
 
 class Participant:
-    """A node that takes part in rounds, with its endpoint, its model and the run's books."""
+    """A node that takes part in rounds, with its endpoint, its model and the run's books.
+
+    Attributes:
+        enrolled: whether the proxy knows of it from the start, as was foretold
+        shares: what exchanges noise shares for it
+    """
+
+    __slots__ = ("_records", "bench", "endpoint", "enrolled", "model_round", "node", "shares", "skipped", "world")
 
     def __init__(self, node: int, world: World, bench: Bench, records: dict[int, RoundRecord]) -> None:
         self.node = node
@@ -40,9 +47,12 @@ class Participant:
         self.model_round = -1
         self.skipped = False
         self.enrolled = False
-        """Whether the proxy knows of it from the start, as was foretold."""
         self.shares: ShareDesk | None = None
         self._records = records
+
+    def share_noise(self, desk: ShareDesk) -> None:
+        """From now on it exchanges noise shares, and answers for those who are lost."""
+        self.shares = desk
         self.endpoint.answer = self._answer_for_the_lost
 
     def lose_state(self) -> None:

@@ -81,7 +81,8 @@ class Straggle(Spell):
         """Tells the nodes; training that is under way slows down from that instant."""
         end_s = np.inf if self.end is None else self.end
         for node in self.struck(scene, name, "slow"):
-            scene.clients[node].slow.append(Slow(self.start, end_s, self.factor))
+            client = scene.clients[node]
+            client.slow = (*client.slow, Slow(self.start, end_s, self.factor))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

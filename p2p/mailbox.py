@@ -32,6 +32,8 @@ class Wait(NamedTuple):
 
 
 _NEVER = sys.maxsize
+_NO_LETTERS: list[Letter] = []
+"""Where none has come yet: most mailboxes never get any. Nobody adds to it."""
 
 
 class Mailbox:
@@ -52,15 +54,17 @@ class Mailbox:
         self._items: dict[Hashable, list[Any]] = {}
         self._waits: dict[Hashable, Wait] = {}
         self._open = open_letters
-        self._unread: list[Letter] = []
-        self._coming: list[Letter] = []
+        self._unread = self._coming = _NO_LETTERS
         self._soonest_s = np.inf
         self._enough = _NEVER
         self._ring_s = np.inf
 
     def drop(self, letter: Letter) -> bool:
         """Adds a letter, to be opened later; whether it is the only one that lies unread or is on its way."""
-        self._unread.append(letter)
+        if self._unread:
+            self._unread.append(letter)
+        else:
+            self._unread = [letter]
         if len(self._unread) >= self._enough:
             self._let_ring(letter[0])  # not before all that come at this instant are here
         elif len(self._unread) + len(self._coming) >= self._enough:
@@ -69,7 +73,7 @@ class Mailbox:
 
     def announce(self, letters: list[Letter], soonest_s: float) -> None:
         """Letters are on their way, or have just come; none of them before `soonest_s`."""
-        self._coming += letters
+        self._coming = [*self._coming, *letters] if self._coming else letters
         if soonest_s < self._soonest_s:
             self._soonest_s = soonest_s
         if len(self._unread) + len(self._coming) >= self._enough:
@@ -80,7 +84,7 @@ class Mailbox:
         if self._soonest_s <= self._clock.settled_s:
             self._take_in()
         if self._unread and self._open is not None:
-            unread, self._unread = self._unread, []
+            unread, self._unread = self._unread, _NO_LETTERS
             self._open(unread)
             self._look_ahead()
         return bool(self._coming)

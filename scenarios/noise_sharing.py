@@ -170,5 +170,5 @@ def share_noise(
     maker = NoiseMaker(dimension, settings.expansion, settings.tau_mode, settings.share_as == "vector")
     book = ShareBook(maker, measures=scenario.learning != "none")
     for node, participant in participants.items():
-        participant.shares = ShareDesk(node, world, plan, book)
+        participant.share_noise(ShareDesk(node, world, plan, book))
     return NoiseSharing(plan, Tracker(plan, protocol, scenario.seed), book)
