@@ -31,6 +31,9 @@ def catalog_path(ref: str | Path) -> Path:
         return known[text]
     if path.suffix in SUFFIXES or "/" in text:
         problem = f"{shorten(text, 300)}: no such file; give a path, or a name that `peerveil list` shows"
+    elif "=" in text:
+        short = shorten(text, 300)
+        problem = f"{short}: no scenario, but a setting; each needs its own --set: write `--set {short}`"
     else:
         problem = f"{shorten(text, 300)}: neither a file nor in the catalog; {suggestion(text, known)}"
     raise UserError(printable(problem))

@@ -77,7 +77,8 @@ def _records_suffice(data: Any, clients: int) -> Iterator[Finding]:
         path: Path = ("data", "split", "classes_per_client") if isinstance(split, Shards) else ("clients",)
         value = split.classes_per_client if isinstance(split, Shards) else clients
         what = f"{needed} shards" if isinstance(split, Shards) else f"{clients} clients"
-        yield path, value, f"{what} need {needed} records, the data has {records}; lower it or use more data"
+        cure = "raise data.samples" if hasattr(data, "samples") else "use more data"
+        yield path, value, f"{what} need {needed} records, the data has {records}; lower it or {cure}"
 
 
 def _owners_known(data: Any) -> Iterator[Finding]:

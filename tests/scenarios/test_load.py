@@ -118,9 +118,9 @@ BAD: list[tuple[list[str], list[str]]] = [
     (["evaluation.clients=7"], ["evaluation.clients = 7: must be <= clients, which is 6; lower it or write `all`"]),
     (
         ["data.split={kind: shards, classes_per_client: 11}"],
-        ["data.split.classes_per_client = 11: 66 shards need 66 records, the data has 60; lower it or use more data"],
+        ["data.split.classes_per_client = 11: 66 shards need 66 records, the data has 60; lower it or raise data.samples"],
     ),
-    (["data.samples=5"], ["clients = 6: 6 clients need 6 records, the data has 5; lower it or use more data"]),
+    (["data.samples=5"], ["clients = 6: 6 clients need 6 records, the data has 5; lower it or raise data.samples"]),
     (["data.split=by_client"], ["data.split = by_client: needs to know whose records are whose"]),
     (["data={name: file, path: x.csv}"], ["data.path = x.csv: no such file; it is looked for in"]),
     (["data={name: mnits}"], ["data.name = mnits: unknown name; did you mean `mnist`?"]),
@@ -267,6 +267,7 @@ def test_bad_cells_of_a_column_are_problems(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("ref", "expected"),
     [
+        ("rounds=5", "rounds=5: no scenario, but a setting; each needs its own --set: write `--set rounds=5`"),
         ("adpdfl-gosip", "adpdfl-gosip: neither a file nor in the catalog; did you mean `adpdfl-gossip`?"),
         ("no/such.yaml", "no/such.yaml: no such file; give a path, or a name that `peerveil list` shows"),
         ("x" * 5000, "xxx"),
