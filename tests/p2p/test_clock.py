@@ -6,11 +6,12 @@ import itertools
 from collections.abc import Generator
 from typing import Any
 
+import numpy as np
 import simpy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p2p.clock import Clock, Rank
+from p2p.clock import Clock, Rank, once_more
 
 
 @given(st.permutations(list(itertools.product(Rank, range(3)))))
@@ -96,3 +97,51 @@ def test_the_alarm_comes_before_other_arrivals() -> None:
         (2.0, "START"),
         (3.0, "alarm"),
     ]
+
+
+def test_many_events_take_their_places_among_the_others() -> None:
+    """By time, then rank and node, whether they were scheduled one by one or together."""
+    clock, seen = Clock(), []
+    nodes = np.array([4, 2, 3, 1])
+    events = [clock.signal() for _ in nodes]
+    for node, event in zip(nodes.tolist(), events, strict=True):
+        callbacks = event.callbacks
+        assert callbacks is not None
+        callbacks.append(lambda _, node=node: seen.append((clock.now, node)))  # type: ignore[misc]
+    clock.at_each(np.array([2.0, 1.0, 1.0, 2.0]), nodes, events)
+    for node in (0, 2, 5):
+        clock.call_at(1.0, Rank.START, node, lambda node=node: seen.append((clock.now, node)))  # type: ignore[misc]
+    clock.call_at(2.0, Rank.DEADLINE, 9, lambda: seen.append((clock.now, 9)))
+    assert not clock.nothing_ahead
+    clock.run()
+    assert seen == [(1.0, 0), (1.0, 2), (1.0, 2), (1.0, 3), (1.0, 5), (2.0, 9), (2.0, 1), (2.0, 4)]
+    assert clock.nothing_ahead
+
+
+def test_a_process_that_begins_at_once_may_wait_for_one_event_twice() -> None:
+    """Its first step is done before anything else; an event that comes once more wakes it once more."""
+    clock, seen = Clock(), []
+    cue = clock.signal()
+
+    def life() -> Generator[simpy.Event, Any, None]:
+        seen.append(("begins", clock.now))
+        yield cue
+        seen.append(("goes on", clock.now))
+        yield once_more(cue)
+        seen.append(("ends", clock.now))
+
+    process = clock.begin(life())
+    assert seen == [("begins", 0.0)]
+    clock.at_each(np.array([3.0, 5.0]), np.array([1, 1]), [cue, cue])
+    clock.run()
+    assert seen == [("begins", 0.0), ("goes on", 3.0), ("ends", 5.0)]
+    assert not process.is_alive
+
+
+def test_a_deadline_that_is_called_off_lies_not_ahead() -> None:
+    """And one that is not does."""
+    clock = Clock()
+    number = clock.call_by(3.0, 1, lambda _: None)
+    assert not clock.nothing_ahead
+    clock.call_off(number)
+    assert clock.nothing_ahead

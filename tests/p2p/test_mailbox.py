@@ -178,3 +178,15 @@ def test_a_deadline_that_was_met_does_nothing() -> None:
     put_at(clock, mailbox, 1.0, "a")
     clock.run()
     assert (noted, waited) == ([(1.0, ["a"])], [(2.0, [])])
+
+
+def test_what_is_promised_comes_when_the_caller_says() -> None:
+    """Its deadline is called off, and the mailbox can be waited at again."""
+    clock = Clock()
+    mailbox = Mailbox(clock, 1)
+    noted = read(clock, mailbox, 1, 2.0)
+    clock.run(until=1.0)
+    clock.at_each(np.array([4.0]), np.array([1]), [mailbox.promise("k", "item")])
+    clock.run()
+    assert noted == [(4.0, ["item"])]
+    assert clock.nothing_ahead

@@ -118,7 +118,10 @@ BAD: list[tuple[list[str], list[str]]] = [
     (["evaluation.clients=7"], ["evaluation.clients = 7: must be <= clients, which is 6; lower it or write `all`"]),
     (
         ["data.split={kind: shards, classes_per_client: 11}"],
-        ["data.split.classes_per_client = 11: 66 shards need 66 records, the data has 60; lower it or raise data.samples"],
+        [
+            "data.split.classes_per_client = 11: 66 shards need 66 records, the data has 60; "
+            "lower it or raise data.samples"
+        ],
     ),
     (["data.samples=5"], ["clients = 6: 6 clients need 6 records, the data has 5; lower it or raise data.samples"]),
     (["data.split=by_client"], ["data.split = by_client: needs to know whose records are whose"]),
