@@ -17,9 +17,8 @@ from nodes.cohorts import choose_cohort
 from nodes.controls import Answer, Control, Done, Invite, Register
 from nodes.courses import Course, GossipCourse, Stretches
 from nodes.endpoint import EARLY_S, World
-from nodes.exchange import Exchange, exchange
 from nodes.protocols.gossip import Gossip
-from p2p.foretelling import Foretelling, Load, Sendings
+from p2p.foretelling import Exchange, Foretelling, Load, Plan, Sendings
 from p2p.records import NOBODY
 from privacy.controls import assignment_size
 from privacy.envelopes import message_size
@@ -58,7 +57,7 @@ class Foresight:
         reports = links.to_hub(self._control(0, Done(0, 0)), everyone, world.proxy, ends_s)
         smooth = (
             formed_s <= now_s + rules.invite_window
-            and (assigns.left_s[:-1] <= served_s).all()
+            and links.apart(assigns, clients, models)
             and (models.arrived_s >= begins_s - EARLY_S).all()
             and reports.last_s <= closes_s
         )
@@ -87,8 +86,8 @@ class Foresight:
         if rules.send_at == "barrier":
             sends_s = np.maximum(ready_s, formed_s + train_s.max() + (formed_s - now_s))
         update, report = self._vectors("update", number, len(edges) // len(members)), self._control(number, Done(0, 0))
-        found = exchange(links, update, report, proxy, members, edges, sends_s)
-        if found is None or not self._is_smooth(members, formed_s, assigns, found):
+        found = links.exchange(Plan(update, report, proxy, members, edges, sends_s))
+        if found is None or not self._is_smooth(links, members, formed_s, assigns, found):
             return None
         return GossipCourse(
             round_number=number,
@@ -111,14 +110,16 @@ class Foresight:
             include_own=rules.include_own,
         )
 
-    def _is_smooth(self, members: Nodes, formed_s: float, assigns: Sendings, found: Exchange) -> bool:
+    def _is_smooth(
+        self, links: Foretelling, members: Nodes, formed_s: float, assigns: Sendings, found: Exchange
+    ) -> bool:
         """Whether everyone has all in time, and no update meets its receiver's assignment, or is far too early."""
         rules, begins_s, updates = self._protocol, assigns.arrived_s, found.updates
         closes_s = formed_s + rules.longest_s + rules.grace
         receivers = self._places(members, np.asarray(updates.receivers))
         return bool(
             (found.averages_s <= np.minimum(begins_s + rules.deadline, closes_s)).all()
-            and (updates.sent_s >= assigns.left_s[receivers]).all()
+            and links.apart(assigns, receivers, updates)
             and (updates.arrived_s >= begins_s[receivers] - EARLY_S).all()
             and found.reports.last_s <= closes_s
         )

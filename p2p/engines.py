@@ -12,7 +12,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from p2p.foretelling import Foretelling
+from p2p.links import Links
 from p2p.parcels import Wave
+from p2p.queue_foretelling import FifoForetelling, IdealForetelling
 from p2p.sharing import Arrive, Rates, Transfer
 
 # What an entry on the fifo engine's heap stands for, in the order in which one instant is worked off: links are
@@ -24,7 +27,6 @@ class NoWaves:
     """For engines that look at each message: they carry no waves."""
 
     in_turn: ClassVar[bool] = False
-    foretells: bool = False
 
     def carry(self, now_s: float, wave: Wave) -> bool:
         """Every message of it has to be handed over by itself."""
@@ -41,6 +43,10 @@ class IdealEngine(NoWaves):
         self._up, self._down = up.tolist(), down.tolist()
         self._heap: list[tuple[float, int, int, int, Transfer]] = []
         self._order = 0
+
+    def foretelling(self, links: Links) -> Foretelling:
+        """For quiet rounds."""
+        return IdealForetelling(links)
 
     def start(self, now_s: float, transfers: Sequence[Transfer]) -> None:
         """Takes transfers handed over now."""
@@ -98,6 +104,10 @@ class FifoEngine(NoWaves):
         self._heap: list[tuple[float, int, int, int, Transfer]] = []
         self._started = 0
         self._ended: list[tuple[Transfer, str]] = []
+
+    def foretelling(self, links: Links) -> Foretelling:
+        """For quiet rounds."""
+        return FifoForetelling(links)
 
     def start(self, now_s: float, transfers: Sequence[Transfer]) -> None:
         """Takes transfers handed over now; those that find their uplink free begin to leave."""

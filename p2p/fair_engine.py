@@ -9,6 +9,9 @@ from typing import ClassVar
 import numpy as np
 
 from p2p.fair import BOTTLENECKS, FairShare, Ids
+from p2p.fair_foretelling import FairForetelling
+from p2p.foretelling import Foretelling
+from p2p.links import Links
 from p2p.parcels import Wave
 from p2p.progressive_filling import DOWNLINK, NO_LINK, UPLINK
 from p2p.sharing import Arrive, Rates, Transfer
@@ -33,7 +36,6 @@ class FairEngine:
 
     def __init__(self, up: Rates, down: Rates, grid_s: float | None = None) -> None:
         self._share = FairShare(up, down, grid_s)
-        self.foretells = grid_s is None
         self._on_grid = grid_s is not None
         self._up, self._down = up.tolist(), down.tolist()
         self._uplinks = Uplinks(self._up, down)
@@ -51,6 +53,10 @@ class FairEngine:
         self._alone_up: dict[int, Transfer] = {}
         self._alone_down: dict[int, Transfer] = {}
         self._shortest_s = np.inf
+
+    def foretelling(self, links: Links) -> Foretelling | None:
+        """For quiet rounds, unless rates change only now and then."""
+        return None if self._on_grid else FairForetelling(links)
 
     def start(self, now_s: float, transfers: Sequence[Transfer]) -> None:
         """Takes transfers handed over now."""

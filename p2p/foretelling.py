@@ -1,12 +1,15 @@
 """Where nothing else is under way and nothing is going to happen, the times of messages follow from the links alone.
 
-Whole phases of a round are then worked out as arrays: when everyone's message leaves and arrives, not one by one. The
-arithmetic is that of fair sharing (see p2p/uplinks.py), to the last bit; what it does not cover is not foretold.
+Whole phases of a round are then worked out as arrays: when everyone's message leaves and arrives, not one by one. Each
+way to share links has its own arithmetic for that, to the last bit the same as its engine's.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,19 +17,26 @@ from numpy.typing import NDArray
 
 from p2p.links import Links
 from p2p.records import BOTTLENECK
-from p2p.sharing import TOGETHER
 
 Nodes = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Codes = NDArray[np.int8]
 
-_ROOM = 1 - 1e-9
-"""A downlink that is filled to the last bit might be short for a moment."""
+
+class Load(NamedTuple):
+    """What messages of one phase are, before it is known when they are sent: kind, round, and bytes."""
+
+    kind: str
+    round_number: int
+    size_bytes: Nodes | int
+    overhead_bytes: Nodes | int
 
 
 class Sendings(NamedTuple):
     """Messages of one kind and phase, one in each place: true ends, bytes, and times; all of them arrive.
 
-    What is a scalar is the same for all of them.
+    What is a scalar is the same for all of them. `first_s` is when the first byte is at the receiver's link, where
+    messages wait for one another there.
     """
 
     kind: str
@@ -38,7 +48,8 @@ class Sendings(NamedTuple):
     sent_s: Floats
     left_s: Floats
     arrived_s: Floats
-    bottleneck: NDArray[np.int8] | int
+    bottleneck: Codes | int
+    first_s: Floats | None = None
 
     @property
     def last_s(self) -> float:
@@ -55,79 +66,98 @@ def by_time(some: Sendings) -> Sendings:
     return Sendings(*values)
 
 
-class Load(NamedTuple):
-    """What messages of one phase are, before it is known when they are sent: kind, round, and bytes."""
+class Exchange(NamedTuple):
+    """What comes of it when everyone sends to some others, averages once it has heard from all, and reports.
 
-    kind: str
-    round_number: int
-    size_bytes: Nodes | int
-    overhead_bytes: Nodes | int
+    Attributes:
+        averages_s: when each member has all that it expects, and averages
+        first_s: when the first of that has come
+        heard: for each member whom it heard from, in the order of arrival
+    """
+
+    updates: Sendings
+    reports: Sendings
+    averages_s: Floats
+    first_s: Floats
+    heard: Nodes
 
 
-class Foretelling:
-    """Foretells messages over given links."""
+@dataclass(frozen=True)
+class Plan:
+    """An exchange to be foretold.
+
+    Attributes:
+        update: the bytes of one update
+        report: the bytes of one report, which goes to `hub`
+        edges: (sender, receiver), sorted; as many from each member as to it
+        sends_s: when each member sends
+    """
+
+    update: Load
+    report: Load
+    hub: int
+    members: Nodes
+    edges: Nodes
+    sends_s: Floats
+
+    @property
+    def degree(self) -> int:
+        """How many each member sends to."""
+        return len(self.edges) // len(self.members)
+
+    @cached_property
+    def by_receiver(self) -> Nodes:
+        """The edges' places by receiver, then sender."""
+        return np.argsort(self.edges[:, 1], kind="stable")
+
+    def heard(self, values: NDArray[Any]) -> NDArray[Any]:
+        """What there is for each edge as a row for each member: that of those whom it hears from."""
+        return values[self.by_receiver].reshape(-1, self.degree)
+
+    def averages_s(self, arrived_s: Floats) -> Floats:
+        """When each member has heard from all, and has sent itself."""
+        averages_s: Floats = np.maximum(self.heard(arrived_s).max(axis=1), self.sends_s)
+        return averages_s
+
+
+class Foretelling(ABC):
+    """Foretells messages over given links; those of hubs (proxy and server) have no limits."""
 
     def __init__(self, links: Links) -> None:
-        self._links = links
+        self.links = links
 
     def knows(self, clients: int, hubs: Sequence[int]) -> bool:
         """Whether the hubs take and give all that comes at once, and every client can send, at a finite rate."""
-        up, down = self._links.up, self._links.down
+        up, down = self.links.up, self.links.down
         unlimited = all(up[hub] == down[hub] == np.inf for hub in hubs)
         return unlimited and bool((up[:clients] < np.inf).all() and (up[:clients] > 0).all() and (down > 0).all())
 
-    def to_hub(self, load: Load, senders: Nodes, hub: int, sent_s: Floats, left_s: Floats | None = None) -> Sendings:
-        """One message of each node, alone on its uplink unless it is said when it has left."""
-        if left_s is None:
-            left_s = sent_s + load.size_bytes / self._links.up[senders]
-        arrived_s = left_s + self._links.ways_to(hub)[senders]
-        held = np.where(left_s == sent_s, BOTTLENECK["latency"], BOTTLENECK["uplink"]).astype(np.int8)
-        return Sendings(*_head(load), senders, hub, *load[2:], sent_s, left_s, arrived_s, held)
+    def to_hub(self, load: Load, senders: Nodes, hub: int, sent_s: Floats) -> Sendings:
+        """One message of each node, alone on its uplink."""
+        return self.reported(load, senders, hub, sent_s, sent_s + load.size_bytes / self.links.up[senders])
 
+    def reported(self, load: Load, senders: Nodes, hub: int, sent_s: Floats, left_s: Floats) -> Sendings:
+        """The same where it is known when they have left."""
+        arrived_s = left_s + self.links.ways_to(hub)[senders]
+        held = np.where(left_s == sent_s, BOTTLENECK["latency"], BOTTLENECK["uplink"]).astype(np.int8)
+        return Sendings(*load[:2], senders, hub, *load[2:], sent_s, left_s, arrived_s, held)
+
+    @abstractmethod
     def from_hub(self, load: Load, hub: int, receivers: Nodes, sent_s: float) -> Sendings:
         """One message to each node, alone on its downlink."""
-        left_s = sent_s + load.size_bytes / self._links.down[receivers]
-        arrived_s = left_s + self._links.ways_from(hub)[receivers]
-        held = np.where(left_s == sent_s, BOTTLENECK["latency"], BOTTLENECK["downlink"]).astype(np.int8)
-        everywhere = np.full(len(receivers), sent_s)
-        return Sendings(*_head(load), hub, receivers, *load[2:], everywhere, left_s, arrived_s, held)
 
-    def fits(self, edges: Nodes, degree: int) -> bool:
-        """Whether all messages along the edges, `degree` for each sender, could come at once at their highest rates."""
-        senders, receivers = edges.T
-        load = np.bincount(receivers, weights=self._links.up[senders] / degree, minlength=len(self._links.down))
-        return bool((load <= self._links.down * _ROOM).all())
+    @abstractmethod
+    def exchange(self, plan: Plan) -> Exchange | None:
+        """Everything from sending to the reports; None if it cannot be foretold."""
 
-    def leave_s(self, senders: Nodes, degree: int, size_bytes: int, sent_s: Floats) -> Floats:
-        """When the last bytes of `degree` messages of each sender have left, if they have its uplink to themselves."""
-        rate = self._links.up[senders] / degree
-        return sent_s + size_bytes / rate
-
-    def latencies(self, edges: Nodes) -> Floats:
-        """The latency of each edge."""
-        return self._links.latencies(edges[:, 0], edges[:, 1])
-
-    def joined(
-        self, senders: Nodes, degree: int, size_bytes: int, sent_s: Floats, joins_s: Floats, small_bytes: int
-    ) -> tuple[Floats, Floats]:
-        """When `degree` messages of each sender have left if it sends a small one meanwhile, and when that has left.
-
-        As `Uplinks` shares an uplink between two waves; where the small one comes later, each has it alone.
-        """
-        up = self._links.up[senders]
-        alone_s, after_s = sent_s + size_bytes / (up / degree), joins_s + small_bytes / up
-        rate = up / (degree + 1)
-        rest = np.maximum(size_bytes - up / degree * (joins_s - sent_s), 0.0)
-        ends_s, small_ends_s = joins_s + rest / rate, joins_s + small_bytes / rate
-        first_s = np.minimum(ends_s, small_ends_s)
-        over_s = first_s + TOGETHER * np.abs(first_s)
-        later_s = first_s + np.maximum(rest - rate * (first_s - joins_s), 0.0) / (up / degree)
-        small_later_s = first_s + np.maximum(small_bytes - rate * (first_s - joins_s), 0.0) / up
-        shared = alone_s > joins_s
-        left_s = np.where(shared, np.where(ends_s <= over_s, first_s, later_s), alone_s)
-        small_left_s = np.where(shared, np.where(small_ends_s <= over_s, first_s, small_later_s), after_s)
-        return left_s, small_left_s
+    @abstractmethod
+    def apart(self, earlier: Sendings, places: Nodes, later: Sendings) -> bool:
+        """Whether no message meets, on its receiver's link, the one in its place of the earlier ones."""
 
 
-def _head(load: Load) -> tuple[str, int]:
-    return load.kind, load.round_number
+def exchanged(plan: Plan, updates: Sendings, reports: Sendings) -> Exchange:
+    """What comes of updates that are in the order of edges."""
+    arrivals_s = plan.heard(updates.arrived_s)
+    in_turn = np.argsort(arrivals_s, axis=1, kind="stable")
+    heard = np.take_along_axis(plan.heard(plan.edges[:, 0]), in_turn, axis=1)
+    return Exchange(updates, reports, reports.sent_s, arrivals_s.min(axis=1), heard)

@@ -243,9 +243,8 @@ class Network:
     def foretell(self) -> Foretelling | None:
         """What foretells messages that are sent from now on; None if anything is under way, or is going to happen."""
         undisturbed = self._passes_whole and self._outlook.calm and not self.conditions.loss
-        if undisturbed and self._engine.foretells and self._clock.nothing_ahead and self._flights.empty:
-            return Foretelling(self._links)
-        return None
+        quiet = undisturbed and self._clock.nothing_ahead and self._flights.empty
+        return self._engine.foretelling(self._links) if quiet else None
 
     def enter(self, sendings: Sequence[Sendings]) -> None:
         """Messages were sent and have arrived as was foretold."""

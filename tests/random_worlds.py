@@ -167,9 +167,9 @@ def smooth_worlds(draw: st.DrawFn) -> list[str]:
         f"send_at: {draw(st.sampled_from(['ready', 'barrier']))}, grace: {draw(st.sampled_from([0, 5]))} s}}",
         f"anonymity.sealed={draw(st.sampled_from(['sizes', 'false', 'true']))}",
         f"anonymity.hand_out={draw(st.sampled_from(['neighbours', 'graph']))}",
-        "network.sharing=fair",
+        f"network.sharing={draw(st.sampled_from(sorted(SHARINGS)))}",
         f"network.uplink={draw(st.sampled_from(rates))}",
-        f"network.downlink={draw(st.sampled_from(['30 kB/s', '1 MB/s', '1 GB/s']))}",
+        f"network.downlink={draw(st.sampled_from(['4 kB/s', '30 kB/s', '1 MB/s', '1 GB/s']))}",
         f"network.latency={draw(LATENCIES)}",
         f"compute={{kind: lognormal, median: 20 samples/s, sigma: {spread}}}",
     ]

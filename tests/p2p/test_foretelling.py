@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p2p.distributions import Constant, Uniform
-from p2p.foretelling import Foretelling, Load, Sendings, by_time
+from p2p.fair_foretelling import FairForetelling
+from p2p.foretelling import Load, Plan, Sendings, by_time
 from p2p.links import Links, NetworkSettings
 from p2p.parcels import Wave
 from p2p.records import BOTTLENECK
@@ -27,7 +28,7 @@ def links(up: float = 1000.0, down: float = 4000.0) -> Links:
 
 def test_one_message_to_a_hub_and_back_by_hand() -> None:
     """500 bytes take 0.5 s up and 0.125 s down, and then 0.1 s of latency."""
-    told, load = Foretelling(links()), Load("control", 3, 500, 40)
+    told, load = FairForetelling(links()), Load("control", 3, 500, 40)
     up = told.to_hub(load, np.array([2, 0]), HUB, np.array([1.0, 2.0]))
     assert up.left_s.tolist() == [1.5, 2.5]
     assert up.arrived_s.tolist() == [1.6, 2.6]
@@ -43,17 +44,17 @@ def test_links_that_it_does_not_know(up: float, down: float, known: bool) -> Non
     """An uplink of nothing or without limit, and a hub with one."""
     drawn = links(down=down)
     drawn.up[2] = up
-    assert Foretelling(drawn).knows(CLIENTS, (HUB, HUB - 1)) == known
+    assert FairForetelling(drawn).knows(CLIENTS, (HUB, HUB - 1)) == known
     drawn.limit(HUB, None, 10.0)
-    assert not Foretelling(drawn).knows(CLIENTS, (HUB, HUB - 1))
+    assert not FairForetelling(drawn).knows(CLIENTS, (HUB, HUB - 1))
 
 
 def test_a_downlink_that_would_be_short_does_not_fit() -> None:
     """Three uplinks of 1000 onto one downlink of 4000 do, five do not fit into 2900."""
     edges = np.array([[1, 0], [2, 0], [3, 0]])
-    assert Foretelling(links()).fits(edges, 1)
-    assert not Foretelling(links(down=2900.0)).fits(edges, 1)
-    assert Foretelling(links(down=2900.0)).fits(edges, 2)
+    assert FairForetelling(links()).fits(edges, 1)
+    assert not FairForetelling(links(down=2900.0)).fits(edges, 1)
+    assert FairForetelling(links(down=2900.0)).fits(edges, 2)
 
 
 @given(
@@ -74,15 +75,23 @@ def test_two_on_an_uplink_leave_as_waves_do(
     drawn.up[:CLIENTS] = [up for up, _, _ in senders]
     sent_s = np.array([sent for _, sent, _ in senders])
     joins_s = sent_s + np.array([later for _, _, later in senders])
-    left_s, small_s = Foretelling(drawn).joined(np.arange(CLIENTS), degree, size_bytes, sent_s, joins_s, small_bytes)
+    edges = np.array([(node, other) for node in range(CLIENTS) for other in others(node)[:degree]])
+    update, report = Load("update", 1, size_bytes, 0), Load("control", 1, small_bytes, 0)
+    plan = Plan(update, report, HUB, np.arange(CLIENTS), edges, sent_s)
+    left_s, small_s = FairForetelling(drawn).joined(plan, joins_s)
     down = np.full(CLIENTS + 2, np.inf)
     uplinks = Uplinks(drawn.up.tolist(), down)
     for node in range(CLIENTS):
-        many = wave(node, [one for one in range(CLIENTS) if one != node][:degree], size_bytes, sent_s.item(node))
+        many = wave(node, others(node)[:degree], size_bytes, sent_s.item(node))
         small = wave(node, [HUB], small_bytes, joins_s.item(node))
         assert uplinks.carry(sent_s.item(node), many)
         assert uplinks.carry(joins_s.item(node), small)
         assert (many.left_s, small.left_s) == (left_s.item(node), small_s.item(node))
+
+
+def others(node: int) -> list[int]:
+    """All clients but one."""
+    return [one for one in range(CLIENTS) if one != node]
 
 
 def wave(sender: int, receivers: list[int], size_bytes: int, now_s: float) -> Wave:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nodes.exchange import exchange
 from p2p.distributions import Constant
-from p2p.foretelling import Foretelling, Load
+from p2p.fair_foretelling import FairForetelling
+from p2p.foretelling import Load, Plan
 from p2p.links import Links, NetworkSettings
 
 RING = np.array([[0, 1], [1, 2], [2, 0]])
@@ -25,7 +25,7 @@ def ring_links(down: float) -> Links:
 
 def test_a_report_delays_the_update_that_is_still_leaving() -> None:
     """And so the average of whoever waits for it."""
-    found = exchange(Foretelling(ring_links(1e4)), UPDATE, REPORT, PROXY, MEMBERS, RING, np.zeros(3))
+    found = FairForetelling(ring_links(1e4)).exchange(Plan(UPDATE, REPORT, PROXY, MEMBERS, RING, np.zeros(3)))
     assert found is not None
     # Client 2 hears from 1 at 0.222 s, when 99.8 bytes of its own update are left: these and the report go at 50
     # bytes/s each until the report has left, after 1.74 s; the last 12.8 bytes take 0.128 s.
@@ -40,7 +40,9 @@ def test_a_report_delays_the_update_that_is_still_leaving() -> None:
 def test_everyone_is_heard_in_the_order_of_arrival() -> None:
     """Each sends to both others; what comes together is in the order of senders."""
     edges = np.array([[0, 1], [0, 2], [1, 0], [1, 2], [2, 0], [2, 1]])
-    found = exchange(Foretelling(ring_links(1e4)), UPDATE, REPORT, PROXY, MEMBERS, edges, np.array([0.5, 0.0, 0.0]))
+    found = FairForetelling(ring_links(1e4)).exchange(
+        Plan(UPDATE, REPORT, PROXY, MEMBERS, edges, np.array([0.5, 0.0, 0.0]))
+    )
     assert found is not None
     assert found.heard.tolist() == [[1, 2], [0, 2], [1, 0]]
     assert found.first_s == pytest.approx([0.344, 0.844, 0.344])
@@ -48,4 +50,4 @@ def test_everyone_is_heard_in_the_order_of_arrival() -> None:
 
 def test_a_short_downlink_cannot_be_foretold() -> None:
     """900 bytes/s cannot take what an uplink of 1000 sends."""
-    assert exchange(Foretelling(ring_links(900.0)), UPDATE, REPORT, PROXY, MEMBERS, RING, np.zeros(3)) is None
+    assert FairForetelling(ring_links(900.0)).exchange(Plan(UPDATE, REPORT, PROXY, MEMBERS, RING, np.zeros(3))) is None
