@@ -21,8 +21,8 @@ Steps = Generator[simpy.Event, Any, None]
 class Conductor:
     """Asks whether a round can be foretold, and sees it through if so; the proxy does the rest.
 
-    Until a foretold round is over, its messages are not in the books: nobody looks there meanwhile, for nothing else
-    happens.
+    Until a foretold round is over, its messages are not in the books: a run that is interrupted meanwhile tells
+    nothing of it.
     """
 
     def __init__(self, world: World, clients: Sequence[Client], foresight: Foresight) -> None:

@@ -66,7 +66,7 @@ class GossipCourse(Course):
         formed_s: when the proxy has all answers
         members: the cohort, sorted; all that follows is in this order
         begins_s: when each has its assignment, and begins to train
-        heard: for each member those whose updates it averages, in the order of arrival
+        heard: for each member the places of the edges over which it heard, in the order of arrival
         releases: the members' updates, as they were promised
         sealing: seals and opens them, if that is done for real
     """
@@ -88,10 +88,15 @@ class GossipCourse(Course):
         receivers: list[int] = self.arrangement.edges["update"][place * degree : (place + 1) * degree, 1].tolist()
         return receivers
 
+    def senders_to(self, place: int) -> list[int]:
+        """Whom a member has heard from, in the order of arrival."""
+        senders: list[int] = self.arrangement.edges["update"][self.heard[place], 0].tolist()
+        return senders
+
     def updates_for(self, place: int) -> list[Vector]:
         """What a member averages."""
         if self.sealing is None:
-            updates = [self.releases[node] for node in self.heard[place].tolist()]
+            updates = [self.releases[node] for node in self.senders_to(place)]
         else:
             updates = self.sealing.open(self, place)
         return [*updates, self.releases[int(self.members[place])]] if self.include_own else updates
@@ -99,7 +104,8 @@ class GossipCourse(Course):
     def write_down(self, network: Network, log: Log) -> None:
         """Everything has happened."""
         Course.write_down(self, network, log)
-        contributors = np.column_stack([self.heard, self.members]) if self.include_own else self.heard
+        senders = self.arrangement.edges["update"][self.heard, 0]
+        contributors = np.column_stack([senders, self.members]) if self.include_own else senders
         count = contributors.shape[1]
         log.aggregations.extend(
             contributors.size,
@@ -109,3 +115,9 @@ class GossipCourse(Course):
             at_s=np.repeat(self.averages_s, count),
             void=False,
         )
+
+    def let_go(self) -> None:
+        """The round is over: whoever still knows of it keeps nothing of it."""
+        self.sendings, self.stretches, self.releases, self.sealing = (), (), {}, None
+        self.heard = self.members = np.empty(0, dtype=np.int64)
+        self.begins_s = self.sends_s = self.averages_s = np.empty(0)

@@ -107,6 +107,7 @@ class Endpoint:
             self._world.network.lose(parcel, "receiver_down")
         for round_number in self._passes:
             self._world.network.close_box(self.node, round_number)
+        self.mailbox.close()
         self.mailbox = Mailbox(self._world.clock, self.node, self._open_letters)
         self._keys, self._passes, self._early, self._controls, self._probes = {}, {}, _NOTHING_EARLY, None, ()
         # Another life draws other keys: the old ones may have sealed something already.

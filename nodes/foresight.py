@@ -18,6 +18,7 @@ from nodes.controls import Answer, Control, Done, Invite, Register
 from nodes.courses import Course, GossipCourse, Stretches
 from nodes.endpoint import EARLY_S, World
 from nodes.protocols.gossip import Gossip
+from nodes.registration import AGAIN_S
 from p2p.foretelling import Exchange, Foretelling, Load, Plan, Sendings
 from p2p.records import NOBODY
 from privacy.controls import assignment_size
@@ -47,7 +48,7 @@ class Foresight:
         starts_s = np.full(len(everyone), now_s)
         registers = links.to_hub(self._control(0, Register(0, self._key)), everyone, world.proxy, starts_s)
         formed_s = registers.last_s
-        closes_s = formed_s + rules.longest_s + rules.grace
+        closes_s = formed_s + (rules.longest_s + rules.grace)
         neighbours = np.append(np.ones_like(clients), len(clients))
         assigns = links.from_hub(self._assignments(0, neighbours, 0), world.proxy, everyone, formed_s)
         begins_s, served_s = assigns.arrived_s[:-1], float(assigns.arrived_s[-1])
@@ -57,8 +58,9 @@ class Foresight:
         reports = links.to_hub(self._control(0, Done(0, 0)), everyone, world.proxy, ends_s)
         smooth = (
             formed_s <= now_s + rules.invite_window
+            and formed_s < now_s + AGAIN_S
             and links.apart(assigns, clients, models)
-            and (models.arrived_s >= begins_s - EARLY_S).all()
+            and (models.arrived_s + EARLY_S > begins_s).all()
             and reports.last_s <= closes_s
         )
         waits = Stretches("wait", clients, begins_s, have_s)
@@ -115,12 +117,12 @@ class Foresight:
     ) -> bool:
         """Whether everyone has all in time, and no update meets its receiver's assignment, or is far too early."""
         rules, begins_s, updates = self._protocol, assigns.arrived_s, found.updates
-        closes_s = formed_s + rules.longest_s + rules.grace
+        closes_s = formed_s + (rules.longest_s + rules.grace)
         receivers = self._places(members, np.asarray(updates.receivers))
         return bool(
             (found.averages_s <= np.minimum(begins_s + rules.deadline, closes_s)).all()
             and links.apart(assigns, receivers, updates)
-            and (updates.arrived_s >= begins_s[receivers] - EARLY_S).all()
+            and (updates.arrived_s + EARLY_S > begins_s[receivers]).all()
             and found.reports.last_s <= closes_s
         )
 

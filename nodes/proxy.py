@@ -171,6 +171,7 @@ class Proxy:
         if self._plan.conductor is not None:
             yield from self._plan.conductor.play(course, record.addresses)
         record.aggregated_s = dict(zip(members.tolist(), course.averages_s.tolist(), strict=True))
+        course.let_go()
         self._close(record)
         self._forget(number, [])
 

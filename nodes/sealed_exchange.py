@@ -38,10 +38,7 @@ class SealedExchange:
 
     def open(self, course: GossipCourse, place: int) -> list[Vector]:
         """A member opens what it has got, in the order of arrival; raises `Rejected` if it cannot."""
-        keys, node = self._keys, course.members.item(place)
-        own, mine = keys[node], (self._addresses[node], keys[node].public)
-        opened = []
-        for sender in course.heard[place].tolist():
-            bundle = self._bundles[sender]
-            opened.append(self._sealer.open_in(bundle, bundle.receivers.index(mine), own, keys[sender].public))
-        return opened
+        keys, bundles, read = self._keys, self._bundles, self._sealer.open_in
+        own, senders = keys[course.members.item(place)], course.senders_to(place)
+        places = (course.heard[place] % course.heard.shape[1]).tolist()
+        return [read(bundles[one], at, own, keys[one].public) for one, at in zip(senders, places, strict=True)]

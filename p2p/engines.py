@@ -12,10 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from p2p.foretelling import Foretelling
-from p2p.links import Links
 from p2p.parcels import Wave
-from p2p.queue_foretelling import FifoForetelling, IdealForetelling
 from p2p.sharing import Arrive, Rates, Transfer
 
 # What an entry on the fifo engine's heap stands for, in the order in which one instant is worked off: links are
@@ -43,10 +40,6 @@ class IdealEngine(NoWaves):
         self._up, self._down = up.tolist(), down.tolist()
         self._heap: list[tuple[float, int, int, int, Transfer]] = []
         self._order = 0
-
-    def foretelling(self, links: Links) -> Foretelling:
-        """For quiet rounds."""
-        return IdealForetelling(links)
 
     def start(self, now_s: float, transfers: Sequence[Transfer]) -> None:
         """Takes transfers handed over now."""
@@ -104,10 +97,6 @@ class FifoEngine(NoWaves):
         self._heap: list[tuple[float, int, int, int, Transfer]] = []
         self._started = 0
         self._ended: list[tuple[Transfer, str]] = []
-
-    def foretelling(self, links: Links) -> Foretelling:
-        """For quiet rounds."""
-        return FifoForetelling(links)
 
     def start(self, now_s: float, transfers: Sequence[Transfer]) -> None:
         """Takes transfers handed over now; those that find their uplink free begin to leave."""

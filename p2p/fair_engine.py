@@ -9,9 +9,6 @@ from typing import ClassVar
 import numpy as np
 
 from p2p.fair import BOTTLENECKS, FairShare, Ids
-from p2p.fair_foretelling import FairForetelling
-from p2p.foretelling import Foretelling
-from p2p.links import Links
 from p2p.parcels import Wave
 from p2p.progressive_filling import DOWNLINK, NO_LINK, UPLINK
 from p2p.sharing import Arrive, Rates, Transfer
@@ -36,7 +33,7 @@ class FairEngine:
 
     def __init__(self, up: Rates, down: Rates, grid_s: float | None = None) -> None:
         self._share = FairShare(up, down, grid_s)
-        self._on_grid = grid_s is not None
+        self.on_grid = grid_s is not None
         self._up, self._down = up.tolist(), down.tolist()
         self._uplinks = Uplinks(self._up, down)
         self._under_way: dict[int, Transfer] = {}
@@ -54,10 +51,6 @@ class FairEngine:
         self._alone_down: dict[int, Transfer] = {}
         self._shortest_s = np.inf
 
-    def foretelling(self, links: Links) -> Foretelling | None:
-        """For quiet rounds, unless rates change only now and then."""
-        return None if self._on_grid else FairForetelling(links)
-
     def start(self, now_s: float, transfers: Sequence[Transfer]) -> None:
         """Takes transfers handed over now."""
         self._catch_up(now_s)
@@ -65,7 +58,7 @@ class FairEngine:
             self._clear_the_way(now_s, transfers)
         for transfer in transfers:
             transfer.started_s = now_s
-        if self._on_grid or (len(transfers) > 1 and self._up[transfers[0].src] < np.inf):
+        if self.on_grid or (len(transfers) > 1 and self._up[transfers[0].src] < np.inf):
             self._start_sharing(now_s, transfers)
             return
         for transfer in transfers:
@@ -74,7 +67,7 @@ class FairEngine:
 
     def carry(self, now_s: float, wave: Wave) -> bool:
         """Takes a wave whose messages will meet no others, except at their sender's; says when they will have left."""
-        return not self._on_grid and not self._meets(now_s, wave) and self._uplinks.carry(now_s, wave)
+        return not self.on_grid and not self._meets(now_s, wave) and self._uplinks.carry(now_s, wave)
 
     def ground(self, now_s: float, waves: Sequence[tuple[Wave, Sequence[int]]]) -> None:
         """What is still under way of all waves it carries becomes transfers, as if it always had been."""

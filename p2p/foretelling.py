@@ -72,7 +72,7 @@ class Exchange(NamedTuple):
     Attributes:
         averages_s: when each member has all that it expects, and averages
         first_s: when the first of that has come
-        heard: for each member whom it heard from, in the order of arrival
+        heard: for each member the places of the edges over which it heard, in the order of arrival
     """
 
     updates: Sendings
@@ -139,7 +139,7 @@ class Foretelling(ABC):
     def reported(self, load: Load, senders: Nodes, hub: int, sent_s: Floats, left_s: Floats) -> Sendings:
         """The same where it is known when they have left."""
         arrived_s = left_s + self.links.ways_to(hub)[senders]
-        held = np.where(left_s == sent_s, BOTTLENECK["latency"], BOTTLENECK["uplink"]).astype(np.int8)
+        held = np.where(self.links.up[senders] == np.inf, BOTTLENECK["latency"], BOTTLENECK["uplink"]).astype(np.int8)
         return Sendings(*load[:2], senders, hub, *load[2:], sent_s, left_s, arrived_s, held)
 
     @abstractmethod
@@ -159,5 +159,5 @@ def exchanged(plan: Plan, updates: Sendings, reports: Sendings) -> Exchange:
     """What comes of updates that are in the order of edges."""
     arrivals_s = plan.heard(updates.arrived_s)
     in_turn = np.argsort(arrivals_s, axis=1, kind="stable")
-    heard = np.take_along_axis(plan.heard(plan.edges[:, 0]), in_turn, axis=1)
+    heard = np.take_along_axis(plan.by_receiver.reshape(-1, plan.degree), in_turn, axis=1)
     return Exchange(updates, reports, reports.sent_s, arrivals_s.min(axis=1), heard)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,7 +20,3 @@ def rarely_collected() -> Iterator[None]:
     finally:
         gc.set_threshold(*before)
         gc.unfreeze()
-
-
-# At the end of the program memory goes back as a whole: nobody need look for cycles among millions of objects first.
-atexit.register(gc.freeze)

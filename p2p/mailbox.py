@@ -215,6 +215,12 @@ class Mailbox:
         if wait is not None and wait.number:
             self._clock.call_off(wait.number)
 
+    def close(self) -> None:
+        """Nobody reads it any more: no wait has a deadline."""
+        for wait in self._waits.values():
+            if wait.number:
+                self._clock.call_off(wait.number)
+
     def _wake(self, key: Hashable) -> None:
         _, event, number = self._waits.pop(key)
         if number:

@@ -23,6 +23,7 @@ from p2p.conditions import Conditions, Partition
 from p2p.doors import Doors, Receive, TakeControl
 from p2p.flights import Flights
 from p2p.foretelling import Foretelling, Sendings
+from p2p.foretellings import foretelling_of
 from p2p.links import Links, Retransmit
 from p2p.log import Log
 from p2p.open_rounds import OpenRounds
@@ -244,7 +245,7 @@ class Network:
         """What foretells messages that are sent from now on; None if anything is under way, or is going to happen."""
         undisturbed = self._passes_whole and self._outlook.calm and not self.conditions.loss
         quiet = undisturbed and self._clock.nothing_ahead and self._flights.empty
-        return self._engine.foretelling(self._links) if quiet else None
+        return foretelling_of(self._engine, self._links) if quiet else None
 
     def enter(self, sendings: Sequence[Sendings]) -> None:
         """Messages were sent and have arrived as was foretold."""

@@ -40,6 +40,11 @@ class IdealForetelling(Foretelling):
 class FifoForetelling(Foretelling):
     """One message after the other over each uplink, and in the order of first bytes over each downlink."""
 
+    def reported(self, load: Load, senders: Nodes, hub: int, sent_s: Floats, left_s: Floats) -> Sendings:
+        """One message of each node, where it is known when they have left."""
+        found = super().reported(load, senders, hub, sent_s, left_s)
+        return found._replace(bottleneck=_held(sent_s, left_s, found.arrived_s, found.arrived_s))
+
     def from_hub(self, load: Load, hub: int, receivers: Nodes, sent_s: float) -> Sendings:
         """One message to each node, alone on its downlink."""
         together_s = np.full(len(receivers), sent_s)

@@ -8,17 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from p2p.parcels import Wave
 from p2p.units import PositiveSeconds
-
-if TYPE_CHECKING:
-    from p2p.foretelling import Foretelling
-    from p2p.links import Links
 
 Rates = NDArray[np.float64]
 
@@ -59,9 +55,6 @@ class Engine(Protocol):
     """
 
     in_turn: ClassVar[bool]
-
-    def foretelling(self, links: Links) -> Foretelling | None:
-        """What foretells messages over these links as this engine would carry them; None if there is no such thing."""
 
     def start(self, now_s: float, transfers: Sequence[Transfer]) -> None:
         """Takes transfers handed over now, in the order of sending."""

@@ -194,7 +194,7 @@ def topology_of(scenario: Scenario) -> Topology:
 def _install_faults(scenario: Scenario, scene: Scene) -> None:
     """Arranges for everything that will go wrong."""
     scene.conditions.alter = alter_content
-    for client in scene.clients if not isinstance(scenario.availability, Always) else ():
+    for client in scene.clients if type(scenario.availability) is not Always else ():
         install_availability(scenario.availability, client, scene)
     for index, fault in enumerate(scenario.faults):
         fault.install(scene, f"fault-{index}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -82,6 +83,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader (`head`) has gone; Python's own flush at exit must not complain either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    finally:
+        if argv is None:
+            gc.freeze()  # the program ends: nobody need look for cycles among millions of objects before
 
 
 def _dispatch(argv: list[str]) -> int:

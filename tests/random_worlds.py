@@ -150,11 +150,13 @@ def quiet_worlds(draw: st.DrawFn) -> list[str]:
 
 @st.composite
 def smooth_worlds(draw: st.DrawFn) -> list[str]:
-    """Gossip that nothing disturbs, mostly; over links that differ, some so short that it has to be played out."""
+    """Gossip that nothing disturbs, or not for long; over links that differ, some so short that it is played out."""
     clients = draw(st.integers(3, 30))
     cohort = draw(st.integers(2, clients))
     laws = [(2, 0.5), (2, 1.5), (20, 0.5), (20, 1.5)]
-    rates = ["3 kB/s", *(f"{{kind: lognormal, median: {rate} kB/s, sigma: {sigma}}}" for rate, sigma in laws)]
+    rates = ["3 kB/s", "11 B/s", *(f"{{kind: lognormal, median: {rate} kB/s, sigma: {sigma}}}" for rate, sigma in laws)]
+    early = [f"{{kind: {kind}, who: 0, start: 0 s, end: 3 s}}" for kind in ("crash", "slow_link, factor: 3")]
+    faults = draw(st.sampled_from(["", "", *early]))
     spread = draw(st.sampled_from([0.1, 1.0, 3.0]))
     return [
         f"clients={clients}",
@@ -170,8 +172,9 @@ def smooth_worlds(draw: st.DrawFn) -> list[str]:
         f"network.sharing={draw(st.sampled_from(sorted(SHARINGS)))}",
         f"network.uplink={draw(st.sampled_from(rates))}",
         f"network.downlink={draw(st.sampled_from(['4 kB/s', '30 kB/s', '1 MB/s', '1 GB/s']))}",
-        f"network.latency={draw(LATENCIES)}",
+        f"network.latency={draw(st.one_of(LATENCIES, st.just('5 s')))}",
         f"compute={{kind: lognormal, median: 20 samples/s, sigma: {spread}}}",
+        *([f"faults=[{faults}]"] if faults else []),
     ]
 
 

@@ -34,7 +34,7 @@ def test_a_report_delays_the_update_that_is_still_leaving() -> None:
     assert found.averages_s == pytest.approx([2.19, 0.222, 0.222])
     assert found.reports.left_s == pytest.approx([2.277, 0.309, 1.962])
     assert found.reports.arrived_s == pytest.approx([2.377, 0.409, 2.062])
-    assert found.heard.tolist() == [[2], [0], [1]]
+    assert RING[found.heard, 0].tolist() == [[2], [0], [1]]
 
 
 def test_everyone_is_heard_in_the_order_of_arrival() -> None:
@@ -44,7 +44,7 @@ def test_everyone_is_heard_in_the_order_of_arrival() -> None:
         Plan(UPDATE, REPORT, PROXY, MEMBERS, edges, np.array([0.5, 0.0, 0.0]))
     )
     assert found is not None
-    assert found.heard.tolist() == [[1, 2], [0, 2], [1, 0]]
+    assert edges[found.heard, 0].tolist() == [[1, 2], [0, 2], [1, 0]]
     assert found.first_s == pytest.approx([0.344, 0.844, 0.344])
 
 

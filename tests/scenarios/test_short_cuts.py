@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -11,9 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nodes.client import Client
+from nodes.controls import Assignment
+from nodes.courses import GossipCourse
 from nodes.endpoint import Endpoint
 from nodes.foresight import Foresight
 from p2p.network import Network
+from p2p.sharing import SHARINGS
 from p2p.table import Table
 from privacy.envelopes import Bundle
 from privacy.sealing import RealSealer
@@ -140,8 +145,74 @@ def test_foretold_rounds_teach_the_same(send_at: str) -> None:
 )
 def test_what_may_be_disturbed_is_not_foretold(trouble: str) -> None:
     """Not even before anything goes wrong, where it is known that something will."""
-    simulation = _prepare(*QUIET, GOSSIP.format(send_at="ready"), trouble)
-    assert not simulation.proxy.foretells_set_up()
+    foretold: list[int] = []
+    real = Foresight.round
+
+    def told(self: Foresight, number: int) -> GossipCourse | None:
+        course = real(self, number)
+        foretold.extend([] if course is None else [number])
+        return course
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Foresight, "round", told)
+        simulation = _prepare(*QUIET, GOSSIP.format(send_at="ready"), trouble)
+        assert not simulation.proxy.foretells_set_up()
+        simulation.run()
+    assert foretold == []
+
+
+def test_what_is_over_disturbs_nobody() -> None:
+    """After a crash of a moment, and the round in which the client gets its first model, rounds are foretold."""
+    sent: set[int] = set()
+    real = Client.publish
+
+    def publish(self: Client, assignment: Assignment, *rest: Any) -> None:
+        sent.add(assignment.round_number)
+        real(self, assignment, *rest)
+
+    fault = "faults=[{kind: crash, who: 3, start: 0.1 s, end: 0.2 s}]"
+    simulation = _prepare(*QUIET, GOSSIP.format(send_at="ready"), fault)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Client, "publish", publish)
+        simulation.run()
+    assert simulation.proxy.outcome.rounds_completed == 3
+    assert sent == {1}
+
+
+@pytest.mark.parametrize(
+    "world",
+    [
+        # Registrations come after ten seconds: whoever is not known by then registers again.
+        ["network.uplink=11 B/s", "protocol.invite_window=60 s", "protocol.deadline=600 s"],
+        # Some wait for nobody, and nobody has far to go.
+        ["network.latency=0 s", "network.uplink=1 GB/s", "network.downlink=1 GB/s"],
+        ["network.devices=[{name: a, share: 0.5, uplink: 1 kB/s}, {name: b, share: 0.5, uplink: 20 kB/s}]"],
+        ["protocol.min_updates=4", "anonymity.rehash=never", "protocol.collect=mean"],
+        ["protocol.min_updates=5"],
+    ],
+)
+@pytest.mark.parametrize("sharing", sorted(SHARINGS))
+def test_foretold_runs_in_corners(world: list[str], sharing: str) -> None:
+    """The same as when they are played out."""
+    overrides = [*QUIET, GOSSIP.format(send_at="ready"), *world, f"network.sharing={sharing}"]
+    foretold = _prepare(*overrides)
+    foretold.run()
+    played = played_out(overrides)
+    assert events_digest(foretold.log) == events_digest(played.log)
+    assert foretold.clock.now == played.clock.now
+    assert foretold.proxy.outcome == played.proxy.outcome
+
+
+def test_a_course_is_let_go_when_its_round_is_over() -> None:
+    """Its arrays, keys and updates: processes that wait for orders still know of the last round they were in."""
+    simulation = _prepare(*QUIET, GOSSIP.format(send_at="ready"), "rounds=8", "learning=torch", "anonymity.sealed=true")
+    simulation.run()
+    gc.collect()
+    courses = [one for one in gc.get_objects() if type(one) is GossipCourse]
+    assert courses
+    assert all(len(one.members) == 0 and not one.releases and one.sealing is None for one in courses)
+    assert simulation.workbench is not None
+    assert len(simulation.workbench.state().given) <= 1
 
 
 def played_out(world: Sequence[str]) -> Simulation:
