@@ -72,9 +72,9 @@ class Crash:
 
     def _strike(self, scene: Scene, node: int) -> None:
         lasts_s = self._lasts_s()
-        scene.lives.returning.discard(node)
-        if lasts_s is not None:
-            scene.lives.returning.add(node)
+        if lasts_s is None:
+            scene.lives.lost_for_good.add(node)
+        else:
             scene.at(scene.now_s + lasts_s, partial(scene.lives.recover, node))
         scene.note("crash", [node], scene.now_s, None if lasts_s is None else scene.now_s + lasts_s)
         scene.lives.crash(node)

@@ -33,14 +33,14 @@ class Lives:
 
     Attributes:
         takeover_s: how long after the proxy is lost the standby goes on; None means there is no standby
-        returning: nodes whose present crash is known to end: a proxy then goes on by itself, without a standby
+        lost_for_good: nodes with a crash that does not end; from any other a proxy returns by itself, without a standby
     """
 
     world: World
     mortals: Mapping[int, Mortal]
     proxy: Proxy
     takeover_s: float | None = None
-    returning: set[int] = field(default_factory=set)
+    lost_for_good: set[int] = field(default_factory=set)
     _causes: Counter[int] = field(default_factory=Counter)
     _down_since: dict[int, float] = field(default_factory=dict)
     _processes: dict[int, simpy.Process] = field(default_factory=dict)
@@ -72,6 +72,8 @@ class Lives:
         """A node goes down, for one more cause."""
         self._causes[node] += 1
         if self._causes[node] > 1:
+            if node == self.proxy.node:
+                self._on_proxy_lost()  # it was to return, maybe, and will not
             return
         self._down_since[node] = self.world.clock.now
         self.proxy.note_crash(node)
@@ -136,7 +138,7 @@ class Lives:
         self._start_proxy()
 
     def _give_up_unless_it_returns(self) -> None:
-        if self.proxy.node not in self.returning:
+        if self.proxy.node in self.lost_for_good:
             self._end(f"the proxy was lost at {self.world.clock.now:.6g} s and there is no standby")
 
     def _end(self, why: str) -> None:

@@ -49,6 +49,7 @@ class Proxy:
         self._probes = 0
         self._set_ups: dict[int, int] = {}
         self._stopped = False
+        self._to_forget: dict[int, dict[int, None]] = {}  # who has had a part in each round that is not quiet yet
         self._set_up_is_foretold = False
 
     def foretells_set_up(self) -> bool:
@@ -173,7 +174,7 @@ class Proxy:
         record.aggregated_s = dict(zip(members.tolist(), course.averages_s.tolist(), strict=True))
         course.let_go()
         self._close(record)
-        self._forget(number, [])
+        self._forget(number)
 
     def _set_up_again(self, invited: Invitations) -> Steps:
         """Too many clients have no model to form a cohort: the server hands it out once more, before the round."""
@@ -229,6 +230,8 @@ class Proxy:
         """Hands out assignments and sees the round through."""
         ends = [edges.ravel() for edges in arrangement.edges.values()]
         nodes = np.unique(np.concatenate([*ends, np.array(members, dtype=np.int64)])).tolist()
+        # The first model may have been handed out once more in this round, and its last messages be under way.
+        self._world.network.keep_open(round_number)
         epoch = self._set_ups.get(round_number, 0)
         running = Running(round_number, answers, arrangement, members, {}, self._now_s + longest_s, epoch)
         self._running = running
@@ -278,8 +281,9 @@ class Proxy:
         if round_number in self._records:
             self._close(self._records[round_number])
         self._endpoint.mailbox.forget(("done", round_number))
-        nodes = list(running.assignments)
-        self._world.network.when_quiet(round_number, lambda: self._forget(round_number, nodes))
+        taken_part = self._to_forget.setdefault(round_number, {})
+        taken_part.update(dict.fromkeys(running.assignments))
+        self._world.network.when_quiet(round_number, lambda: self._forget(round_number))
 
     def _check_leader(self, running: Running, complaints: Sequence[Complaint]) -> Steps:
         """Asks the leader whether it still leads; if it does not say so in time, arranges the round anew."""
@@ -379,9 +383,9 @@ class Proxy:
     def _clients(self) -> NDArray[np.int64]:
         return np.array(sorted(self._registered - {self._world.server}), dtype=np.int64)
 
-    def _forget(self, round_number: int, nodes: Sequence[int]) -> None:
+    def _forget(self, round_number: int) -> None:
         self._world.router.close_round(round_number)
-        self._plan.on_quiet(round_number, nodes)
+        self._plan.on_quiet(round_number, list(self._to_forget.pop(round_number, ())))
 
     def _stop(self, why: str) -> None:
         self._stopped = True

@@ -181,6 +181,10 @@ class Network:
         """Calls `then` once no message of the round is under way, maybe at once."""
         self._rounds.when_quiet(round_number, then)
 
+    def keep_open(self, round_number: int) -> None:
+        """The round goes on: nobody is told when no message of it is under way, until `when_quiet` is called again."""
+        self._rounds.keep_open(round_number)
+
     def settle(self, parcel: Parcel, reason: str | None) -> None:
         """Writes down whether an arrived parcel is refused; None leaves it open."""
         if reason is not None:

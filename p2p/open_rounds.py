@@ -48,6 +48,10 @@ class OpenRounds:
         self._quiet[round_number] = then
         self._look(round_number)
 
+    def keep_open(self, round_number: int) -> None:
+        """The round goes on: nobody is told that it is quiet, until `when_quiet` is called again."""
+        self._quiet.pop(round_number, None)
+
     def _ring(self, round_number: int, time_s: float) -> None:
         """Looks again at some instant, or before."""
         if time_s < self._rings.get(round_number, np.inf):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -161,3 +162,28 @@ def test_a_limited_proxy_is_slower(simulate: Simulate) -> None:
     """Its links are unlimited unless the scenario says otherwise."""
     free, narrow = simulate(*SIX), simulate(*SIX, "network.proxy_uplink=200 B/s", "network.sharing=fifo")
     assert narrow.clock.now > free.clock.now + 5
+
+
+def test_a_round_is_not_forgotten_while_it_goes_on(simulate: Simulate, tmp_path: Path) -> None:
+    """In round 1 the first model is handed out once more; its last messages end while the members train."""
+    times_s = [
+        *([3, 11, 3, 11, 0, 3, 0], [0, 11, 11, 0, 11, 11, 0], [3, 3, 3, 3, 0, 11, 11], [0, 11, 11, 0, 3, 3, 0]),
+        *([11, 11, 0, 0, 0, 11, 0], [3, 11, 11, 0, 0, 3, 11], [3, 0, 3, 3, 0, 3, 11]),
+    ]
+    path = tmp_path / "latencies.csv"
+    path.write_text("\n".join(",".join(map(str, row)) for row in times_s))
+    simulation = simulate(
+        "protocol={kind: gossip, train_per_round: 3, exchange_with: 1, deadline: 200 s, invite_window: 5 s}",
+        *("network.sharing=fair", "network.uplink=20 kB/s", "network.downlink=1 GB/s", "learning=torch"),
+        f"network.latency={{kind: matrix, path: {path}, unit: s, round_trip: false, place: in_order}}",
+    )
+    assert simulation.proxy.outcome.rounds_completed == 1
+    assert simulation.log.rounds[0]["updates_used"] == 3
+
+
+def test_a_proxy_that_was_to_return_and_is_lost_for_good_ends_the_run(simulate: Simulate) -> None:
+    """The second crash, which has no end, comes while it is down for the first."""
+    faults = "faults=[{kind: crash, who: proxy, start: 0 s, end: 10 s}, {kind: crash, who: proxy, start: 1 s}]"
+    simulation = simulate(faults)
+    assert simulation.proxy.outcome.stopped_because == "the proxy was lost at 1 s and there is no standby"
+    assert simulation.clock.now == 1.0
