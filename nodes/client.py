@@ -14,7 +14,7 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-from nodes.controls import Answer, Assignment, Done, Invite
+from nodes.controls import Answer, Assignment, Close, Done, Invite
 from nodes.courses import Cue, GossipCourse
 from nodes.endpoint import Received, World
 from nodes.participant import Participant, Steps
@@ -86,7 +86,7 @@ class Means:
 class Client(Participant):
     """A peer. Its ledger is its own; it refuses to join when the next release would overspend."""
 
-    __slots__ = ("_invited_s", "_taken", "ledger", "means", "protocol", "slow")
+    __slots__ = ("_invited_s", "_taken", "_training", "ledger", "means", "protocol", "slow")
 
     def __init__(
         self,
@@ -103,6 +103,7 @@ class Client(Participant):
         self.slow: Sequence[Slow] = ()
         self._invited_s = 0.0
         self._taken = (0, -1)
+        self._training = (-1, 0.0)
 
     def run(self) -> Generator[simpy.Event, Any, None]:
         """The client's life, until it crashes or the simulation ends; one that has no model yet registers (again)."""
@@ -125,6 +126,11 @@ class Client(Participant):
                     self._answer(order)
                 elif isinstance(order, Assignment):
                     yield from self._take_part(order)
+
+    def lose_state(self) -> None:
+        """A crash: what it was training is lost as well."""
+        Participant.lose_state(self)
+        self._training = (-1, 0.0)
 
     def is_willing(self, round_number: int) -> bool:
         """Whether it would join if it were invited, and train at its usual speed."""
@@ -150,12 +156,15 @@ class Client(Participant):
     def train(self, assignment: Assignment, deadline_s: float = np.inf) -> Training:
         """Trains for as long as its speed takes, then waits for the common instant if one was named.
 
-        Returns False, at the deadline, if that is too early: there is no update then.
+        Returns False, at the deadline, if that is too early: there is no update then. A round that was arranged anew
+        after this member had finished its part has the same update, not another one with new noise.
         """
-        self.world.triggers.reach(self.node, assignment.round_number, "train")
-        self.bench.begin(self.node, assignment.round_number)
+        if self._training[0] != assignment.round_number:
+            self.world.triggers.reach(self.node, assignment.round_number, "train")
+            self.bench.begin(self.node, assignment.round_number)
+            self._training = (assignment.round_number, finish_s(self.now_s, self.means.train_s, self.slow))
         deadline_s = min(deadline_s, assignment.closes_s)
-        ready_s = finish_s(self.now_s, self.means.train_s, self.slow)
+        ready_s = max(self._training[1], self.now_s)
         yield from self.wait_until(min(ready_s, deadline_s), assignment, "train")
         if assignment.barrier_s is None:
             return ready_s <= deadline_s
@@ -248,10 +257,18 @@ class Client(Participant):
             self.send(assignment, "collect", self.bench.model(self.node), assignment.closes_s)
         else:
             self.world.log.span(self.node, round_number, "invite", self._invited_s, self.now_s)
-            yield from self.protocol.take_part(self, assignment)
+            yield from self._follow_orders(assignment)
         self.endpoint.active_round = -1
         self.endpoint.mailbox.forget(("reorder", round_number))
-        self.tell_proxy(round_number, Done(round_number, self.node, self.model_round, self.skipped))
+        done = Done(round_number, self.node, self.model_round, self.skipped, self.endpoint.epoch(round_number))
+        self.tell_proxy(round_number, done)
+
+    def _follow_orders(self, assignment: Assignment) -> Steps:
+        """Its part as it was assigned, and once more if the round was arranged anew and nobody has looked yet."""
+        order: Assignment | Close | None = assignment
+        while isinstance(order, Assignment):
+            yield from self.protocol.take_part(self, order)
+            order = self.new_order(order)
 
     def _fetch_first_model(self, assignment: Assignment) -> Steps:
         received = yield from self.collect(assignment, "bootstrap", assignment.closes_s)

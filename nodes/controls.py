@@ -77,12 +77,16 @@ class Answer(NamedTuple):
 
 
 class Done(NamedTuple):
-    """A member has finished its part of a round; it tells which model it has, or that its aggregation was skipped."""
+    """A member has finished its part of a round; it tells which model it has, or that its aggregation was skipped.
+
+    The part is that of its last assignment: `epoch` tells which, for a round may have been arranged anew meanwhile.
+    """
 
     round_number: int
     node: int
     model_round: int = -1
     skipped: bool = False
+    epoch: int = 0
 
     @property
     def key(self) -> Hashable:

@@ -278,12 +278,13 @@ class Endpoint:
 
     def _answer_probes(self) -> None:
         """Says that it leads, once it knows: the question may overtake the assignment."""
-        answered = [probe for probe in self._probes if self._epoch(probe.round_number) >= probe.epoch]
+        answered = [probe for probe in self._probes if self.epoch(probe.round_number) >= probe.epoch]
         self._probes = [probe for probe in self._probes if probe not in answered]
         for probe in answered:
             probe.acknowledge()
 
-    def _epoch(self, round_number: int) -> int:
+    def epoch(self, round_number: int) -> int:
+        """How often a round had been arranged anew when its last assignment came; -1 if it has none."""
         held = self._passes.get(round_number)
         return -1 if held is None else held.assignment.epoch
 
@@ -344,7 +345,7 @@ class Endpoint:
 
     def _take_new_order(self, order: Assignment | Close) -> None:
         round_number = order.round_number
-        if isinstance(order, Assignment) and self._epoch(round_number) >= order.epoch:
+        if isinstance(order, Assignment) and self.epoch(round_number) >= order.epoch:
             return  # handed out twice, by a standby that could not know
         self.mailbox.put(("reorder", round_number), order)
         self.mailbox.wake(*((kind, round_number) for kind in KINDS))

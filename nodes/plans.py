@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -59,6 +59,13 @@ class Running:
     epoch: int = 0
     done: dict[int, Done] = field(default_factory=dict)
     gone: set[int] = field(default_factory=set)
+
+    def note(self, reports: Iterable[Done]) -> None:
+        """Takes in who is done with what it was last assigned; other reports were on their way when that changed."""
+        for report in reports:
+            assigned = self.assignments.get(report.node)
+            if assigned is not None and report.epoch >= assigned.epoch:
+                self.done[report.node] = report
 
     def pending(self) -> list[int]:
         """Who has not reported yet and is not known to be gone."""

@@ -268,7 +268,7 @@ class Proxy:
             reports: list[Done] = yield self._endpoint.mailbox.expect(
                 ("done", round_number), len(pending), running.closes_s
             )
-            running.done |= {report.node: report for report in reports}
+            running.note(reports)
             if any(report.skipped and report.node == running.arrangement.leader for report in reports):
                 self._endpoint.tell(running.pending(), round_number, Close(round_number), running.closes_s)
             complaints = self._endpoint.mailbox.take(("complaint", round_number))
@@ -326,7 +326,13 @@ class Proxy:
             if found.leader == NOBODY:
                 break
             self._hand_out([found.leader])
-            if (yield from self._leads(running)):
+            confirmed = yield from self._leads(running)
+            reports = self._endpoint.mailbox.take(("done", round_number))
+            if any(report.model_round == round_number for report in reports):
+                running.done |= {report.node: report for report in reports}
+                continue  # the old leader's model has come to somebody after all, who hands it on
+            running.note(reports)
+            if confirmed:
                 self._note_election(running)
                 break
         for node in nodes:

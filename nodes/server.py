@@ -52,4 +52,4 @@ class Server(Participant):
             self.endpoint.mark_used(self.collected)
         elif order.role == "leader" and isinstance(self._protocol, Central):
             yield from self._protocol.serve(self, order)
-        self.tell_proxy(order.round_number, Done(order.round_number, self.node, -1, self.skipped))
+        self.tell_proxy(order.round_number, Done(order.round_number, self.node, -1, self.skipped, order.epoch))

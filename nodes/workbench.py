@@ -225,9 +225,11 @@ class Workbench:
         for (what, number, node), row in state.given.items():
             if what == "release" and number in self._open:
                 self._releases.setdefault(number, {})[node] = row
-        for vector in self._given:
+        for vector in list(self._given):
             if vector.name in state.given:
                 vector.know(state.given[vector.name])
+            elif vector.name[0] != "release" or vector.name[1] not in self._open:
+                self._given.discard(vector)  # nobody had it any more then, so nobody will look: it waits for collection
 
     def find(self, name: Name) -> Matrix:
         """The numbers of a release that was promised."""

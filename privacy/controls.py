@@ -18,7 +18,7 @@ _FIXED: dict[str, tuple[int, struct.Struct]] = {
     "join": (3, struct.Struct("<B32s")),  # one-time public key
     "decline": (4, struct.Struct("<BB")),  # code of the reason
     "turned_away": (5, struct.Struct("<B")),  # willing, not chosen
-    "done": (6, struct.Struct("<BI")),  # updates used
+    "done": (6, struct.Struct("<BI")),  # which model it has, whether it skipped, and the epoch, packed
     "close": (7, struct.Struct("<B")),
     "fetch": (8, struct.Struct("<B")),  # asks for the first model, or for the final one
 }

@@ -31,6 +31,34 @@ OUT_OF_REACH = [
 """The proxy loses sight of a leader that is alive, and averages after another was asked to lead."""
 
 
+RECALLED = [
+    *("clients=8", "data.samples=160", "seed=3", "rounds=17", "model={kind: linear}", "learning=none"),
+    "data={name: synthetic, samples: 160, test_samples: 40, features: 6, classes: 3}",
+    "protocol={kind: rotating_leader, train_per_round: 5, deadline: 12 s, leader_timeout: 3 s, model_deadline: 12 s}",
+    *("network.sharing=fifo", "network.downlink=1 Mbit/s", "network.loss=0.05"),
+    "network.uplink={kind: lognormal, median: 200 kbit/s, sigma: 0.8}",
+    "network.latency={kind: uniform, low: 20 ms, high: 120 ms}",
+    "compute={kind: lognormal, median: 10 samples/s, sigma: 0.7}",
+    "faults=[{kind: corrupt, probability: 0.1}, {kind: slow, fraction: 0.3, factor: 8}]",
+]
+"""Members have the old leader's model, and have said so, when the proxy turns to them for another leader."""
+
+
+@pytest.mark.slow
+@pytest.mark.soak
+@MANY
+@given(worlds(sorted(PROTOCOLS), LOSSES))
+@example(RECALLED)
+def test_nobody_trains_twice_in_a_round(prepare: Prepare, world: list[str]) -> None:
+    """Nobody crashes here, so a second training would be a second release, with new noise, of the same round."""
+    simulation = prepare(*world)
+    simulation.run()
+    spans = simulation.log.spans
+    rows = spans["name"] == records.SPAN["train"]
+    pairs = list(zip(spans["node"][rows].tolist(), spans["round"][rows].tolist(), strict=True))
+    assert len(set(pairs)) == len(pairs)
+
+
 @pytest.mark.slow
 @pytest.mark.soak
 @MANY
