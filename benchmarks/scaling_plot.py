@@ -17,7 +17,7 @@ def draw_scaling(points: Sequence[Mapping[str, float]], path: Path) -> None:
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
     cpu_s = [point["cpu_s"] for point in points]
     left.loglog(peers, cpu_s, "o-", label="measured")
-    left.loglog(peers, [cpu_s[0] * count / peers[0] for count in peers], "k:", label="proportional to peers")
+    left.loglog(peers, [cpu_s[-1] * count / peers[-1] for count in peers], "k:", label="proportional to peers")
     left.set(xlabel="peers", ylabel="CPU seconds, build and one round")
     left.legend()
     right.loglog(peers, [point["bytes"] / 2**30 for point in points], "o-")
