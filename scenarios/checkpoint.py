@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from p2p.errors import UserError
 from p2p.log import Log
 from scenarios import atomic
-from scenarios.fresh_rows import FreshRows
+from scenarios.fresh_rows import FreshRows, count_rows
 
 FORMAT = 1
 FILE = "checkpoint/state.safetensors"
@@ -68,7 +68,7 @@ class EventChain:
         rows = self._fresh.take(log)
         for name in EVENT_TABLES:
             table = getattr(log, name)
-            digest.update(f"{name} {len(rows[name])}\n".encode())
+            digest.update(f"{name} {count_rows(rows[name])}\n".encode())
             for column in table.names:
                 values = table[column][rows[name]]
                 digest.update((np.round(values, 6) if values.dtype.kind == "f" else values).tobytes())

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from p2p.errors import UserError
 from p2p.log import Log
 from scenarios import atomic
-from scenarios.fresh_rows import FreshRows
+from scenarios.fresh_rows import FreshRows, count_rows
 from scenarios.jsontext import to_json
 
 if TYPE_CHECKING:
@@ -23,6 +23,13 @@ if TYPE_CHECKING:
 
 INTERRUPTED = "interrupted"
 _LONGEST_NAME_BYTES = 200
+_REPEATED = frozenset(
+    (
+        *("kind", "outcome", "reason", "bottleneck", "name", "what", "round", "attempt"),
+        *("size_bytes", "overhead_bytes", "left_bytes", "wasted_bytes", "noise_std"),
+    )
+)
+"""Columns with few different values. A dictionary of the others would only be given up once it had become too large."""
 
 
 def check_out(out: Path | None) -> None:
@@ -80,12 +87,12 @@ class RunFolder:
     def write_part(self, log: Log, round_number: int) -> None:
         """Writes the rows added since the last part, and messages that were in flight then and have ended since.
 
-        Called once per round, at its end. Messages still under way are written as `in_flight`.
+        Called at the end of a round, not necessarily of every one. Messages still under way are written as `in_flight`.
         """
         from scenarios import tables
 
         for name, rows in self._fresh.take(log).items():
-            if len(rows):
+            if count_rows(rows):
                 arrow = tables.to_arrow(name, getattr(log, name), rows)
                 self._write_table(f"parts/{name}-{round_number}.parquet", arrow)
         fresh, self._rounds = log.rounds[self._rounds :], len(log.rounds)
@@ -123,7 +130,7 @@ class RunFolder:
         """
         from scenarios import tables
 
-        for name, arrow in tables.log_to_arrow(log).items():
+        for name, arrow in tables.each_as_arrow(log):
             self._write_table(f"{name}.parquet", arrow)
         if model is not None:
             self._write_model(model)
@@ -145,7 +152,8 @@ class RunFolder:
 
         path = self.path / name
         path.parent.mkdir(exist_ok=True)
-        atomic.write_with(path, lambda temporary: pq.write_table(arrow, temporary, compression="zstd"))
+        settings = {"compression": "zstd", "use_dictionary": [each for each in arrow.column_names if each in _REPEATED]}
+        atomic.write_with(path, lambda temporary: pq.write_table(arrow, temporary, **settings))
 
 
 def folder_name(name: str, seed: int) -> str:

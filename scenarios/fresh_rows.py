@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 from p2p import records
 from p2p.log import Log
 from scenarios import tables
-
-Rows = NDArray[np.int64]
+from scenarios.traffic import Rows
 
 
 class FreshRows:
@@ -19,22 +18,28 @@ class FreshRows:
 
     def __init__(self) -> None:
         self._seen: dict[str, int] = {}
-        self._in_flight: Rows = np.zeros(0, dtype=np.int64)
+        self._in_flight: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
 
     def take(self, log: Log) -> dict[str, Rows]:
         """The new rows of every table, of messages also those that have changed; the next `take` starts after them."""
         found = {}
         for name in tables.LOGGED:
             length = len(getattr(log, name))
-            rows = np.arange(self._seen.get(name, 0), length)
+            rows = slice(self._seen.get(name, 0), length)
             found[name] = self._with_ended(log, rows) if name == "messages" else rows
             self._seen[name] = length
         return found
 
-    def _with_ended(self, log: Log, new_rows: Rows) -> Rows:
-        rows = np.concatenate([self._in_flight, new_rows])
-        under_way = log.messages["outcome"][rows] == records.OUTCOME["in_flight"]
-        fresh = np.arange(len(rows)) >= len(self._in_flight)
-        self._in_flight = rows[under_way]
-        changed: Rows = rows[fresh | ~under_way]
-        return changed
+    def _with_ended(self, log: Log, new: slice) -> Rows:
+        """The new rows, which need not be copied if no earlier one has changed."""
+        outcome, in_flight = log.messages["outcome"], records.OUTCOME["in_flight"]
+        waiting = outcome[self._in_flight] == in_flight
+        ended = self._in_flight[~waiting]
+        fresh = new.start + np.flatnonzero(outcome[new] == in_flight)
+        self._in_flight = np.concatenate([self._in_flight[waiting], fresh])
+        return np.concatenate([ended, np.arange(new.start, new.stop)]) if len(ended) else new
+
+
+def count_rows(rows: Rows) -> int:
+    """How many there are."""
+    return int(rows.stop - rows.start) if isinstance(rows, slice) else len(rows)

@@ -94,7 +94,7 @@ def run_scenario(
 
     Args:
         resume: goes on with the run in `out`, or with the newest unfinished one; one that has finished stays as it is.
-        watchers: called after every round, when it is on disk.
+        watchers: called after every round.
     """
     started_s = time.perf_counter()
     live = page or NoPage()
@@ -116,7 +116,6 @@ def run_scenario(
     )
     folder = RunFolder.create(out, scenario.name, scenario.seed) if past.path is None else RunFolder(past.path)
     with only_writer(folder.path):
-        folder.reopen(past.checkpoint.round_number)
         folder.begin(dump_scenario(scenario), describe_environment(threads, scenario.plugins))
         journal = Journal(simulation, folder, past.checkpoint)
         with progress(scenario.rounds, quiet, scenario.name) as bar:

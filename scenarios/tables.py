@@ -5,7 +5,7 @@ Column names are those of the run folder; extra columns stand after the promised
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from p2p import records
 from p2p.log import Log
 from p2p.table import Table
-from scenarios.traffic import bytes_by_round, messages_by_round, wasted_per_message
+from scenarios.traffic import Rows, bytes_by_round, messages_by_round, wasted_per_message
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,16 +55,15 @@ _ROUND_TYPES = {
 }
 
 
-def to_arrow(name: str, table: Table, rows: NDArray[np.int64] | None = None) -> pa.Table:
+def to_arrow(name: str, table: Table, rows: Rows = slice(None)) -> pa.Table:
     """The table called `name` (some `rows` of it, or all) as it stands in its file."""
     import pyarrow as pa
 
-    picked = np.arange(len(table)) if rows is None else rows
-    columns: dict[str, Any] = {"id": pa.array(picked)} if name == "messages" else {}
+    columns: dict[str, Any] = {"id": pa.array(np.arange(len(table))[rows])} if name == "messages" else {}
     for column in sorted(table.names, key=lambda column: column in _LAST):
-        columns[column] = _column(name, column, table[column][picked])
+        columns[column] = _column(name, column, table[column][rows])
     if name == "messages":
-        columns["wasted_bytes"] = pa.array(wasted_per_message(table, picked))
+        columns["wasted_bytes"] = pa.array(wasted_per_message(table, rows))
     return pa.table(columns)
 
 
@@ -75,12 +74,19 @@ def _column(name: str, column: str, values: NDArray[Any]) -> pa.Array:
     if words is not None:
         return pa.DictionaryArray.from_arrays(pa.array(values), pa.array(words, pa.string()))
     if column in _WHO:
-        return pa.array(values, mask=values == records.NOBODY)
+        return _masked(values, values == records.NOBODY)
     if column in _WHEN:
-        return pa.array(values, mask=~np.isfinite(values))
+        return _masked(values, ~np.isfinite(values))
     if values.dtype.kind == "f":
-        return pa.array(values, mask=np.isnan(values))
+        return _masked(values, np.isnan(values))
     return pa.array(values)
+
+
+def _masked(values: NDArray[Any], mask: NDArray[np.bool_]) -> pa.Array:
+    """Nulls where the mask says so; without any, the values where they lie."""
+    import pyarrow as pa
+
+    return pa.array(values, mask=mask if mask.any() else None)
 
 
 def from_arrow(name: str, arrow: pa.Table) -> Table:
@@ -144,11 +150,16 @@ def rounds_from_arrow(arrow: pa.Table) -> list[dict[str, Any]]:
 
 def log_to_arrow(log: Log) -> dict[str, pa.Table]:
     """Every table of a run folder."""
-    tables = {name: to_arrow(name, getattr(log, name)) for name in LOGGED}
-    tables["rounds"] = rounds_to_arrow(log.rounds, log.messages)
+    return dict(each_as_arrow(log))
+
+
+def each_as_arrow(log: Log) -> Iterator[tuple[str, pa.Table]]:
+    """One table of a run folder after the other, each made when it is asked for."""
+    for name in LOGGED:
+        yield name, to_arrow(name, getattr(log, name))
+    yield "rounds", rounds_to_arrow(log.rounds, log.messages)
     if log.faults:
-        tables["faults"] = faults_to_arrow(log.faults)
-    return tables
+        yield "faults", faults_to_arrow(log.faults)
 
 
 def faults_to_arrow(faults: Sequence[Mapping[str, Any]]) -> pa.Table:

@@ -60,11 +60,18 @@ CRASHES = (
     "{kind: crash, who: leader, round: 2, phase: aggregate, lasts: 30 s}, "
     "{kind: crash, who: leader, round: 3, phase: broadcast, lasts: 10 s}]"
 )
+LONG = 60
+"""So many rounds that a signal comes in their midst."""
 VARIANTS = pytest.mark.parametrize(
     "overrides",
     [(), (LEADER, CRASHES), ("learning=none",), (LEADER, CRASHES, "anonymity.sealed=false")],
     ids=["gossip", "leader", "no learning", "unsealed leader"],
 )
+
+
+@pytest.fixture(autouse=True)
+def _each_round_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scenarios.journal.REST", 0)
 
 
 class Stop:
@@ -164,7 +171,7 @@ def test_a_killed_process_goes_on(
 ) -> None:
     """kill -9 or Ctrl-C in the middle of a longer run; `--resume` ends it with the digests of an uninterrupted one."""
     path = tmp_path / "scenario.yaml"
-    path.write_text(dump_scenario(scenario(*overrides, "rounds=12", "availability=always")), encoding="utf-8")
+    path.write_text(dump_scenario(scenario(*overrides, f"rounds={LONG}", "availability=always")), encoding="utf-8")
     code, told = end_in_round(path, tmp_path / "run", round_number, number)
     assert code == (130 if number == signal.SIGINT else -signal.SIGKILL), told
     assert (tmp_path / "run" / FILE).exists()
@@ -173,7 +180,7 @@ def test_a_killed_process_goes_on(
     assert main([*command, str(tmp_path / "whole")]) == 0
     last = open_run(tmp_path / "run").summary
     assert last is not None
-    assert (last["resumed"], last["rounds_completed"]) == (1, 12)
+    assert (last["resumed"], last["rounds_completed"]) == (1, LONG)
     assert lasting(tmp_path / "run") == lasting(tmp_path / "whole")
 
 
