@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from p2p.fair import FairShare
+from p2p.local_share import share_of
 
 Ids = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -81,7 +81,7 @@ def _served(down: Floats, first_byte_s: Floats, last_byte_s: Floats, flows: Flow
 
 def _fair(up: Floats, down: Floats, delay_s: Floats, flows: Flows, grid_s: float | None) -> Floats:
     """The latency after the last byte has left."""
-    engine = FairShare(up, down, grid_s)
+    engine = share_of(up, down, grid_s)
     order = np.argsort(flows.start_s, kind="stable")
     moments, firsts = np.unique(flows.start_s[order], return_index=True)
     for moment, ids in zip(moments.tolist(), np.split(order, firsts)[1:], strict=True):

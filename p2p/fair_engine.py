@@ -1,4 +1,4 @@
-"""The engine of `fair` sharing: FairShare for bytes that compete, a heap for what has left or will leave alone."""
+"""The engine of `fair` sharing: a share for bytes that compete, a heap for what has left or will leave alone."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from p2p.fair import BOTTLENECKS, FairShare, Ids
+from p2p.fair import BOTTLENECKS, Ids
+from p2p.local_share import share_of
 from p2p.parcels import Wave
 from p2p.progressive_filling import DOWNLINK, NO_LINK, UPLINK
 from p2p.sharing import Arrive, Rates, Transfer
@@ -32,7 +33,7 @@ class FairEngine:
     in_turn: ClassVar[bool] = False
 
     def __init__(self, up: Rates, down: Rates, grid_s: float | None = None) -> None:
-        self._share = FairShare(up, down, grid_s)
+        self._share = share_of(up, down, grid_s)
         self.on_grid = grid_s is not None
         self._up, self._down = up.tolist(), down.tolist()
         self._uplinks = Uplinks(self._up, down)

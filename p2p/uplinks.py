@@ -41,6 +41,8 @@ class Uplinks:
         # A wave that has its uplink alone stands for itself.
         self._going: dict[int, Wave | list[Going]] = {}
         self._load, self._until_s = np.zeros(len(down)), np.full(len(down), -np.inf)
+        # Of each downlink: the waves that may be coming over it.
+        self._coming: dict[int, list[Wave]] = {}
         self._many = self._many_falling = _FEW
         self._falling: list[Wave] = []
         self.last_s = -np.inf
@@ -61,7 +63,7 @@ class Uplinks:
         alone = before is None or (isinstance(before, Wave) and before.left_s <= now_s)
         going = [] if alone else self._still_going(now_s, sender)
         free = len(receivers) == 1 and (wave.cut or self._down_of[receivers[0]] == np.inf)
-        if len(going) >= _MOST_WAVES or not (free or self._take_room(now_s, _reached(wave), rate, left_s)):
+        if len(going) >= _MOST_WAVES or not (free or self._take_room(now_s, wave, rate, left_s)):
             return False
         if alone:
             self._going[sender], wave.left_s = wave, left_s
@@ -92,12 +94,13 @@ class Uplinks:
 
     def senders_to(self, now_s: float, receivers: set[int]) -> list[int]:
         """Who is sending to any of these nodes."""
-        found = []
-        for sender, going in self._going.items():
-            waves = [going] if isinstance(going, Wave) else [one.wave for one in going]
-            if any(wave.left_s > now_s and not receivers.isdisjoint(wave.receivers) for wave in waves):
-                found.append(sender)
-        return found
+        coming = [wave for node in sorted(receivers) for wave in self._coming.get(node, ()) if wave.left_s > now_s]
+        return [wave.sender for wave in coming if self._carries(wave)]
+
+    def _carries(self, wave: Wave) -> bool:
+        """Whether a wave has not been given up."""
+        going = self._going.get(wave.sender, ())
+        return going is wave if isinstance(going, Wave) else any(one.wave is wave for one in going)
 
     def falling_on(self, now_s: float, receivers: set[int]) -> list[Wave]:
         """Gives up the waves that come over some downlinks alone."""
@@ -116,7 +119,7 @@ class Uplinks:
 
     def clear(self) -> None:
         """Nothing is carried here any more."""
-        self._going, self._falling, self.last_s = {}, [], -np.inf
+        self._going, self._coming, self._falling, self.last_s = {}, {}, [], -np.inf
         self._until_s.fill(-np.inf)
 
     def set_capacity(self, node: int, down: float) -> None:
@@ -126,6 +129,7 @@ class Uplinks:
     def _forget_left(self, now_s: float) -> None:
         """Lets go of waves that have left."""
         self._going = {sender: self._going[sender] for sender in self.senders(now_s)}
+        self._coming = {node: waves for node, waves in self._coming.items() if self._until_s[node] > now_s}
         self._many = max(_FEW, 2 * len(self._going))
 
     def _give_up(self, now_s: float, sender: int) -> list[Going]:
@@ -168,14 +172,21 @@ class Uplinks:
         self._until_s[receivers] = np.maximum(self._until_s[receivers], left_s)
         self.last_s = max(self.last_s, left_s)
 
-    def _take_room(self, now_s: float, receivers: Sequence[int], rate: float, left_s: float) -> bool:
-        """Whether the receivers can take so much more, and then counts it."""
+    def _take_room(self, now_s: float, wave: Wave, rate: float, left_s: float) -> bool:
+        """Whether a wave's receivers can take so much more, and then counts it."""
+        receivers = _reached(wave)
         where = np.array(receivers, dtype=np.int64)
         until_s = self._until_s[where]
         load = np.where(until_s > now_s, self._load[where], 0.0) + rate
         if (load > self._down[where] * _ROUNDING).any():
             return False
         self._load[where], self._until_s[where] = load, np.maximum(until_s, left_s)
+        coming = self._coming
+        for node, others in zip(receivers, (until_s > now_s).tolist(), strict=True):
+            if others and node in coming:
+                coming[node].append(wave)
+            else:
+                coming[node] = [wave]
         return True
 
     def _carry_down(self, now_s: float, wave: Wave) -> bool:

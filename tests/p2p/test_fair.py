@@ -12,12 +12,15 @@ from numpy.typing import NDArray
 
 import p2p.fair
 from p2p.fair import FairShare
+from p2p.local_share import LocalShare
 from p2p.progressive_filling import DOWNLINK, NO_LINK, UPLINK
 
 Floats = NDArray[np.float64]
 Flow = tuple[int, int, float, float]
 """Source, destination, bytes, start."""
 Case = tuple[list[float], list[float], list[Flow]]
+Kind = type[FairShare] | type[LocalShare]
+BOTH = pytest.mark.parametrize("kind", [FairShare, LocalShare])
 
 
 @st.composite
@@ -33,10 +36,16 @@ def cases(draw: st.DrawFn) -> Case:
     return ups, draw(st.lists(capacity, min_size=nodes, max_size=nodes)), flows
 
 
-def run(case: Case, pauses: tuple[float, ...] = (), ask: bool = False, grid_s: float | None = None) -> dict[int, float]:
+def run(
+    case: Case,
+    pauses: tuple[float, ...] = (),
+    ask: bool = False,
+    grid_s: float | None = None,
+    kind: Kind = FairShare,
+) -> dict[int, float]:
     """Ends of all flows; `pauses`: moments at which the caller looks, `ask`: asks for the next event all the time."""
     up, down, flows = case
-    engine = FairShare(np.array(up), np.array(down), grid_s)
+    engine = FairShare(np.array(up), np.array(down), grid_s) if grid_s else kind(np.array(up), np.array(down))
     ends: dict[int, float] = {}
     moments = sorted({flow[3] for flow in flows} | set(pauses))
     for moment in moments:
@@ -92,11 +101,12 @@ def fill(pairs: dict[int, tuple[int, int]], up: list[float], down: list[float]) 
 
 
 @pytest.mark.slow
-@given(cases())
+@BOTH
+@given(case=cases())
 @settings(max_examples=200, deadline=None)
-def test_ends_equal_brute_force(case: Case) -> None:
+def test_ends_equal_brute_force(kind: Kind, case: Case) -> None:
     """Per flow, to rounding."""
-    ends, expected = run(case), brute_force(case)
+    ends, expected = run(case, kind=kind), brute_force(case)
     assert ends.keys() == expected.keys()
     for number, end in ends.items():
         assert end == pytest.approx(expected[number], rel=1e-9, abs=1e-9)
@@ -115,14 +125,15 @@ def test_flows_fill_as_pairs_do(case: Case) -> None:
 
 
 @pytest.mark.slow
+@BOTH
 @settings(deadline=None)
-@given(cases(), st.lists(st.floats(0, 30), max_size=6))
-def test_ends_do_not_depend_on_steps(case: Case, pauses: list[float]) -> None:
+@given(case=cases(), pauses=st.lists(st.floats(0, 30), max_size=6))
+def test_ends_do_not_depend_on_steps(kind: Kind, case: Case, pauses: list[float]) -> None:
     """Bit for bit the same, however often the caller looks."""
-    expected = run(case)
-    assert run(case, tuple(pauses)) == expected
-    assert run(case, ask=True) == expected
-    assert run(case, tuple(pauses), ask=True) == expected
+    expected = run(case, kind=kind)
+    assert run(case, tuple(pauses), kind=kind) == expected
+    assert run(case, ask=True, kind=kind) == expected
+    assert run(case, tuple(pauses), ask=True, kind=kind) == expected
 
 
 @pytest.mark.slow
@@ -141,18 +152,19 @@ def test_a_grid_delays_starts_by_less_than_a_step(case: Case, grid_s: float) -> 
         assert ends[number] >= start + size / min(case[0][src], case[1][dst]) - 1e-9
 
 
-def engine_of(up: list[float], down: list[float], grid_s: float | None = None) -> FairShare:
-    return FairShare(np.array(up, dtype=float), np.array(down, dtype=float), grid_s)
+def engine_of(kind: Kind, up: list[float], down: list[float]) -> FairShare | LocalShare:
+    return kind(np.array(up, dtype=float), np.array(down, dtype=float))
 
 
-def start(engine: FairShare, time_s: float, *flows: tuple[int, int, int, float]) -> None:
+def start(engine: FairShare | LocalShare, time_s: float, *flows: tuple[int, int, int, float]) -> None:
     ids, src, dst, sizes = (np.array(column) for column in zip(*flows, strict=True))
     engine.start(time_s, ids, src, dst, sizes.astype(float))
 
 
-def test_two_share_then_one_has_all() -> None:
+@BOTH
+def test_two_share_then_one_has_all(kind: Kind) -> None:
     """10 B/s: 100 and 50 bytes start together; the short one ends at 10 s, the long one then runs alone to 15 s."""
-    engine = engine_of([10, 1, 1], [99, 99, 99])
+    engine = engine_of(kind, [10, 1, 1], [99, 99, 99])
     start(engine, 0.0, (7, 0, 1, 100), (8, 0, 2, 50))
     assert engine.next_event_s() == 10.0
     assert engine.advance(10.0).rows() == [(8, 10.0, UPLINK)]
@@ -160,41 +172,46 @@ def test_two_share_then_one_has_all() -> None:
     assert engine.next_event_s() == np.inf
 
 
-def test_a_newcomer_takes_its_share_from_then_on() -> None:
+@BOTH
+def test_a_newcomer_takes_its_share_from_then_on(kind: Kind) -> None:
     """Alone for 5 s (50 of 100 bytes), then half the link each: the first ends at 15 s, the newcomer (80) at 18 s."""
-    engine = engine_of([10, 1, 1], [99, 99, 99])
+    engine = engine_of(kind, [10, 1, 1], [99, 99, 99])
     start(engine, 0.0, (1, 0, 1, 100))
     start(engine, 5.0, (2, 0, 2, 80))
     assert engine.advance(30.0).rows() == [(1, 15.0, UPLINK), (2, 18.0, UPLINK)]
 
 
-def test_incast_is_held_by_the_downlink() -> None:
+@BOTH
+def test_incast_is_held_by_the_downlink(kind: Kind) -> None:
     """Three fast senders, one slow receiver."""
-    engine = engine_of([10, 10, 10, 1], [9, 9, 9, 3])
+    engine = engine_of(kind, [10, 10, 10, 1], [9, 9, 9, 3])
     start(engine, 1.0, (0, 0, 3, 6), (1, 1, 3, 6), (2, 2, 3, 6))
     assert engine.advance(99.0).rows() == [(n, 7.0, DOWNLINK) for n in range(3)]
 
 
-def test_who_ends_frees_the_link_for_who_starts_then() -> None:
+@BOTH
+def test_who_ends_frees_the_link_for_who_starts_then(kind: Kind) -> None:
     """At one instant the end comes first: both run at full rate, one after the other."""
-    engine = engine_of([10, 1], [99, 99])
+    engine = engine_of(kind, [10, 1], [99, 99])
     start(engine, 0.0, (1, 0, 1, 100))
     start(engine, 10.0, (2, 0, 1, 100))
     assert engine.advance(20.0).rows() == [(1, 10.0, UPLINK), (2, 20.0, UPLINK)]
 
 
-def test_an_abort_frees_the_link_and_tells_what_had_not_left() -> None:
+@BOTH
+def test_an_abort_frees_the_link_and_tells_what_had_not_left(kind: Kind) -> None:
     """Two at 5 B/s; one is aborted after 4 s with 80 of 100 bytes to go; the other speeds up."""
-    engine = engine_of([10, 1, 1], [99, 99, 99])
+    engine = engine_of(kind, [10, 1, 1], [99, 99, 99])
     start(engine, 0.0, (1, 0, 1, 100), (2, 0, 2, 100))
     assert engine.abort(4.0, np.array([2, 55])).tolist() == [80.0, 0.0]
     assert engine.advance(99.0).rows() == [(1, 12.0, UPLINK)]
     assert engine.abort(99.0, np.array([1])).tolist() == [0.0]
 
 
-def test_capacity_changes_count_from_then_on() -> None:
+@BOTH
+def test_capacity_changes_count_from_then_on(kind: Kind) -> None:
     """The receiver's link drops to nothing from 2 s to 5 s."""
-    engine = engine_of([10, 1], [99, 20])
+    engine = engine_of(kind, [10, 1], [99, 20])
     start(engine, 0.0, (1, 0, 1, 100))
     engine.set_capacity(2.0, 1, 1.0, 0.0)
     assert engine.next_event_s() == np.inf
@@ -202,24 +219,27 @@ def test_capacity_changes_count_from_then_on() -> None:
     assert engine.advance(99.0).rows() == [(1, 25.0, DOWNLINK)]
 
 
-def test_a_lost_message_uses_the_uplink_alone() -> None:
+@BOTH
+def test_a_lost_message_uses_the_uplink_alone(kind: Kind) -> None:
     """Receiver -1: the downlink is left to the other sender."""
-    engine = engine_of([10, 10, 1], [9, 9, 10])
+    engine = engine_of(kind, [10, 10, 1], [9, 9, 10])
     start(engine, 0.0, (1, 0, -1, 100), (2, 1, 2, 100))
     assert engine.advance(99.0).rows() == [(1, 10.0, UPLINK), (2, 10.0, UPLINK)]
 
 
-def test_nothing_to_send_and_unlimited_links_take_no_time() -> None:
+@BOTH
+def test_nothing_to_send_and_unlimited_links_take_no_time(kind: Kind) -> None:
     """They end when they start, held by no link, and `next_event_s` says so."""
-    engine = engine_of([np.inf, 1], [9, np.inf])
+    engine = engine_of(kind, [np.inf, 1], [9, np.inf])
     start(engine, 3.0, (1, 0, 1, 100), (2, 1, 0, 0))
     assert engine.next_event_s() == 3.0
     assert engine.advance(3.0).rows() == [(1, 3.0, NO_LINK), (2, 3.0, NO_LINK)]
 
 
-def test_a_stranger_leaves_an_end_where_it_was() -> None:
+@BOTH
+def test_a_stranger_leaves_an_end_where_it_was(kind: Kind) -> None:
     """Other flows come and go; an end that they do not touch does not move by a bit."""
-    engine = engine_of([0.3, 1, 7, 7], [99, 99, 5, 99])
+    engine = engine_of(kind, [0.3, 1, 7, 7], [99, 99, 5, 99])
     start(engine, 0.1, (1, 0, 1, 1.7))
     alone = engine.next_event_s()
     for number in range(50):
@@ -228,18 +248,20 @@ def test_a_stranger_leaves_an_end_where_it_was() -> None:
     assert ends[1] == alone
 
 
-def test_the_callers_arrays_stay_as_they_are() -> None:
+@BOTH
+def test_the_callers_arrays_stay_as_they_are(kind: Kind) -> None:
     """What was handed over is copied, not kept."""
-    engine = engine_of([1, 1], [1, 1])
+    engine = engine_of(kind, [1, 1], [1, 1])
     ids, node, size = np.array([4]), np.array([0]), np.array([2.0])
     engine.start(0.0, ids, node, node + 1, size)
     engine.abort(1.0, ids)
     assert (ids.tolist(), size.tolist()) == ([4], [2.0])
 
 
-def test_time_runs_forward() -> None:
+@BOTH
+def test_time_runs_forward(kind: Kind) -> None:
     """A caller's mistake is named."""
-    engine = engine_of([1, 1], [1, 1])
+    engine = engine_of(kind, [1, 1], [1, 1])
     engine.advance(5.0)
     with pytest.raises(ValueError, match="time runs forward"):
         engine.advance(4.0)
@@ -316,7 +338,7 @@ def test_the_grid_error_is_small_and_stated() -> None:
 
 def test_grid_costs_are_counted() -> None:
     """Starts at 0.3 wait 0.7 s for the grid of 1 s; the first end, at 4.4, leaves 5 B/s idle for 0.6 s."""
-    engine = engine_of([10, 1], [99, 99], grid_s=1.0)
+    engine = FairShare(np.array([10.0, 1]), np.array([99.0, 99]), 1.0)
     start(engine, 0.3, (1, 0, 1, 17), (2, 0, 1, 100))
     while (next_s := engine.next_event_s()) < np.inf:
         engine.advance(next_s)
