@@ -21,9 +21,14 @@ Ids = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 PAIRED_NODES = 200
-"""Up to so many nodes the filling keeps a matrix of pairs; beyond, it works on flows."""
+"""Up to so many nodes the filling keeps a matrix of pairs; beyond, on a grid, it works on flows."""
 _ROOM = 1 - 1e-9
 """A downlink that is filled to the last bit is looked at more closely."""
+
+
+def are_few(nodes: int) -> bool:
+    """Whether everything is filled anew at each change; among more nodes only what feels it (p2p/local_share.py)."""
+    return nodes <= PAIRED_NODES
 
 
 class Finished(NamedTuple):
@@ -58,7 +63,7 @@ class FairShare:
     def __init__(self, up: Floats, down: Floats, grid_s: float | None = None) -> None:
         # One more node, unlimited, at index -1: the receiver of what never reaches a downlink.
         self._up, self._down = np.append(up, np.inf), np.append(down, np.inf)
-        self._pairs = PairFilling(self._up, self._down) if len(up) <= PAIRED_NODES else None
+        self._pairs = PairFilling(self._up, self._down) if are_few(len(up)) else None
         self._grid_s = grid_s
         self._flows = Motion.none()
         self._before: Motion | None = None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from p2p.fair_exchange import share_exchange
 from p2p.foretelling import Exchange, Floats, Foretelling, Load, Nodes, Plan, Sendings, exchanged
 from p2p.records import BOTTLENECK
 from p2p.sharing import TOGETHER
@@ -34,10 +35,10 @@ class FairForetelling(Foretelling):
         return bool((later.sent_s >= earlier.left_s[places]).all())
 
     def exchange(self, plan: Plan) -> Exchange | None:
-        """Everything from sending to the reports; None if a downlink may be short."""
-        if not self.fits(plan.edges, plan.degree):
-            return None
+        """Everything from sending to the reports."""
         latencies, degree = self.links.latencies(plan.edges[:, 0], plan.edges[:, 1]), plan.degree
+        if not self.fits(plan.edges, plan.degree):
+            return self._shared(plan, latencies)
         left_s = plan.sends_s + plan.update.size_bytes / (self.links.up[plan.members] / degree)
         for _ in range(_MOST_TURNS):
             arrived_s = np.repeat(left_s, degree) + latencies
@@ -51,6 +52,14 @@ class FairForetelling(Foretelling):
         senders, receivers, update = plan.edges[:, 0], plan.edges[:, 1], plan.update
         updates = Sendings(*update[:2], senders, receivers, *update[2:], sent_s, lefts_s, arrived_s, held)
         return exchanged(plan, updates, self.reported(plan.report, plan.members, plan.hub, averages_s, reported_s))
+
+    def _shared(self, plan: Plan, latencies: Floats) -> Exchange:
+        """The same where a downlink may be short."""
+        ends, update, (senders, receivers) = share_exchange(plan, self.links, latencies), plan.update, plan.edges.T
+        sent_s, left_s, held = np.repeat(plan.sends_s, plan.degree), ends.left_s, ends.bottleneck
+        updates = Sendings(*update[:2], senders, receivers, *update[2:], sent_s, left_s, left_s + latencies, held)
+        reports = self.reported(plan.report, plan.members, plan.hub, ends.averages_s, ends.reported_s)
+        return exchanged(plan, updates, reports)
 
     def fits(self, edges: Nodes, degree: int) -> bool:
         """Whether all messages along the edges, `degree` for each sender, could come at once at their highest rates."""

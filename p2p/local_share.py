@@ -16,7 +16,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from p2p.fair import PAIRED_NODES, FairShare, Finished
+from p2p.fair import FairShare, Finished, are_few
 from p2p.flow_lines import NO_HOLDER, Flow, Line
 from p2p.progressive_filling import NO_LINK
 from p2p.region_filling import Paces, fill_region
@@ -317,4 +317,4 @@ class LocalShare:
 
 def share_of(up: Floats, down: Floats, grid_s: float | None = None) -> FairShare | LocalShare:
     """What shares the links of few nodes, or on a grid, filling everything anew; or of many, where it is felt."""
-    return FairShare(up, down, grid_s) if grid_s or len(up) <= PAIRED_NODES else LocalShare(up, down)
+    return FairShare(up, down, grid_s) if grid_s or are_few(len(up)) else LocalShare(up, down)

@@ -150,7 +150,7 @@ def quiet_worlds(draw: st.DrawFn) -> list[str]:
 
 @st.composite
 def smooth_worlds(draw: st.DrawFn) -> list[str]:
-    """Gossip that nothing disturbs, or not for long; over links that differ, some so short that it is played out."""
+    """Gossip that nothing disturbs, or not for long; over links that differ, downlinks too."""
     clients = draw(st.integers(3, 30))
     cohort = draw(st.integers(2, clients))
     laws = [(2, 0.5), (2, 1.5), (20, 0.5), (20, 1.5)]
@@ -171,7 +171,7 @@ def smooth_worlds(draw: st.DrawFn) -> list[str]:
         f"anonymity.hand_out={draw(st.sampled_from(['neighbours', 'graph']))}",
         f"network.sharing={draw(st.sampled_from(sorted(SHARINGS)))}",
         f"network.uplink={draw(st.sampled_from(rates))}",
-        f"network.downlink={draw(st.sampled_from(['4 kB/s', '30 kB/s', '1 MB/s', '1 GB/s']))}",
+        f"network.downlink={draw(st.sampled_from([*rates, '4 kB/s', '30 kB/s', '1 MB/s', '1 GB/s']))}",
         f"network.latency={draw(st.one_of(LATENCIES, st.just('5 s')))}",
         f"compute={{kind: lognormal, median: 20 samples/s, sigma: {spread}}}",
         *([f"faults=[{faults}]"] if faults else []),

@@ -17,6 +17,7 @@ from nodes.controls import Assignment
 from nodes.courses import GossipCourse
 from nodes.endpoint import Endpoint
 from nodes.foresight import Foresight
+from p2p.fair import PAIRED_NODES
 from p2p.network import Network
 from p2p.sharing import SHARINGS
 from p2p.table import Table
@@ -46,13 +47,16 @@ def test_messages_handed_over_together_fare_as_if_each_were_sent_alone(world: li
 
 @pytest.mark.slow
 @pytest.mark.soak
+@pytest.mark.parametrize("few", [PAIRED_NODES, 0], ids=["few nodes", "as if they were many"])
 @MANY
-@given(st.one_of(smooth_worlds(), smooth_worlds(), troubled_worlds()))
-def test_foretold_rounds_go_as_if_they_were_played_out(world: list[str]) -> None:
+@given(world=st.one_of(smooth_worlds(), smooth_worlds(), troubled_worlds()))
+def test_foretold_rounds_go_as_if_they_were_played_out(few: int, world: list[str]) -> None:
     """To the last bit: every message, stretch and average, what was learnt, and when the run ended."""
-    foretold = _prepare(*world)
-    foretold.run()
-    played = played_out(world)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("p2p.fair.PAIRED_NODES", few)
+        foretold = _prepare(*world)
+        foretold.run()
+        played = played_out(world)
     assert events_digest(foretold.log) == events_digest(played.log)
     same_rows(foretold.log.messages, played.log.messages, ("sent_s", "sender", "receiver", "kind", "attempt"))
     same_rows(foretold.log.aggregations, played.log.aggregations, ("round", "aggregator", "contributor"))

@@ -1,0 +1,133 @@
+"""Foretells an exchange under fair sharing where downlinks may be short.
+
+Updates of one size that leave at one instant need a single filling. What disturbs them is a report that joins its
+sender's updates while these are still leaving: it is felt around that uplink for the moment it takes. So everything is
+worked out as arrays first, and such reports are then let in one by one, each where it is felt.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from p2p.exchange_outlook import Batch, ExchangeOutlook
+from p2p.fair import FairShare, Finished, are_few
+from p2p.foretelling import Codes, Floats, Nodes, Plan
+from p2p.links import Links
+from p2p.local_share import LocalShare
+from p2p.records import BOTTLENECK
+from p2p.still_life import StillLife
+
+_CODES = np.array([BOTTLENECK["uplink"], BOTTLENECK["downlink"], BOTTLENECK["latency"]], dtype=np.int8)
+_AT_THE_END = float(np.finfo(np.float64).max)
+
+
+class Ends(NamedTuple):
+    """When each update and each report has left, when each member averages, and what held the updates back."""
+
+    left_s: Floats
+    reported_s: Floats
+    averages_s: Floats
+    bottleneck: Codes
+
+
+class Sharing(Protocol):
+    """Transfers that share links, and when each will have left as things stand."""
+
+    def start(self, time_s: float, batch: Batch) -> None:
+        """Begins transfers."""
+
+    def next_change_s(self) -> float:
+        """When rates may change by themselves; infinity if they do not."""
+
+    def changes(self) -> tuple[Nodes, Floats]:
+        """Transfers that may end at another time than was told before, and that time."""
+
+    def advance(self, time_s: float) -> Finished:
+        """What has left since the last time."""
+
+
+class Everywhere:
+    """Sharing among few nodes: every filling is of everything."""
+
+    def __init__(self, share: FairShare) -> None:
+        self._share = share
+
+    def start(self, time_s: float, batch: Batch) -> None:
+        """Begins transfers."""
+        self._share.start(time_s, *batch)
+
+    def next_change_s(self) -> float:
+        """Never, if all started together and are alike."""
+        return np.inf if self._share.steady else self._share.next_event_s()
+
+    def changes(self) -> tuple[Nodes, Floats]:
+        """All of them."""
+        forecast = self._share.forecast()
+        return forecast.ids, forecast.finished_s
+
+    def advance(self, time_s: float) -> Finished:
+        """What has left since the last time."""
+        return self._share.advance(time_s)
+
+
+class WhereFelt:
+    """Sharing among many nodes."""
+
+    def __init__(self, share: LocalShare) -> None:
+        self._share = share
+
+    def start(self, time_s: float, batch: Batch) -> None:
+        """Begins transfers."""
+        self._share.start(time_s, *batch)
+
+    def next_change_s(self) -> float:
+        """When something ends that was ever near a change."""
+        return self._share.next_event_s()
+
+    def changes(self) -> tuple[Nodes, Floats]:
+        """Those that have turned since the last time."""
+        self._share.next_event_s()
+        turned, self._share.changed = self._share.changed, {}
+        numbers, ends_s = [flow.number for flow in turned], [flow.line.finish_s for flow in turned]
+        return np.array(numbers, dtype=np.int64), np.array(ends_s)
+
+    def advance(self, time_s: float) -> Finished:
+        """What has left since the last time."""
+        return self._share.advance(time_s)
+
+
+def share_exchange(plan: Plan, links: Links, latencies: Floats) -> Ends:
+    """How an exchange goes in which nothing comes but its own updates and reports."""
+    outlook, (up, down) = ExchangeOutlook(plan, latencies), (links.up, links.down)
+    sharing: Sharing
+    if are_few(len(up)):
+        sharing = Everywhere(FairShare(up, down))
+        outlook.plan_sends()
+    elif (plan.sends_s == plan.sends_s[0]).all():
+        still = StillLife(plan, up, down)
+        sharing = WhereFelt(LocalShare(up, down, still))
+        outlook.expect(np.arange(len(plan.edges)), still.finish_s)
+        outlook.held[:] = still.held
+    else:
+        sharing = WhereFelt(LocalShare(up, down))
+        outlook.plan_sends()
+    _play(sharing, outlook)
+    alone_s = outlook.averages_s + plan.report.size_bytes / up[plan.members]
+    reported_s = np.where(np.isnan(outlook.reported_s), alone_s, outlook.reported_s)
+    return Ends(outlook.left_s, reported_s, outlook.averages_s, _CODES[outlook.held])
+
+
+def _play(sharing: Sharing, outlook: ExchangeOutlook) -> None:
+    """Lets updates, and reports that meet updates, start in the order of time until nothing is left to change."""
+    while True:
+        change_s, start_s = sharing.next_change_s(), outlook.next_start_s()
+        if change_s == start_s == np.inf:
+            break
+        if change_s < start_s:
+            outlook.note(sharing.advance(change_s))
+        else:
+            sharing.start(start_s, outlook.starts_at(start_s))
+        outlook.expect(*sharing.changes())
+    outlook.note(sharing.advance(_AT_THE_END))
