@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from p2p.local_share import share_of
+from p2p.any_share import share_of
 
 Ids = NDArray[np.int64]
 Floats = NDArray[np.float64]

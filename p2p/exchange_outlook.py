@@ -12,6 +12,8 @@ from p2p.foretelling import Floats, Nodes, Plan
 
 Batch = tuple[Nodes, Nodes, Nodes, Floats]
 """Transfers: names, senders, receivers, bytes. Updates are called by the places of their edges, reports come after."""
+Turned = tuple[Nodes | list[int], Floats | list[float]]
+"""Transfers, and when they will have left."""
 _FEW = 64
 
 
@@ -62,13 +64,46 @@ class ExchangeOutlook:
         parts = [self._updates(senders), self._reports_of(reporters)] if senders else [self._reports_of(reporters)]
         return parts[0] if len(parts) == 1 else _joined(*parts)
 
-    def expect(self, numbers: Nodes, ends_s: Floats) -> None:
+    def expect_all(self, ends_s: Floats) -> None:
+        """When all updates will have left, as long as nobody disturbs them."""
+        degree, members = self._plan.degree, len(self.averages_s)
+        self.left_s[:] = ends_s
+        arrives_s = (self.left_s + self._latencies)[self._plan.by_receiver].reshape(members, degree).max(axis=1)
+        np.maximum(arrives_s, self._plan.sends_s, out=self.averages_s)
+        self._busy_until_s = self.left_s.reshape(members, degree).max(axis=1)
+        meets = np.flatnonzero((self.averages_s < self._busy_until_s) & ~self._is_in)
+        self._reports = list(zip(self.averages_s[meets].tolist(), meets.tolist(), strict=True))
+        heapify(self._reports)
+
+    def expect(self, numbers: Nodes | list[int], ends_s: Floats | list[float]) -> None:
         """Some transfers will have left at other times than it seemed."""
-        updates = numbers < len(self.left_s)
-        numbers, ends_s = numbers[updates], ends_s[updates]
-        self.left_s[numbers] = ends_s
-        receivers, senders = self._receivers[numbers], numbers // self._plan.degree
-        self._look_at(np.unique(receivers), np.unique(senders))
+        if isinstance(numbers, list) and len(numbers) <= _FEW:
+            self._expect_few(numbers, ends_s)
+            return
+        numbers, ends_s = np.asarray(numbers), np.asarray(ends_s)
+        updates, left_s = numbers < len(self.left_s), self.left_s.copy()
+        left_s[numbers[updates]] = ends_s[updates]
+        self.expect_all(left_s)
+
+    def _expect_few(self, numbers: list[int], ends_s: Floats | list[float]) -> None:
+        """The same without arrays, which are slow for a handful."""
+        degree, count, left_s, latencies = self._plan.degree, len(self.left_s), self.left_s, self._latencies
+        updates = [number for number in numbers if number < count]
+        for number, end_s in zip(numbers, ends_s, strict=True):
+            if number < count:
+                left_s[number] = end_s
+        receivers = dict.fromkeys([self._receivers.item(number) for number in updates])
+        senders = dict.fromkeys([number // degree for number in updates])
+        for place in receivers:
+            heard = self._heard[place].tolist()
+            arrives_s = max([left_s.item(number) + latencies.item(number) for number in heard])
+            self.averages_s[place] = max(arrives_s, self._plan.sends_s.item(place))
+        for place in senders:
+            self._busy_until_s[place] = left_s[place * degree : (place + 1) * degree].max()
+        for place in receivers | senders:
+            time_s = self.averages_s.item(place)
+            if time_s < self._busy_until_s.item(place) and not self._is_in.item(place):
+                heappush(self._reports, (time_s, place))
 
     def note(self, finished: Finished) -> None:
         """Some transfers have left."""
@@ -76,23 +111,6 @@ class ExchangeOutlook:
         updates = numbers < len(self.left_s)
         self.left_s[numbers[updates]], self.held[numbers[updates]] = ends_s[updates], held[updates]
         self.reported_s[numbers[~updates] - len(self.left_s)] = ends_s[~updates]
-
-    def _look_at(self, receivers: Nodes, senders: Nodes) -> None:
-        """Finds anew when some members will have heard from all, and when some will have sent all."""
-        degree, heard = self._plan.degree, self._heard[receivers]
-        arrives_s = (self.left_s[heard] + self._latencies[heard]).max(axis=1, initial=-np.inf)
-        self.averages_s[receivers] = np.maximum(arrives_s, self._plan.sends_s[receivers])
-        own = senders[:, None] * degree + np.arange(degree)
-        self._busy_until_s[senders] = self.left_s[own].max(axis=1, initial=-np.inf)
-        who = np.union1d(receivers, senders)
-        meets = (self.averages_s[who] < self._busy_until_s[who]) & ~self._is_in[who]
-        new = list(zip(self.averages_s[who[meets]].tolist(), who[meets].tolist(), strict=True))
-        if len(new) > _FEW:
-            self._reports += new
-            heapify(self._reports)
-        else:
-            for entry in new:
-                heappush(self._reports, entry)
 
     def _next_report_s(self) -> float:
         reports = self._reports

@@ -163,6 +163,11 @@ class FairShare:
         return Finished(self._flows.ids[order], self._flows.finish_s[order], self._flows.held_by(order))
 
     @property
+    def is_idle(self) -> bool:
+        """Whether nothing is under way."""
+        return not len(self._flows.alive())
+
+    @property
     def steady(self) -> bool:
         """Whether no end will change a rate: flows of equal size that started together."""
         self.next_event_s()

@@ -8,8 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from p2p.any_share import share_of
 from p2p.fair import BOTTLENECKS, Ids
-from p2p.local_share import share_of
 from p2p.parcels import Wave
 from p2p.progressive_filling import DOWNLINK, NO_LINK, UPLINK
 from p2p.sharing import Arrive, Rates, Transfer

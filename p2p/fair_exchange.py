@@ -11,9 +11,9 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from p2p.exchange_outlook import Batch, ExchangeOutlook
+from p2p.exchange_outlook import Batch, ExchangeOutlook, Turned
 from p2p.fair import FairShare, Finished, are_few
-from p2p.foretelling import Codes, Floats, Nodes, Plan
+from p2p.foretelling import Codes, Floats, Plan
 from p2p.links import Links
 from p2p.local_share import LocalShare
 from p2p.records import BOTTLENECK
@@ -38,38 +38,43 @@ class Sharing(Protocol):
     def start(self, time_s: float, batch: Batch) -> None:
         """Begins transfers."""
 
-    def next_change_s(self) -> float:
-        """When rates may change by themselves; infinity if they do not."""
+    def pass_until(self, time_s: float) -> Turned | None:
+        """Lets time pass until just before an instant, or until transfers are to end at other times than was told.
 
-    def changes(self) -> tuple[Nodes, Floats]:
-        """Transfers that may end at another time than was told before, and that time."""
+        These are named then, with those times; None if there were none.
+        """
 
-    def advance(self, time_s: float) -> Finished:
-        """What has left since the last time."""
+    def finish(self) -> Finished:
+        """Everything that has left, when it all has."""
 
 
 class Everywhere:
     """Sharing among few nodes: every filling is of everything."""
 
     def __init__(self, share: FairShare) -> None:
-        self._share = share
+        self._share, self._is_told = share, True
+        self._ended: list[Finished] = []
 
     def start(self, time_s: float, batch: Batch) -> None:
         """Begins transfers."""
         self._share.start(time_s, *batch)
+        self._is_told = False
 
-    def next_change_s(self) -> float:
-        """Never, if all started together and are alike."""
-        return np.inf if self._share.steady else self._share.next_event_s()
-
-    def changes(self) -> tuple[Nodes, Floats]:
-        """All of them."""
+    def pass_until(self, time_s: float) -> Turned | None:
+        """Tells of all of them after each end, unless they started together and are alike."""
+        if self._is_told:
+            next_s = np.inf if self._share.steady else self._share.next_event_s()
+            if next_s >= time_s:
+                return None
+            self._ended.append(self._share.advance(next_s))
+        self._is_told = True
         forecast = self._share.forecast()
         return forecast.ids, forecast.finished_s
 
-    def advance(self, time_s: float) -> Finished:
-        """What has left since the last time."""
-        return self._share.advance(time_s)
+    def finish(self) -> Finished:
+        """Everything that has left, when it all has."""
+        ended = [*self._ended, self._share.advance(_AT_THE_END)]
+        return Finished(*(np.concatenate(column) for column in zip(*ended, strict=True)))
 
 
 class WhereFelt:
@@ -82,20 +87,16 @@ class WhereFelt:
         """Begins transfers."""
         self._share.start(time_s, *batch)
 
-    def next_change_s(self) -> float:
-        """When something ends that was ever near a change."""
-        return self._share.next_event_s()
-
-    def changes(self) -> tuple[Nodes, Floats]:
-        """Those that have turned since the last time."""
-        self._share.next_event_s()
+    def pass_until(self, time_s: float) -> Turned | None:
+        """Tells of those that have turned."""
+        if not self._share.run_to_turn(time_s):
+            return None
         turned, self._share.changed = self._share.changed, {}
-        numbers, ends_s = [flow.number for flow in turned], [flow.line.finish_s for flow in turned]
-        return np.array(numbers, dtype=np.int64), np.array(ends_s)
+        return [flow.number for flow in turned], [flow.line.finish_s for flow in turned]
 
-    def advance(self, time_s: float) -> Finished:
-        """What has left since the last time."""
-        return self._share.advance(time_s)
+    def finish(self) -> Finished:
+        """Everything that has left, when it all has."""
+        return self._share.advance(_AT_THE_END)
 
 
 def share_exchange(plan: Plan, links: Links, latencies: Floats) -> Ends:
@@ -108,7 +109,7 @@ def share_exchange(plan: Plan, links: Links, latencies: Floats) -> Ends:
     elif (plan.sends_s == plan.sends_s[0]).all():
         still = StillLife(plan, up, down)
         sharing = WhereFelt(LocalShare(up, down, still))
-        outlook.expect(np.arange(len(plan.edges)), still.finish_s)
+        outlook.expect_all(still.finish_s)
         outlook.held[:] = still.held
     else:
         sharing = WhereFelt(LocalShare(up, down))
@@ -122,12 +123,12 @@ def share_exchange(plan: Plan, links: Links, latencies: Floats) -> Ends:
 def _play(sharing: Sharing, outlook: ExchangeOutlook) -> None:
     """Lets updates, and reports that meet updates, start in the order of time until nothing is left to change."""
     while True:
-        change_s, start_s = sharing.next_change_s(), outlook.next_start_s()
-        if change_s == start_s == np.inf:
-            break
-        if change_s < start_s:
-            outlook.note(sharing.advance(change_s))
-        else:
+        start_s = outlook.next_start_s()
+        turned = sharing.pass_until(start_s)
+        if turned is not None:
+            outlook.expect(*turned)
+        elif start_s < np.inf:
             sharing.start(start_s, outlook.starts_at(start_s))
-        outlook.expect(*sharing.changes())
-    outlook.note(sharing.advance(_AT_THE_END))
+        else:
+            break
+    outlook.note(sharing.finish())

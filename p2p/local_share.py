@@ -16,7 +16,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from p2p.fair import FairShare, Finished, are_few
+from p2p.fair import Finished
 from p2p.flow_lines import NO_HOLDER, Flow, Line
 from p2p.progressive_filling import NO_LINK
 from p2p.region_filling import Paces, fill_region
@@ -30,6 +30,8 @@ _SAME = 1e-12
 _ROOM = 1 - 1e-9
 """A link that is filled to the last bit is looked at more closely."""
 _MANY = 1000
+_CALLS, _ARRAYS = 70, 30
+"""Filling everything costs as much as filling so many flows here, and one more for so many flows or nodes."""
 
 
 class Ground(Protocol):
@@ -53,6 +55,10 @@ class LocalShare:
 
     The uplink of node i is link i, its downlink is link nodes + i. One more node, unlimited, stands at the end: the
     receiver of what never reaches a downlink.
+
+    Attributes:
+        changed: flows that are to end at other times than before; whoever wants to know takes them out
+        regret: how many flows were filled more than filling everything would have been worth
     """
 
     def __init__(self, up: Floats, down: Floats, ground: Ground | None = None) -> None:
@@ -73,6 +79,7 @@ class LocalShare:
         self._felt_before: dict[int, None] = {}
         self._ended: list[tuple[int, float, int]] = []
         self.changed: dict[Flow, None] = {}
+        self.regret = 0.0
 
     def start(self, time_s: float, ids: Ids, src: Ids, dst: Ids, sizes: Floats) -> None:
         """Begins transfers now. `dst` -1: uses the sender's uplink alone (a message that will be lost)."""
@@ -140,6 +147,18 @@ class LocalShare:
             self._fill()
         return min(self._next_end(), self._due_s, self._now_s if self._ended else np.inf)
 
+    def run_to_turn(self, time_s: float) -> bool:
+        """Lets time pass, but not beyond the first filling after which somebody is to end at another time; if any."""
+        while not self.changed:
+            end_s = self._next_end()
+            if self._due_s < min(end_s, time_s) or self._due_s <= self._now_s:
+                self._fill()
+            elif end_s < time_s:
+                self._end(end_s)
+            else:
+                return False
+        return True
+
     def soonest_s(self) -> float:
         """Before this nothing under way can end, whatever else starts; costs no filling."""
         bounds, now_s = self._bounds, self._now_s
@@ -159,6 +178,14 @@ class LocalShare:
         ended, self._ended = self._ended, []
         numbers, times_s, held = zip(*ended, strict=True) if ended else ((), (), ())
         return Finished(np.array(numbers, dtype=np.int64), np.array(times_s), np.array(held, dtype=np.int8))
+
+    def hand_over(self) -> tuple[Ids, Ids, Ids, Floats, NDArray[np.bool_]]:
+        """Everything under way as `FairShare.join` takes it; nothing is left here."""
+        flows, self._flows = list(self._flows.values()), {}
+        names = np.array([(flow.number, flow.up, flow.down - self._nodes) for flow in flows], dtype=np.int64)
+        lines = np.array([(flow.started_s, *flow.line) for flow in flows], dtype=np.float64).reshape(-1, 7)
+        by_up = np.array([flow.line.holder == flow.up for flow in flows], dtype=np.bool_)
+        return *names.reshape(-1, 3).T, np.delete(lines, 4, axis=1).T, by_up
 
     def _add(self, flow: Flow) -> None:
         """Takes a flow in. An unlimited link is felt by nobody, so nobody asks who is on it."""
@@ -260,7 +287,10 @@ class LocalShare:
         self._now_s = self._filled_s = time_s
         felt, self._felt = self._felt, {}
         self._felt_before, self._before = felt, []
-        for flow, (rate, holder) in self._paces(felt).items():
+        paces = self._paces(felt)
+        worth = _CALLS + (len(self._flows) + self._nodes) / _ARRAYS
+        self.regret = max(self.regret + len(paces) - worth, 0.0)
+        for flow, (rate, holder) in paces.items():
             if rate != flow.line.rate or holder != flow.line.holder:
                 self._before.append((flow, flow.line))
                 self._turn(flow, flow.turned(time_s, rate, holder))
@@ -313,8 +343,3 @@ class LocalShare:
                 return True
             load += rate
         return load > most
-
-
-def share_of(up: Floats, down: Floats, grid_s: float | None = None) -> FairShare | LocalShare:
-    """What shares the links of few nodes, or on a grid, filling everything anew; or of many, where it is felt."""
-    return FairShare(up, down, grid_s) if grid_s or are_few(len(up)) else LocalShare(up, down)

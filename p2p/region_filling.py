@@ -33,18 +33,40 @@ def fill_region(region: Mapping[int, Sequence[Flow]], capacity: Sequence[float])
 
     Where both links hold a flow back equally, its uplink is named.
     """
+    if len(region) == 1:
+        ((link, alone),) = region.items()
+        return _fill_link(link, alone, capacity[link])
     flows = dict.fromkeys(flow for those in region.values() for flow in those)
     if len(flows) > _MANY:
         return _fill_with_arrays(list(flows), region, capacity)
     return _fill_one_by_one(flows, region, capacity)
 
 
+def _fill_link(link: int, flows: Sequence[Flow], room: float) -> Paces:
+    """The same for one link: whoever is held back elsewhere below its share leaves the rest to the others."""
+    held = [flow for flow in flows if flow.line.holder >= 0 and flow.line.holder != link]
+    count, paces = len(flows), {}
+    for flow in sorted(held, key=_rate_and_number):
+        if flow.line.rate > max(room, 0.0) / count:
+            break
+        paces[flow] = Pace(flow.line.rate, flow.line.holder)
+        room -= flow.line.rate
+        count -= 1
+    if count:
+        rest = Pace(min(max(room, 0.0) / count, FASTEST), link)
+        for flow in flows:
+            paces.setdefault(flow, rest)
+    return paces
+
+
+def _rate_and_number(flow: Flow) -> tuple[float, int]:
+    return flow.line.rate, flow.number
+
+
 def _fill_one_by_one(flows: dict[Flow, None], region: Mapping[int, Sequence[Flow]], capacity: Sequence[float]) -> Paces:
     room = {link: capacity[link] for link in region}
     count = {link: len(those) for link, those in region.items()}
-    caps = sorted(
-        [(flow.line.rate, flow.number, flow) for flow in flows if _is_held_outside(flow, region)], reverse=True
-    )
+    caps = sorted([flow for flow in flows if _is_held_outside(flow, region)], key=_rate_and_number, reverse=True)
     paces: Paces = {}
 
     def freeze(flow: Flow, rate: float, holder: int) -> None:
@@ -57,10 +79,10 @@ def _fill_one_by_one(flows: dict[Flow, None], region: Mapping[int, Sequence[Flow
     while len(paces) < len(flows):
         shares = {link: max(room[link], 0.0) / number for link, number in count.items() if number}
         lowest = min(shares.values())
-        if caps and caps[-1][0] <= lowest:
-            rate, _, flow = caps.pop()
+        if caps and caps[-1].line.rate <= lowest:
+            flow = caps.pop()
             if flow not in paces:
-                freeze(flow, rate, flow.line.holder)
+                freeze(flow, flow.line.rate, flow.line.holder)
             continue
         brim = {link for link, share in shares.items() if share == lowest}
         for link in sorted(brim):

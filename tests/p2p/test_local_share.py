@@ -7,10 +7,12 @@ import pytest
 from numpy.typing import NDArray
 
 from p2p import region_filling
+from p2p.any_share import AnyShare, share_of
 from p2p.fair import FairShare
-from p2p.local_share import LocalShare, share_of
+from p2p.local_share import LocalShare
+from p2p.progressive_filling import UPLINK
 
-Kind = type[FairShare] | type[LocalShare]
+Kind = type[FairShare] | type[LocalShare] | type[AnyShare]
 NODES, DEGREE = 250, 4
 
 
@@ -64,6 +66,35 @@ def test_small_and_large_regions_are_filled_alike(seed: int, monkeypatch: pytest
     assert held == expected_held
 
 
+@pytest.mark.parametrize("most_regret", [0, 20, 200])
+@pytest.mark.parametrize("seed", range(3))
+def test_going_over_to_the_other_way_changes_nothing(
+    seed: int, most_regret: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the midst of it, and back when nothing is under way."""
+    monkeypatch.setattr("p2p.any_share._MOST_REGRET", most_regret)
+    monkeypatch.setattr("p2p.local_share._CALLS", 0)
+    for stagger_s, troubled in ((5.0, False), (500.0, False), (20.0, True)):
+        expected, _ = ends(FairShare, seed, stagger_s, troubled=troubled)
+        found, _ = ends(AnyShare, seed, stagger_s, troubled=troubled)
+        assert found == pytest.approx(expected, rel=1e-9)
+
+
+def test_many_senders_to_one_are_filled_with_everything() -> None:
+    """A change is felt by all of them: so everything is filled anew, and where little is under way it is not."""
+    share = AnyShare(np.full(300, 10.0), np.full(300, 50.0))
+    ways = []
+    for number in range(300):
+        share.start(number / 1000, np.array([number]), np.array([number]), np.array([0]), np.array([100.0]))
+        ways.append(type(share._share))
+    assert ways[0] is LocalShare
+    assert ways[-1] is FairShare
+    share.advance(1e4)
+    share.start(1e4, np.array([999]), np.array([1]), np.array([2]), np.array([100.0]))
+    assert type(share._share) is LocalShare
+    assert share.advance(2e4).rows() == [(999, 1e4 + 10, UPLINK)]
+
+
 def test_a_change_is_not_felt_far_away() -> None:
     """A ring of a thousand pairs, each on links of its own: a newcomer turns only whom it meets."""
     share = LocalShare(np.full(2000, 10.0), np.full(2000, 99.0))
@@ -81,5 +112,5 @@ def test_who_shares_for_whom() -> None:
     """Everything is filled anew among few nodes and on a grid, and only what is felt among many."""
     few, many = np.full(10, 1.0), np.full(1000, 1.0)
     assert isinstance(share_of(few, few), FairShare)
-    assert isinstance(share_of(many, many), LocalShare)
+    assert isinstance(share_of(many, many), AnyShare)
     assert isinstance(share_of(many, many, 0.5), FairShare)
