@@ -8,7 +8,7 @@ Arrivals and deadlines, of which there are most, are kept beside SimPy's queue.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from enum import IntEnum
 from heapq import heappop, heappush
 from operator import attrgetter
@@ -39,6 +39,7 @@ _ALARM = Rank.ARRIVAL << _RANK_SHIFT
 _AFTER_DEADLINES = Rank.START << _RANK_SHIFT
 _WITHIN_A_STEP = 1  # SimPy's own priorities, up to this one
 _MANY_MET = 10_000
+_TURNS_AT_ONCE = 4096
 _NOTHING = (np.inf, 0, 0, None)
 
 
@@ -91,6 +92,7 @@ class Clock(simpy.Environment):
         self._last_deadline = self._met = 0
         self._on_deadline = self._pass_deadline
         self._turns: list[tuple[float, int, int, Any]] = []
+        self._later: Iterator[list[tuple[float, int, int, Any]]] = iter(())
 
     def step(self) -> None:
         """Does what comes next: the alarm or a ring, a deadline, or the next event."""
@@ -117,7 +119,10 @@ class Clock(simpy.Environment):
             super().step()
             return
         # What SimPy does, for an event that cannot fail and ends no run.
-        turns.pop() if in_turn else heappop(queue)
+        if not in_turn:
+            heappop(queue)
+        elif turns.pop() and not turns:
+            self._turns = next(self._later, [])
         self._now = time_s
         callbacks, event.callbacks = event.callbacks, None
         for callback in callbacks or ():
@@ -164,11 +169,23 @@ class Clock(simpy.Environment):
 
     def at_each(self, times_s: NDArray[np.float64], nodes: NDArray[np.int64], events: Sequence[simpy.Event]) -> None:
         """Lets many events of `signal` happen, each as a start of its node; they are sorted once, not one by one."""
-        order = np.lexsort([-nodes, -times_s])
-        priorities = (Rank.START << _RANK_SHIFT) + nodes[order]
-        chosen = [events[index] for index in order.tolist()]
-        turns = zip(times_s[order].tolist(), priorities.tolist(), self._eid, chosen, strict=False)
-        self._turns = sorted([*self._turns, *turns], reverse=True) if self._turns else list(turns)
+        before = [*self._turns, *(turn for some in self._later for turn in some)]
+        self._later = self._in_turn(times_s, nodes, events)
+        if before:
+            self._turns = sorted([*before, *(turn for some in self._later for turn in some)], reverse=True)
+        else:
+            self._turns = next(self._later, [])
+
+    def _in_turn(
+        self, times_s: NDArray[np.float64], nodes: NDArray[np.int64], events: Sequence[simpy.Event]
+    ) -> Iterator[list[tuple[float, int, int, Any]]]:
+        """The events as entries of the queue, in portions: what comes first is in the first one, at its end."""
+        order = np.lexsort([nodes, times_s])
+        for start in range(0, len(order), _TURNS_AT_ONCE):
+            portion = order[start : start + _TURNS_AT_ONCE][::-1]
+            priorities = (Rank.START << _RANK_SHIFT) + nodes[portion]
+            chosen = [events[index] for index in portion.tolist()]
+            yield list(zip(times_s[portion].tolist(), priorities.tolist(), self._eid, chosen, strict=False))
 
     def begin(self, generator: Generator[simpy.Event, Any, None]) -> simpy.Process:
         """A process whose first step is done at once, and not as an event of this instant."""

@@ -25,7 +25,8 @@ class Journal:
 
     Guarantees:
         The first round is written when it closes. After that a killed run loses at most the round under way and what
-        had closed within 12 times as long as the last writing took: short rounds wait for one another.
+        had closed within 12 times as long as the last writing took: short rounds wait for one another. The last round
+        is written with the whole tables, which follow it.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class Journal:
         import pyarrow.parquet  # noqa: F401  # once, and not in the time that writing takes
 
         began_s = self._wall_s()
-        if began_s < self._rests_until_s:
+        if began_s < self._rests_until_s or round_number == self._simulation.scenario.rounds:
             return
         self._folder.write_part(log, round_number)
         arrays = learnt(self._simulation)

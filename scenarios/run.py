@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from nodes.protocols import PROTOCOLS
 from p2p.choices import Choice
 from p2p.errors import UserError
+from p2p.garbage import rarely_collected
 from scenarios.build import Simulation, build, relay_nodes
 from scenarios.console import RoundProgress, print_comparison, print_headline, progress
 from scenarios.dump import kind_of
@@ -96,8 +97,22 @@ def run_scenario(
         resume: goes on with the run in `out`, or with the newest unfinished one; one that has finished stays as it is.
         watchers: called after every round.
     """
+    with rarely_collected():
+        return _run_scenario(scenario, out, data_dir, threads, at_once, quiet, page or NoPage(), resume, watchers)
+
+
+def _run_scenario(
+    scenario: Scenario,
+    out: Path | None,
+    data_dir: Path | None,
+    threads: int | None,
+    at_once: int | None,
+    quiet: bool,
+    live: LivePage | NoPage,
+    resume: bool,
+    watchers: Sequence[Watcher],
+) -> tuple[dict[str, Any], RunFolder]:
     started_s = time.perf_counter()
-    live = page or NoPage()
     live.begin(scenario.name, scenario.question, scenario.rounds)
     if resume:
         check_resumable(scenario)
