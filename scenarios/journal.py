@@ -46,7 +46,9 @@ class Journal:
 
     def close_round(self, round_number: int) -> None:
         """Called once per round, at its end."""
-        log = self._simulation.log
+        log, is_last = self._simulation.log, round_number == self._simulation.scenario.rounds
+        if is_last and not self.replay.under_way:
+            return
         chain = self._chain.extend(log)
         if self.replay.under_way:
             self._folder.skip_part(log)
@@ -57,7 +59,7 @@ class Journal:
         import pyarrow.parquet  # noqa: F401  # once, and not in the time that writing takes
 
         began_s = self._wall_s()
-        if began_s < self._rests_until_s or round_number == self._simulation.scenario.rounds:
+        if began_s < self._rests_until_s:
             return
         self._folder.write_part(log, round_number)
         arrays = learnt(self._simulation)
