@@ -18,7 +18,7 @@ def draw_scaling(points: Sequence[Mapping[str, float]], path: Path) -> None:
     cpu_s = [point["cpu_s"] for point in points]
     left.loglog(peers, cpu_s, "o-", label="measured")
     left.loglog(peers, [cpu_s[-1] * count / peers[-1] for count in peers], "k:", label="proportional to peers")
-    left.set(xlabel="peers", ylabel="CPU seconds, build and one round")
+    left.set(xlabel="peers", ylabel="CPU seconds, a run of one round")
     left.legend()
     right.loglog(peers, [point["bytes"] / 2**30 for point in points], "o-")
     right.set(xlabel="peers", ylabel="memory, GiB")

@@ -21,11 +21,14 @@ protocol: {protocol}
 anonymity: {{sealed: {sealed}}}
 network:
   sharing: fair
-  uplink: {{kind: lognormal, median: 20 Mbit/s, sigma: 0.5}}
-  downlink: 100 Mbit/s
+{rates}
   latency: {{kind: uniform, low: 20 ms, high: 120 ms}}
 learning: {learning}
 """
+_AMPLE = """  uplink: {kind: lognormal, median: 20 Mbit/s, sigma: 0.5}
+  downlink: 100 Mbit/s"""
+_SHORT = """  uplink: {kind: uniform, low: 2 Mbit/s, high: 50 Mbit/s}
+  downlink: {kind: uniform, low: 10 Mbit/s, high: 100 Mbit/s}"""
 _PRIVACY = """
 privacy:
   clip: {kind: flat, norm: 1.0}
@@ -54,8 +57,12 @@ def scene(
     sealed: str = "sizes",
     learning: str = "torch",
     private: bool = True,
+    short: bool = False,
 ) -> Scenario:
-    """A world of one of three sizes, on random records: what they are does not matter for time."""
+    """A world of one of three sizes, on random records: what they are does not matter for time.
+
+    `short`: many downlinks cannot take what comes, so that everyone's transfers depend on others'.
+    """
     facts = _SIZES[size]
     samples = clients * facts["records"]
     text = _WORLD.format(
@@ -67,10 +74,11 @@ def scene(
         protocol=(_LEADER if leader else _GOSSIP).format(trained=trained, degree=degree),
         sealed=sealed,
         learning=learning,
+        rates=_SHORT if short else _AMPLE,
     )
     return parse_scenario(text + (_PRIVACY if private else ""))
 
 
-def peers(count: int) -> Scenario:
+def peers(count: int, *, short: bool = False) -> Scenario:
     """Everyone trains and sends to five others at one instant, over links that differ; byte counts only."""
-    return scene("small", rounds=1, clients=count, trained=count, degree=5, learning="none", private=False)
+    return scene("small", rounds=1, clients=count, trained=count, degree=5, learning="none", private=False, short=short)
