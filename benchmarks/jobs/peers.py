@@ -1,6 +1,6 @@
 """Many peers: each in a process of its own, one round, five messages to others; run alone to see its memory.
 
-Measured is the whole run: what it builds, simulates, sums up and writes.
+Measured is the whole run: what it builds, simulates, sums up and writes; against SimPy, simulating alone.
 
 python -m benchmarks.jobs.peers 10000
 """
@@ -56,6 +56,14 @@ def run_peers(count: int, *, short: bool = False) -> dict[str, float]:
         "messages": summary["messages"]["sent"],
         "bytes": most_memory(),
     }
+
+
+def run_simulated(count: int) -> dict[str, float]:
+    """CPU seconds of building and simulating alone, and messages."""
+    start_s = time.process_time()
+    simulation = build(peers(count))
+    simulation.run()
+    return {"cpu_s": time.process_time() - start_s, "messages": len(simulation.log.messages)}
 
 
 def run_learning(count: int) -> dict[str, float]:
@@ -127,7 +135,7 @@ def many_peers(effort: Effort) -> list[Figure]:
 def against_simpy(effort: Effort) -> list[Figure]:
     """Messages per CPU second against bare timeouts per CPU second, at 100,000 peers."""
     count = 1000 if effort.quick else min(100_000, effort.largest)
-    found = apart("peers", count)
+    found = apart("simulated", count)
     messages = found["messages"] / found["cpu_s"]
     bare = max(timeouts_per_s(count) for _ in range(1 if effort.quick else 3))
     detail = f"{messages:,.0f} messages and {bare:,.0f} timeouts a second"
@@ -150,6 +158,7 @@ if __name__ == "__main__":
     ways: dict[str, Callable[[int], dict[str, float]]] = {
         "peers": run_peers,
         "short": partial(run_peers, short=True),
+        "simulated": run_simulated,
         "learning": run_learning,
     }
     work = ways[sys.argv[2] if len(sys.argv) > 2 else "peers"]
