@@ -135,9 +135,11 @@ def many_peers(effort: Effort) -> list[Figure]:
 def against_simpy(effort: Effort) -> list[Figure]:
     """Messages per CPU second against bare timeouts per CPU second, at 100,000 peers."""
     count = 1000 if effort.quick else min(100_000, effort.largest)
-    found = apart("simulated", count)
-    messages = found["messages"] / found["cpu_s"]
-    bare = max(timeouts_per_s(count) for _ in range(1 if effort.quick else 3))
+    messages = bare = 0.0
+    for _ in range(1 if effort.quick else 3):
+        found = apart.__wrapped__("simulated", count)
+        messages = max(messages, found["messages"] / found["cpu_s"])
+        bare = max(bare, timeouts_per_s(count))
     detail = f"{messages:,.0f} messages and {bare:,.0f} timeouts a second"
     return [Figure(f"messages against SimPy timeouts, {count:,} peers", messages / bare, "", 1, "at least", detail)]
 
