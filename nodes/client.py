@@ -117,7 +117,8 @@ class Client(Participant):
             for order in orders:
                 if isinstance(order, Cue):
                     self._begin(order.course)
-                    yield once_more(told)
+                    if order.course.has_contents:
+                        yield once_more(told)
                     if order.course.sealing is not None:
                         order.course.sealing.seal(*order, order.course.releases[self.node])
                         yield once_more(told)
@@ -144,13 +145,13 @@ class Client(Participant):
         """Its part of a round that was foretold: what it sends and hears is known, what it learns is not."""
         round_number, node = course.round_number, self.node
         self._taken, self.skipped = (round_number, 0), False
-        if self.bench.learns or course.sealing is not None:
+        if course.has_contents:
             self.bench.begin(node, round_number)
             course.releases[node] = self.bench.release(node, round_number)
 
     def _average(self, course: GossipCourse, place: int) -> None:
         """The same once it has heard from all."""
-        if self.bench.learns or course.sealing is not None:
+        if course.has_contents:
             self.bench.step(self.node, course.updates_for(place))
         self.model_round = course.round_number
 

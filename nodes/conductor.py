@@ -54,6 +54,7 @@ class Conductor:
         """From the forming of a cohort, when members get addresses, until the proxy has heard of everybody's end."""
         if self._world.sealed is True:
             course.sealing = self._sealing(course, addresses)
+        course.has_contents = self._clients[0].bench.learns or course.sealing is not None
         self._give_cues(course)
         yield self._world.clock.at(course.end_s, Rank.START, LAST)
         course.write_down(self._world.network, self._world.log)
@@ -66,11 +67,14 @@ class Conductor:
         return SealedExchange(world.sealer, addresses, keys)
 
     def _give_cues(self, course: GossipCourse) -> None:
-        """Lets each member begin when it is assigned, seal when it sends, and average when it has heard from all."""
+        """Lets each member begin when it is assigned, seal when it sends, and average when it has heard from all.
+
+        Where updates are byte counts only, nothing of that is worth waking it for but the last.
+        """
         clients, members = self._clients, course.members
         waiting = [clients[node].endpoint.mailbox for node in members.tolist()]
         cues = [mailbox.promise("orders", Cue(course, place)) for place, mailbox in enumerate(waiting)]
-        times_s = [course.begins_s, course.averages_s]
+        times_s = [course.begins_s, course.averages_s] if course.has_contents else [course.averages_s]
         if course.sealing is not None:
             times_s.insert(1, course.sends_s)
         self._world.clock.at_each(np.concatenate(times_s), np.tile(members, len(times_s)), cues * len(times_s))

@@ -52,7 +52,10 @@ class Course:
 
 
 class Cue(NamedTuple):
-    """Tells a member of a foretold round to begin; when it comes again, to seal if that is needed, then to average."""
+    """Tells a member of a foretold round to begin; when it comes again, to seal if that is needed, then to average.
+
+    Where updates have no contents it comes once.
+    """
 
     course: GossipCourse
     place: int
@@ -69,6 +72,7 @@ class GossipCourse(Course):
         heard: for each member the places of the edges over which it heard, in the order of arrival
         releases: the members' updates, as they were promised
         sealing: seals and opens them, if that is done for real
+        has_contents: whether updates are more than byte counts
     """
 
     formed_s: float
@@ -81,6 +85,7 @@ class GossipCourse(Course):
     include_own: bool
     releases: dict[int, Vector] = field(default_factory=dict)
     sealing: SealedExchange | None = None
+    has_contents: bool = True
 
     def successors(self, place: int) -> list[int]:
         """Whom a member sends to."""

@@ -52,6 +52,9 @@ class Books:
     def enter(self, sendings: Sequence[Sendings]) -> None:
         """Gives rows to messages that have all arrived, as was foretold; those sent first come first."""
         self.write()
+        count = sum(len(some.sent_s) for some in sendings)
+        if count > _ROWS_AT_ONCE:
+            self._table.reserve(count)
         for some in map(by_time, sendings):
             self._table.extend(
                 len(some.sent_s),
@@ -75,7 +78,7 @@ class Books:
                 previous=NOBODY,
             )
         self._table.sort_from(self._rows, "sent_s")
-        self._rows = self._opened_from = self._rows + sum(len(some.sent_s) for some in sendings)
+        self._rows = self._opened_from = self._rows + count
 
     def _count(self, opened: int) -> None:
         self._rows += opened

@@ -66,14 +66,9 @@ class ExchangeOutlook:
 
     def expect_all(self, ends_s: Floats) -> None:
         """When all updates will have left, as long as nobody disturbs them."""
-        degree, members = self._plan.degree, len(self.averages_s)
         self.left_s[:] = ends_s
-        arrives_s = (self.left_s + self._latencies)[self._plan.by_receiver].reshape(members, degree).max(axis=1)
-        np.maximum(arrives_s, self._plan.sends_s, out=self.averages_s)
-        self._busy_until_s = self.left_s.reshape(members, degree).max(axis=1)
-        meets = np.flatnonzero((self.averages_s < self._busy_until_s) & ~self._is_in)
-        self._reports = list(zip(self.averages_s[meets].tolist(), meets.tolist(), strict=True))
-        heapify(self._reports)
+        everyone = np.arange(len(self.averages_s))
+        self._look_at(everyone, everyone)
 
     def expect(self, numbers: Nodes | list[int], ends_s: Floats | list[float]) -> None:
         """Some transfers will have left at other times than it seemed."""
@@ -81,9 +76,22 @@ class ExchangeOutlook:
             self._expect_few(numbers, ends_s)
             return
         numbers, ends_s = np.asarray(numbers), np.asarray(ends_s)
-        updates, left_s = numbers < len(self.left_s), self.left_s.copy()
-        left_s[numbers[updates]] = ends_s[updates]
-        self.expect_all(left_s)
+        updates = numbers < len(self.left_s)
+        self.left_s[numbers[updates]] = ends_s[updates]
+        self._look_at(np.unique(self._receivers[numbers[updates]]), np.unique(numbers[updates] // self._plan.degree))
+
+    def _look_at(self, receivers: Nodes, senders: Nodes) -> None:
+        """Finds anew when some members will have heard from all, and when some will have sent all."""
+        heard, own = self._heard[receivers], senders[:, None] * self._plan.degree + np.arange(self._plan.degree)
+        arrives_s = (self.left_s[heard] + self._latencies[heard]).max(axis=1)
+        self.averages_s[receivers] = np.maximum(arrives_s, self._plan.sends_s[receivers])
+        self._busy_until_s[senders] = self.left_s[own].max(axis=1)
+        who = receivers if receivers is senders else np.union1d(receivers, senders)
+        meets = who[(self.averages_s[who] < self._busy_until_s[who]) & ~self._is_in[who]]
+        if len(self._reports) > 2 * len(self.averages_s):
+            self._reports = [entry for entry in set(self._reports) if self._is_due(*entry)]
+        self._reports += zip(self.averages_s[meets].tolist(), meets.tolist(), strict=True)
+        heapify(self._reports)
 
     def _expect_few(self, numbers: list[int], ends_s: Floats | list[float]) -> None:
         """The same without arrays, which are slow for a handful."""
@@ -114,13 +122,14 @@ class ExchangeOutlook:
 
     def _next_report_s(self) -> float:
         reports = self._reports
-        while reports:
-            time_s, place = reports[0]
-            as_told = time_s == self.averages_s.item(place) and not self._is_in.item(place)
-            if as_told and time_s < self._busy_until_s.item(place):
-                return time_s
+        while reports and not self._is_due(*reports[0]):
             heappop(reports)
-        return np.inf
+        return reports[0][0] if reports else np.inf
+
+    def _is_due(self, time_s: float, place: int) -> bool:
+        """Whether a member will report then, as things stand, and find its updates still leaving."""
+        as_told = time_s == self.averages_s.item(place) and not self._is_in.item(place)
+        return as_told and time_s < self._busy_until_s.item(place)
 
     def _updates(self, places: Sequence[int]) -> Batch:
         degree, edges = self._plan.degree, self._plan.edges

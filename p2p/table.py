@@ -85,6 +85,11 @@ class Table:
             self._write(count, values)
         return np.arange(first, first + count)
 
+    def reserve(self, count: int) -> None:
+        """Makes room for so many rows more, and no others."""
+        self._write_pending()
+        self._grow(self._length + count, exactly=True)
+
     def sort_from(self, first: int, name: str) -> None:
         """Sorts the rows from `first` on by a column; rows with equal values stay in their order."""
         self._write_pending()
@@ -115,17 +120,17 @@ class Table:
 
     def _write(self, count: int, values: Mapping[str, object]) -> None:
         first, last = self._length, self._length + count
-        self._reserve(last)
+        self._grow(last)
         for name, column in self._columns.items():
             column[first:last] = values[name]
         self._length = last
 
-    def _reserve(self, length: int) -> None:
+    def _grow(self, length: int, *, exactly: bool = False) -> None:
         capacity = len(next(iter(self._columns.values())))
         if length <= capacity:
             return
         for name, column in self._columns.items():
-            grown = np.empty(max(length, 2 * capacity), dtype=column.dtype)
+            grown = np.empty(length if exactly else max(length, 2 * capacity), dtype=column.dtype)
             grown[: self._length] = column[: self._length]
             self._columns[name] = grown
 
