@@ -27,6 +27,9 @@ from privacy.sealing import Sealer
 
 _SEQUENCE_BITS = 40
 _NOTHING_EARLY: Mapping[int, Parcel] = MappingProxyType({})
+# What most endpoints hold most of the time, once for all of them.
+_NO_KEYS: Mapping[int, KeyPair] = MappingProxyType({})
+_NO_PASSES: Mapping[int, Pass] = MappingProxyType({})
 EARLY_S = 10.0
 """How long a message that overtook its receiver's assignment is kept."""
 
@@ -66,7 +69,7 @@ class Endpoint:
     """
 
     __slots__ = (
-        *("_controls", "_early", "_keys", "_latest_round", "_passes", "_probes", "_services", "_world"),
+        *("_controls", "_early", "_keys", "_latest_round", "_passes", "_probes", "_world"),
         *("active_round", "answer", "life", "mailbox", "node"),
     )
 
@@ -74,9 +77,8 @@ class Endpoint:
         self.node = node
         self.mailbox = Mailbox(world.clock, node, self._open_letters)
         self._world = world
-        self._services = (world.proxy, world.standby)
-        self._keys: dict[int, KeyPair] = {}
-        self._passes: dict[int, Pass] = {}
+        self._keys: Mapping[int, KeyPair] = _NO_KEYS
+        self._passes: Mapping[int, Pass] = _NO_PASSES
         self._early: Mapping[int, Parcel] = _NOTHING_EARLY  # by the number of the deadline until which it is kept
         self._probes: Sequence[Probe] = ()
         self._controls: set[int] | None = None  # made when the first message comes that may come twice
@@ -96,7 +98,8 @@ class Endpoint:
         keys = self._keys.get(round_number)
         if keys is None:
             world = self._world
-            keys = self._keys[round_number] = world.sealer.draw_keys(world.seed, self.node, round_number, self.life)
+            keys = world.sealer.draw_keys(world.seed, self.node, round_number, self.life)
+            self._keys = {**self._keys, round_number: keys}
         return keys.public
 
     def lose_state(self) -> None:
@@ -109,7 +112,8 @@ class Endpoint:
             self._world.network.close_box(self.node, round_number)
         self.mailbox.close()
         self.mailbox = Mailbox(self._world.clock, self.node, self._open_letters)
-        self._keys, self._passes, self._early, self._controls, self._probes = {}, {}, _NOTHING_EARLY, None, ()
+        self._keys, self._passes, self._early = _NO_KEYS, _NO_PASSES, _NOTHING_EARLY
+        self._controls, self._probes = None, ()
         # Another life draws other keys: the old ones may have sealed something already.
         self.life += 1
         self.active_round = -1
@@ -123,7 +127,7 @@ class Endpoint:
             keys = self._keys.get(round_number)
             if keys is None:
                 return  # it crashed between joining and being assigned: the keys are gone
-            self._passes[round_number] = Pass(assignment, keys, (assignment.expect_from,))
+            self._passes = {**self._passes, round_number: Pass(assignment, keys, (assignment.expect_from,))}
             self._world.network.open_box(self.node, round_number, self.mailbox)
         else:
             known.renew(assignment)
@@ -136,9 +140,11 @@ class Endpoint:
     def leave(self, round_number: int) -> None:
         """Drops the round's address and keys, and what came too late for a round it is no longer in."""
         self.mailbox.read()
-        if self._passes.pop(round_number, None) is not None:
+        if round_number in self._passes:
+            self._passes = {number: held for number, held in self._passes.items() if number != round_number}
             self._world.network.close_box(self.node, round_number)
-        self._keys.pop(round_number, None)
+        if round_number in self._keys:
+            self._keys = {number: keys for number, keys in self._keys.items() if number != round_number}
         if self.active_round != round_number:
             self.mailbox.clear(round_number, KINDS)
 
@@ -307,7 +313,7 @@ class Endpoint:
     def _receive_control(self, parcel: Parcel) -> str:
         content = parcel.content
         if isinstance(content, Damaged):
-            known = parcel.sender in self._services or self.node in self._services
+            known = self._is_service(parcel.sender) or self._is_service(self.node)
             return "corrupt" if known else "not_neighbour"
         if self._controls is None:
             self._controls = set()
@@ -327,9 +333,12 @@ class Endpoint:
 
     def _refuses_control(self, sender: int, control: Control) -> str:
         """Only the proxy speaks to nodes, and nodes speak to it once they are known."""
-        if self.node not in self._services:
-            return "" if sender in self._services else "not_neighbour"
+        if not self._is_service(self.node):
+            return "" if self._is_service(sender) else "not_neighbour"
         return "" if isinstance(control, Register) or self._world.router.knows(sender) else "unknown_address"
+
+    def _is_service(self, node: int) -> bool:
+        return node in (self._world.proxy, self._world.standby)
 
     def _file(self, control: Control) -> None:
         """Puts a control message where it is read; what concerns the round under way wakes whoever waits in it."""

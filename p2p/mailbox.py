@@ -34,6 +34,8 @@ class Wait(NamedTuple):
 _NEVER = sys.maxsize
 _NO_LETTERS: list[Letter] = []
 """Where none has come yet: most mailboxes never get any. Nobody adds to it."""
+_NO_ITEMS: dict[Hashable, list[Any]] = {}
+"""The same for items."""
 
 
 class Mailbox:
@@ -51,7 +53,7 @@ class Mailbox:
     def __init__(self, clock: Clock, node: int, open_letters: Open | None = None) -> None:
         self._clock = clock
         self._node = node
-        self._items: dict[Hashable, list[Any]] = {}
+        self._items = _NO_ITEMS
         self._waits: dict[Hashable, Wait] = {}
         self._open = open_letters
         self._unread = self._coming = _NO_LETTERS
@@ -136,7 +138,7 @@ class Mailbox:
         """Adds an item, after what lies unread, and wakes the reader if it is the last one expected."""
         if self._unread or self._soonest_s <= self._clock.settled_s:
             self.read()
-        items = self._items.setdefault(key, [])
+        items = self._filed(key)
         items.append(item)
         wait = self._waits.get(key)
         if wait is None:
@@ -147,17 +149,23 @@ class Mailbox:
         elif missing < self._enough:
             self._await(missing)
 
+    def _filed(self, key: Hashable) -> list[Any]:
+        """What has come under a key, to add to."""
+        if self._items is _NO_ITEMS:
+            self._items = {}
+        return self._items.setdefault(key, [])
+
     def put_all(self, key: Hashable, items: Sequence[Any]) -> None:
         """Adds items that came one after the other; what comes after the last one expected waits for the next time."""
         wait = self._waits.get(key)
         if wait is not None:
             missing = wait.needed - len(self._items.get(key, ()))
             if 0 < missing <= len(items):
-                self._items.setdefault(key, []).extend(items[: missing - 1])
+                self._filed(key).extend(items[: missing - 1])
                 self.put(key, items[missing - 1])
                 items = items[missing:]
         if items:
-            self._items.setdefault(key, []).extend(items[:-1])
+            self._filed(key).extend(items[:-1])
             self.put(key, items[-1])
 
     def expect(self, key: Hashable, count: int, deadline_s: float | None = None) -> simpy.Event:

@@ -19,7 +19,6 @@ from nodes.faults import Intrude
 from nodes.foresight import Foresight
 from nodes.lives import Lives
 from nodes.no_learning import NoLearning
-from nodes.participant import Participant
 from nodes.pipeline import AsTheyAre, ClipAndNoise
 from nodes.plans import Plan
 from nodes.protocols import roles_of
@@ -143,7 +142,7 @@ def _build(
     records: dict[int, RoundRecord] = {}
     clients = _make_clients(scenario, world, bench, records, records_per_client, noise)
     server = Server(world.server, world, bench, records, scenario.protocol)
-    participants: dict[int, Participant] = {client.node: client for client in clients} | {server.node: server}
+    participants: dict[int, Client | Server] = {client.node: client for client in clients} | {server.node: server}
     account = RoundPrivacy(scenario, topology_of(scenario), world.log, noise, clients)
     sharing = share_noise(scenario, world, participants, noise, records_per_client)
     observer = Observer(scenario, world, bench, participants, noise, watchers, account, sharing)
@@ -151,7 +150,7 @@ def _build(
     plan.conductor = _make_conductor(scenario, world, clients)
     proxy = Proxy(world, plan, records)
     takeover_s = scenario.proxy.takeover if scenario.proxy.standby else None
-    lives = Lives(world, {client.node: client for client in clients} | {server.node: server}, proxy, takeover_s)
+    lives = Lives(world, participants, proxy, takeover_s)
     _install_faults(
         scenario,
         Scene(
