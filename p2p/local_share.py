@@ -289,7 +289,8 @@ class LocalShare:
         self._felt_before, self._before = felt, []
         paces = self._paces(felt)
         worth = _CALLS + (len(self._flows) + self._nodes) / _ARRAYS
-        self.regret = max(self.regret + len(paces) - worth, 0.0)
+        # What starts all at once is filled once: only fillings that are large again and again count for much.
+        self.regret = max(self.regret + min(len(paces) - worth, 2 * worth), 0.0)
         for flow, (rate, holder) in paces.items():
             if rate != flow.line.rate or holder != flow.line.holder:
                 self._before.append((flow, flow.line))

@@ -15,6 +15,8 @@ from p2p.progressive_filling import UPLINK
 Kind = type[FairShare] | type[LocalShare] | type[AnyShare]
 NODES, DEGREE = 250, 4
 
+pytestmark = pytest.mark.slow
+
 
 def ends(kind: Kind, seed: int, stagger_s: float, *, troubled: bool = False) -> tuple[NDArray[np.float64], list[int]]:
     """When each of a thousand transfers ends, and what held it; `troubled`: with aborts and other capacities."""
@@ -66,17 +68,14 @@ def test_small_and_large_regions_are_filled_alike(seed: int, monkeypatch: pytest
     assert held == expected_held
 
 
-@pytest.mark.parametrize("most_regret", [0, 20, 200])
-@pytest.mark.parametrize("seed", range(3))
-def test_going_over_to_the_other_way_changes_nothing(
-    seed: int, most_regret: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("most_regret", [0, 200])
+def test_going_over_to_the_other_way_changes_nothing(most_regret: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the midst of it, and back when nothing is under way."""
     monkeypatch.setattr("p2p.any_share._MOST_REGRET", most_regret)
     monkeypatch.setattr("p2p.local_share._CALLS", 0)
     for stagger_s, troubled in ((5.0, False), (500.0, False), (20.0, True)):
-        expected, _ = ends(FairShare, seed, stagger_s, troubled=troubled)
-        found, _ = ends(AnyShare, seed, stagger_s, troubled=troubled)
+        expected, _ = ends(FairShare, 0, stagger_s, troubled=troubled)
+        found, _ = ends(AnyShare, 0, stagger_s, troubled=troubled)
         assert found == pytest.approx(expected, rel=1e-9)
 
 
