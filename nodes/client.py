@@ -269,6 +269,7 @@ class Client(Participant):
         """Its part as it was assigned, and once more if the round was arranged anew and nobody has looked yet."""
         order: Assignment | Close | None = assignment
         while isinstance(order, Assignment):
+            self.skipped = False
             yield from self.protocol.take_part(self, order)
             order = self.new_order(order)
 

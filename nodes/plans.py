@@ -60,12 +60,12 @@ class Running:
     done: dict[int, Done] = field(default_factory=dict)
     gone: set[int] = field(default_factory=set)
 
-    def note(self, reports: Iterable[Done]) -> None:
+    def note(self, reports: Iterable[Done]) -> list[Done]:
         """Takes in who is done with what it was last assigned; other reports were on their way when that changed."""
-        for report in reports:
-            assigned = self.assignments.get(report.node)
-            if assigned is not None and report.epoch >= assigned.epoch:
-                self.done[report.node] = report
+        epochs = {node: assigned.epoch for node, assigned in self.assignments.items()}
+        current = [report for report in reports if report.epoch >= epochs.get(report.node, np.inf)]
+        self.done |= {report.node: report for report in current}
+        return current
 
     def pending(self) -> list[int]:
         """Who has not reported yet and is not known to be gone."""

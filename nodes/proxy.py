@@ -268,13 +268,13 @@ class Proxy:
             reports: list[Done] = yield self._endpoint.mailbox.expect(
                 ("done", round_number), len(pending), running.closes_s
             )
-            running.note(reports)
-            if any(report.skipped and report.node == running.arrangement.leader for report in reports):
+            current = running.note(reports)
+            if any(report.skipped and report.node == running.arrangement.leader for report in current):
                 self._endpoint.tell(running.pending(), round_number, Close(round_number), running.closes_s)
             complaints = self._endpoint.mailbox.take(("complaint", round_number))
-            current = [complaint for complaint in complaints if complaint.epoch == running.epoch]
-            if current:
-                yield from self._check_leader(running, current)
+            heeded = [complaint for complaint in complaints if complaint.epoch == running.epoch]
+            if heeded:
+                yield from self._check_leader(running, heeded)
         # Whoever acts at the closing instant, the server too, does so before the round is closed.
         yield self._world.clock.at(self._now_s, Rank.START, LAST)
         self._running = None

@@ -108,16 +108,18 @@ def share_exchange(plan: Plan, links: Links, latencies: Floats) -> Ends:
         outlook.plan_sends()
     elif (plan.sends_s == plan.sends_s[0]).all():
         still = StillLife(plan, up, down)
-        sharing = WhereFelt(LocalShare(up, down, still))
+        sharing = WhereFelt(LocalShare(up, down, still, watched=True))
         outlook.expect_all(still.finish_s)
         outlook.held[:] = still.held
     else:
-        sharing = WhereFelt(LocalShare(up, down))
+        sharing = WhereFelt(LocalShare(up, down, watched=True))
         outlook.plan_sends()
     _play(sharing, outlook)
-    alone_s = outlook.averages_s + plan.report.size_bytes / up[plan.members]
-    reported_s = np.where(np.isnan(outlook.reported_s), alone_s, outlook.reported_s)
-    return Ends(outlook.left_s, reported_s, outlook.averages_s, _CODES[outlook.held])
+    is_alone = np.isnan(outlook.reported_s)
+    # What ends together does so at one instant, which is known once it has.
+    averages_s = np.where(is_alone, plan.averages_s(outlook.left_s + latencies), outlook.averages_s)
+    alone_s = averages_s + plan.report.size_bytes / up[plan.members]
+    return Ends(outlook.left_s, np.where(is_alone, alone_s, outlook.reported_s), averages_s, _CODES[outlook.held])
 
 
 def _play(sharing: Sharing, outlook: ExchangeOutlook) -> None:

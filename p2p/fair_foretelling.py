@@ -1,4 +1,4 @@
-"""Foretells messages under fair sharing, where it is simple: no downlink is short (see p2p/uplinks.py).
+"""Foretells messages under fair sharing: where no downlink is short (see p2p/uplinks.py) by simple arithmetic.
 
 A report may share its sender's uplink with updates that are still leaving, and delay them; these delay averages and
 reports of others, and so on. Cause comes before effect, so looking again and again ends with the one consistent
@@ -20,7 +20,7 @@ _ROOM = 1 - 1e-9
 
 
 class FairForetelling(Foretelling):
-    """All messages on an uplink get the same rate, and nothing else holds them back."""
+    """All messages on an uplink get the same rate, and where downlinks are ample nothing else holds them back."""
 
     def from_hub(self, load: Load, hub: int, receivers: Nodes, sent_s: float) -> Sendings:
         """One message to each node, alone on its downlink."""

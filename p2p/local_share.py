@@ -8,7 +8,7 @@ dozen. The rules are those of `FairShare` (p2p/fair.py), which fills everything 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import count
 from operator import attrgetter
 from typing import Protocol
@@ -57,11 +57,11 @@ class LocalShare:
     receiver of what never reaches a downlink.
 
     Attributes:
-        changed: flows that are to end at other times than before; whoever wants to know takes them out
+        changed: if it is watched: flows that are to end at other times than before, until somebody takes them out
         regret: how many flows were filled more than filling everything would have been worth
     """
 
-    def __init__(self, up: Floats, down: Floats, ground: Ground | None = None) -> None:
+    def __init__(self, up: Floats, down: Floats, ground: Ground | None = None, *, watched: bool = False) -> None:
         self._nodes = len(up) + 1
         self._capacity: list[float] = np.concatenate([up, [np.inf], down, [np.inf]]).tolist()
         self._ground = ground
@@ -78,8 +78,8 @@ class LocalShare:
         self._before: list[tuple[Flow, Line]] = []
         self._felt_before: dict[int, None] = {}
         self._ended: list[tuple[int, float, int]] = []
-        self.changed: dict[Flow, None] = {}
-        self.regret = 0.0
+        self._is_watched, self.changed = watched, dict[Flow, None]()
+        self.regret, self._scanned = 0.0, 0
 
     def start(self, time_s: float, ids: Ids, src: Ids, dst: Ids, sizes: Floats) -> None:
         """Begins transfers now. `dst` -1: uses the sender's uplink alone (a message that will be lost)."""
@@ -95,7 +95,7 @@ class LocalShare:
             flow = Flow(number, up, down, time_s, Line(size, time_s, 0.0, NO_HOLDER, 0.0, np.inf))
             self._add(flow)
             self._felt[up if capacity[up] < np.inf else down] = None
-            if many:
+            if many and capacity[down] < np.inf:
                 self._felt[down] = None
 
     def join(self, time_s: float, ids: Ids, src: Ids, dst: Ids, lines: Floats, by_up: NDArray[np.bool_]) -> None:
@@ -109,7 +109,7 @@ class LocalShare:
             known = Line(left, since_s, rate, up if held_up else down, by_up_s, finish_s)
             flow = Flow(number, up, down, started_s, known)
             self._add(flow)
-            self._felt |= {up: None, down: None}
+            self._felt |= {link: None for link in (up, down) if self._capacity[link] < np.inf}
             heappush(self._ends, (finish_s, next(self._order), flow.version, flow))
 
     def run_to(self, time_s: float) -> bool:
@@ -136,10 +136,13 @@ class LocalShare:
         self._run_to(time_s)
         self._change(time_s)
         for link, capacity in ((node, up), (self._nodes + node, down)):
+            if capacity == self._capacity[link]:
+                continue
             if self._capacity[link] == np.inf:
                 self._links[link] = {flow: None for flow in self._flows.values() if link in flow.links}
             self._capacity[link] = capacity
             self._felt[link] = None
+        self._bind()
 
     def next_event_s(self) -> float:
         """When to call `advance` next: the next end as things stand; infinity if none."""
@@ -173,7 +176,7 @@ class LocalShare:
         return min(waiting_s, bounds[0][0] if bounds else np.inf)
 
     def advance(self, time_s: float) -> Finished:
-        """What has ended up to and including now and was not told yet, by time, then in the order of starting."""
+        """What has ended up to and including now and was not told yet, by time, then by number."""
         self._run_to(time_s)
         ended, self._ended = self._ended, []
         numbers, times_s, held = zip(*ended, strict=True) if ended else ((), (), ())
@@ -191,9 +194,16 @@ class LocalShare:
         """Takes a flow in. An unlimited link is felt by nobody, so nobody asks who is on it."""
         self._flows[flow.number] = flow
         for link in flow.links:
-            if self._capacity[link] < np.inf:
+            if self._capacity[link] < np.inf or link in self._links:
                 self._on(link)[flow] = None
         heappush(self._bounds, (self._bound(flow), next(self._order), flow))
+        if len(self._bounds) > 2 * len(self._flows) + _MANY:
+            self._bind()
+
+    def _bind(self) -> None:
+        """Finds all bounds anew."""
+        self._bounds = [(self._bound(flow), next(self._order), flow) for flow in self._flows.values()]
+        heapify(self._bounds)
 
     def _bound(self, flow: Flow) -> float:
         """No sooner can it end."""
@@ -233,6 +243,7 @@ class LocalShare:
             if others is None:
                 continue
             others.pop(flow, None)
+            self._scanned += len(others)
             if any(other.line.holder == link for other in others):
                 self._felt[link] = None
 
@@ -289,8 +300,9 @@ class LocalShare:
         self._felt_before, self._before = felt, []
         paces = self._paces(felt)
         worth = _CALLS + (len(self._flows) + self._nodes) / _ARRAYS
+        effort, self._scanned = len(paces) + self._scanned / _ARRAYS, 0
         # What starts all at once is filled once: only fillings that are large again and again count for much.
-        self.regret = max(self.regret + min(len(paces) - worth, 2 * worth), 0.0)
+        self.regret = max(self.regret + min(effort - worth, 2 * worth), 0.0)
         for flow, (rate, holder) in paces.items():
             if rate != flow.line.rate or holder != flow.line.holder:
                 self._before.append((flow, flow.line))
@@ -303,7 +315,8 @@ class LocalShare:
                 self._extra[link] = self._extra.get(link, 0.0) + line.rate - flow.line.rate
         flow.line = line
         flow.version += 1
-        self.changed[flow] = None
+        if self._is_watched:
+            self.changed[flow] = None
         if line.finish_s < np.inf:
             heappush(self._ends, (line.finish_s, next(self._order), flow.version, flow))
 
@@ -337,8 +350,9 @@ class LocalShare:
             load = self._ground.load(link) + self._extra.get(link, 0.0)
             if load + max(more, 0.0) <= most:
                 return False
-        load = 0.0
-        for flow in self._on(link):
+        load, flows = 0.0, self._on(link)
+        self._scanned += len(flows)
+        for flow in flows:
             rate, holder = paces.get(flow) or (flow.line.rate, flow.line.holder)
             if holder == link:
                 return True

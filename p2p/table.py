@@ -86,9 +86,9 @@ class Table:
         return np.arange(first, first + count)
 
     def reserve(self, count: int) -> None:
-        """Makes room for so many rows more, and no others."""
+        """Makes room for so many rows more; for no others, if they are many beside those that are there."""
         self._write_pending()
-        self._grow(self._length + count, exactly=True)
+        self._grow(self._length + count, exactly=count >= self._length)
 
     def sort_from(self, first: int, name: str) -> None:
         """Sorts the rows from `first` on by a column; rows with equal values stay in their order."""

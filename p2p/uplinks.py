@@ -129,7 +129,8 @@ class Uplinks:
     def _forget_left(self, now_s: float) -> None:
         """Lets go of waves that have left."""
         self._going = {sender: self._going[sender] for sender in self.senders(now_s)}
-        self._coming = {node: waves for node, waves in self._coming.items() if self._until_s[node] > now_s}
+        still = {node: [one for one in waves if one.left_s > now_s] for node, waves in self._coming.items()}
+        self._coming = {node: waves for node, waves in still.items() if waves}
         self._many = max(_FEW, 2 * len(self._going))
 
     def _give_up(self, now_s: float, sender: int) -> list[Going]:
@@ -185,7 +186,7 @@ class Uplinks:
         for node, others in zip(receivers, (until_s > now_s).tolist(), strict=True):
             if others and node in coming:
                 coming[node].append(wave)
-            else:
+            elif self._down_of[node] < np.inf:
                 coming[node] = [wave]
         return True
 

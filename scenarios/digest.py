@@ -130,7 +130,7 @@ def _packed(keys: list[Integers]) -> list[Integers]:
         low = int(key.min())
         span = int(key.max()) - low + 1
         if span <= room:
-            packed[-1] = packed[-1] * span + (key - low)
+            packed[-1] = packed[-1] * span + (key.astype(np.int64) - low)
             room //= span
         else:
             packed.append(key.astype(np.int64) - low if span < _MOST else key)

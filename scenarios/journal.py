@@ -24,9 +24,9 @@ class Journal:
     again, even if no further round is reached.
 
     Guarantees:
-        The first round is written when it closes. After that a killed run loses at most the round under way and what
-        had closed within 12 times as long as the last writing took: short rounds wait for one another. The last round
-        is written with the whole tables, which follow it.
+        The first round is written when it closes, if others follow. After that a killed run loses at most the round
+        under way and what had closed within 12 times as long as the last writing took: short rounds wait for one
+        another. The last round is written with the whole tables, which follow it.
     """
 
     def __init__(

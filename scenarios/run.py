@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -53,6 +54,8 @@ def run_command(args: argparse.Namespace) -> int:
 def _run_all(args: argparse.Namespace, scenarios: Sequence[Scenario], page: LivePage | NoPage) -> int:
     summaries: list[Mapping[str, Any]] = []
     for scenario in scenarios:
+        if summaries:
+            gc.collect()  # the run before is over: nothing of it need lie about
         out = args.out if args.out is None or len(scenarios) == 1 else args.out / f"{scenario.name}-{scenario.seed}"
         summary, folder = run_scenario(
             scenario,

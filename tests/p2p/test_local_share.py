@@ -96,7 +96,7 @@ def test_many_senders_to_one_are_filled_with_everything() -> None:
 
 def test_a_change_is_not_felt_far_away() -> None:
     """A ring of a thousand pairs, each on links of its own: a newcomer turns only whom it meets."""
-    share = LocalShare(np.full(2000, 10.0), np.full(2000, 99.0))
+    share = LocalShare(np.full(2000, 10.0), np.full(2000, 99.0), watched=True)
     pairs = np.arange(0, 2000, 2)
     share.start(0.0, pairs, pairs, pairs + 1, np.full(1000, 100.0))
     assert share.next_event_s() == 10.0
@@ -105,6 +105,42 @@ def test_a_change_is_not_felt_far_away() -> None:
     assert share.next_event_s() == 10.0
     assert sorted(flow.number for flow in share.changed) == [6, 5001]
     assert {number: end_s for number, end_s, _ in share.advance(99.0).rows() if end_s != 10.0} == {6: 15.0, 5001: 18.0}
+
+
+def unlimited_too(kind: Kind, seed: int) -> dict[int, float]:
+    """Ends among few nodes whose links are often unlimited or dead, and become others; bounds are never too late."""
+    rng = np.random.default_rng(seed)
+    rates = np.array([0.0, 1.0, 2.0, 3.7, np.inf, np.inf])
+    share, ends_s = kind(rng.choice(rates[1:], 5), rng.choice(rates[1:], 5)), dict[int, float]()
+    for number in range(30):
+        now_s = number / 3
+        ends_s |= {one: end_s for one, end_s, _ in share.advance(now_s).rows()}
+        if number % 4 == 3:
+            share.set_capacity(now_s, int(rng.integers(5)), *rng.choice(rates, 2).tolist())
+        pair = rng.integers(5, size=2)
+        share.start(now_s, np.array([number]), pair[:1], pair[1:], rng.choice([1.0, 5.0, 9.3], 1))
+        assert share.soonest_s() <= share.next_event_s() * (1 + 1e-12)
+    for node in range(5):
+        share.set_capacity(20.0, node, 2.5, 3.5)
+    return ends_s | {one: end_s for one, end_s, _ in share.advance(1e6).rows()}
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_unlimited_and_dead_links(seed: int) -> None:
+    """That come and go."""
+    expected = unlimited_too(FairShare, seed)
+    assert len(expected) == 30
+    assert unlimited_too(LocalShare, seed) == pytest.approx(expected, rel=1e-9)
+
+
+def test_nothing_is_kept_of_what_has_ended() -> None:
+    """Ten thousand transfers, one after the other, unwatched."""
+    share = LocalShare(np.full(3, 10.0), np.full(3, 10.0))
+    for number in range(10_000):
+        share.start(float(number), np.array([number]), np.array([0]), np.array([1]), np.array([5.0]))
+        share.advance(number + 0.9)
+    assert not share.changed
+    assert len(share._bounds) < 2000
 
 
 def test_who_shares_for_whom() -> None:
