@@ -62,8 +62,8 @@ class Running:
 
     def note(self, reports: Iterable[Done]) -> list[Done]:
         """Takes in who is done with what it was last assigned; other reports were on their way when that changed."""
-        epochs = {node: assigned.epoch for node, assigned in self.assignments.items()}
-        current = [report for report in reports if report.epoch >= epochs.get(report.node, np.inf)]
+        assigned = [(report, self.assignments.get(report.node)) for report in reports]
+        current = [report for report, last in assigned if last is not None and report.epoch >= last.epoch]
         self.done |= {report.node: report for report in current}
         return current
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from p2p.fair import FairShare, Finished, are_few
+from p2p.fair import FairShare, Finished, are_few, joined
 from p2p.local_share import LocalShare
 
 Ids = NDArray[np.int64]
@@ -57,12 +57,9 @@ class AnyShare:
         return min([float(some.finished_s.min()) for some in self._ended] + [self._share.soonest_s()])
 
     def advance(self, time_s: float) -> Finished:
-        """What has ended up to and including now and was not told yet, by time, then in the order of starting."""
-        new = self._share.advance(time_s)
-        if not self._ended:
-            return new
-        ended, self._ended = [*self._ended, new], []
-        return Finished(*(np.concatenate(column) for column in zip(*ended, strict=True)))
+        """What has ended up to and including now and was not told yet, by time."""
+        ended, self._ended = [*self._ended, self._share.advance(time_s)], []
+        return joined(ended)
 
     def _choose(self, time_s: float) -> None:
         """Goes over to the other way where that is due; what has ended and was not told yet is kept."""

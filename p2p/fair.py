@@ -7,6 +7,7 @@ does not move by a bit whatever happens elsewhere, nor by how often the caller a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -41,6 +42,13 @@ class Finished(NamedTuple):
     def rows(self) -> list[tuple[int, float, int]]:
         """As (id, finished_s, bottleneck)."""
         return list(zip(self.ids.tolist(), self.finished_s.tolist(), self.bottleneck.tolist(), strict=True))
+
+
+def joined(some: Sequence[Finished]) -> Finished:
+    """One after the other."""
+    if not some:
+        return Finished(np.empty(0, dtype=np.int64), np.empty(0), np.empty(0, dtype=np.int8))
+    return some[0] if len(some) == 1 else Finished(*(np.concatenate(column) for column in zip(*some, strict=True)))
 
 
 class FairShare:
@@ -149,11 +157,7 @@ class FairShare:
         """What has ended up to and including now and was not told yet, by time, then in the order of starting."""
         self._run_to(time_s)
         ended, self._ended = self._ended, []
-        if not ended:
-            return Finished(np.empty(0, dtype=np.int64), np.empty(0), np.empty(0, dtype=np.int8))
-        return (
-            ended[0] if len(ended) == 1 else Finished(*(np.concatenate(column) for column in zip(*ended, strict=True)))
-        )
+        return joined(ended)
 
     def forecast(self) -> Finished:
         """When everything under way will end if rates stay as they are; certain if flows are `steady`."""

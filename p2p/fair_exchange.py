@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from p2p.exchange_outlook import Batch, ExchangeOutlook, Turned
-from p2p.fair import FairShare, Finished, are_few
+from p2p.fair import FairShare, Finished, are_few, joined
 from p2p.foretelling import Codes, Floats, Plan
 from p2p.links import Links
 from p2p.local_share import LocalShare
@@ -73,8 +73,7 @@ class Everywhere:
 
     def finish(self) -> Finished:
         """Everything that has left, when it all has."""
-        ended = [*self._ended, self._share.advance(_AT_THE_END)]
-        return Finished(*(np.concatenate(column) for column in zip(*ended, strict=True)))
+        return joined([*self._ended, self._share.advance(_AT_THE_END)])
 
 
 class WhereFelt:
