@@ -1,4 +1,4 @@
-"""When clients are up: always, by alternating random stretches, or as a trace says."""
+"""Client availability: always up, alternating random up and down times, or a trace file."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from p2p.streams import stream
 from p2p.units import PositiveSeconds, Seconds
 
 Stretch = tuple[float, float]
-"""A stretch of time in which a node is down: from, until (seconds)."""
+"""An interval in which a node is down: start and end in seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Always:
-    """Everybody is always up."""
+    """All clients are always up."""
 
     def down(self, node: int, seed: int) -> Iterator[Stretch]:
-        """Never."""
+        """Yields no down intervals."""
         return iter(())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Churn:
-    """Clients come and go: up and down times alternate, each drawn from its law.
+    """Churn: up and down times alternate, each drawn from its own distribution.
 
     Attributes:
         mean_up: mean of exponential up times; `up` takes its place
         mean_down: mean of exponential down times; `down_for` takes its place
-        up: law of the up times, such as {kind: weibull, scale: 20 min, shape: 0.6}
-        down_for: law of the down times
-        start: nobody leaves before this
+        up: distribution of the up times, such as {kind: weibull, scale: 20 min, shape: 0.6}
+        down_for: distribution of the down times
+        start: no client leaves before this time
     """
 
     mean_up: PositiveSeconds | None = None
@@ -49,14 +49,14 @@ class Churn:
 
     def __post_init__(self) -> None:
         pairs = (("mean_up", self.mean_up, "up", self.up), ("mean_down", self.mean_down, "down_for", self.down_for))
-        for mean_name, mean, law_name, law in pairs:
-            if (mean is None) == (law is None):
-                raise UserError(f"{mean_name}: needs exactly one of {mean_name} and {law_name}; give one of them")
+        for mean_name, mean, full_name, full in pairs:
+            if (mean is None) == (full is None):
+                raise UserError(f"{mean_name}: needs exactly one of {mean_name} and {full_name}; give one of them")
 
     def down(self, node: int, seed: int) -> Iterator[Stretch]:
-        """An endless sequence of stretches, the same for a seed whatever else happens."""
+        """Yields down intervals without end; they depend on the seed and the node only."""
         rng = stream(seed, "churn", node)
-        up, down = _law(self.mean_up, self.up), _law(self.mean_down, self.down_for)
+        up, down = _distribution(self.mean_up, self.up), _distribution(self.mean_down, self.down_for)
         now_s = self.start
         while True:
             begin_s = now_s + _draw(up, rng)
@@ -66,7 +66,7 @@ class Churn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpTrace:
-    """Up times read from a CSV file with the columns `node,up_s,down_s`: one row per stretch of being up.
+    """Up times read from a CSV file with the columns `node,up_s,down_s`: one row per up interval.
 
     Attributes:
         path: the file, relative to the scenario; nodes without a row are always up
@@ -80,7 +80,7 @@ class UpTrace:
             object.__setattr__(self, "stretches", tuple(_read_trace(Path(self.path))))
 
     def down(self, node: int, seed: int) -> Iterator[Stretch]:
-        """The gaps between the node's rows; after its last row it stays away."""
+        """Yields the gaps between the node's rows; after its last row the node stays down."""
         ups = sorted((up_s, down_s) for who, up_s, down_s in self.stretches if who == node)
         if not ups:
             return
@@ -95,13 +95,14 @@ class UpTrace:
 AVAILABILITIES: dict[str, type] = {"always": Always, "churn": Churn, "trace": UpTrace}
 
 
-def _law(mean_s: float | None, law: Distribution | None) -> Distribution:
-    return law if law is not None else Exponential(mean=mean_s or 1.0)
+def _distribution(mean_s: float | None, given: Distribution | None) -> Distribution:
+    return given if given is not None else Exponential(mean=mean_s or 1.0)
 
 
-def _draw(law: Distribution, rng: np.random.Generator) -> float:
-    # At least a millisecond, so that a node cannot come and go without end within an instant.
-    return max(1e-3, float(rounded(law.quantiles(np.array([rng.uniform(1e-12, 1.0)])), "s")[0]))
+def _draw(distribution: Distribution, rng: np.random.Generator) -> float:
+    # At least a millisecond, so that a node cannot alternate infinitely often at one instant.
+    # The quantile argument excludes 0, where some distributions have no finite quantile.
+    return max(1e-3, float(rounded(distribution.quantiles(np.array([rng.uniform(1e-12, 1.0)])), "s")[0]))
 
 
 def _read_trace(path: Path) -> Iterator[tuple[int, float, float]]:
@@ -122,6 +123,7 @@ def _read_trace(path: Path) -> Iterator[tuple[int, float, float]]:
         raise UserError(f"path = {path}: cannot be read as CSV ({reason}); give a readable file") from reason
     problems.extend(_overlaps(rows, path))
     if problems or not rows:
+        # A wrong separator spoils every line; the first five problems are enough to see it.
         raise UserError(problems[:5] or f"path = {path.name}: has no rows; give node,up_s,down_s")
     yield from rows
 

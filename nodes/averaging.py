@@ -1,7 +1,7 @@
-"""Steps of many nodes at once: each subtracts a weighted sum of updates from its model.
+"""Model steps of many nodes as one matrix product: each node subtracts a weighted sum of updates from its model.
 
-Together they are one product, weights [nodes, updates] times updates [updates, d], taken in blocks of columns that stay
-in the cache. Where a node uses few of the updates the weights are nearly all zero, and are kept as lists.
+The product is weights [nodes, updates] times updates [updates, d], computed in blocks of columns that fit the cache.
+If each node uses few of the updates, the weights are stored as sparse lists instead of a dense matrix.
 """
 
 from __future__ import annotations
@@ -20,9 +20,11 @@ from nodes.vectors import Matrix, Vector
 if TYPE_CHECKING:
     from torch import Tensor
 
+# Floats per block of updates: 2 MiB in float32, which a core's cache holds.
 NUMBERS_AT_ONCE = 1 << 19
+# Least columns per block, so that the calls' overhead stays small beside the product.
 LEAST_COLUMNS = 4096
-# A dense product does about ten times as many multiplications in the same time.
+# A dense product does about ten times as many multiplications as a sparse one in the same time.
 DENSE_FROM = 0.1
 
 
@@ -35,14 +37,15 @@ class Step:
     weight: float | None = None
 
     def share(self) -> float:
-        """What each update is multiplied by."""
+        """Returns the factor of each update."""
         return 1.0 / len(self.updates) if self.weight is None else self.weight
 
 
 class Mixture:
-    """What some steps subtract from which rows of the models."""
+    """The weighted sums that a list of steps subtracts from rows of the model matrix."""
 
     def __init__(self, steps: Sequence[Step]) -> None:
+        # `dict.fromkeys` keeps first-use order: the columns, and so the rounding, do not depend on hashes.
         place = {vector: i for i, vector in enumerate(dict.fromkeys(chain.from_iterable(s.updates for s in steps)))}
         self._updates = [vector.array() for vector in place]
         self._columns: dict[int, list[int]] = {}
@@ -52,9 +55,10 @@ class Mixture:
             self._shares.setdefault(step.row, []).extend([step.share()] * len(step.updates))
 
     def subtract(self, models: Matrix) -> None:
-        """Takes the steps, in place; on one core, as two were mostly no faster when this was measured."""
+        """Takes the steps in place."""
         import torch
 
+        # On one core: two were mostly no faster when this was measured.
         product = self._product()
 
         def subtract_block(block: slice) -> None:
@@ -66,7 +70,7 @@ class Mixture:
         side_by_side(subtract_block, cut(models.shape[1], columns), threads=1)
 
     def _product(self) -> Callable[[Tensor], Tensor]:
-        """Gives what each row subtracts, for some columns of the updates."""
+        """Returns the function from a block of update columns to the amounts that each row subtracts."""
         import torch
 
         columns = np.array(list(chain.from_iterable(self._columns.values())))
@@ -74,8 +78,9 @@ class Mixture:
         counts = np.array([len(used) for used in self._columns.values()])
         if len(columns) < DENSE_FROM * len(counts) * len(self._updates):
             bags = partial(torch.nn.functional.embedding_bag, mode="sum", per_sample_weights=torch.from_numpy(shares))
-            starts = torch.from_numpy(counts.cumsum() - counts)
+            starts = torch.from_numpy(counts.cumsum() - counts)  # where each row's list begins
             return lambda updates: bags(torch.from_numpy(columns), updates, starts)
         weights = np.zeros((len(counts), len(self._updates)), dtype=np.float32)
+        # `add.at`, not `+=`: a row may use one update in several steps, and `+=` would keep only the last weight.
         np.add.at(weights, (np.repeat(np.arange(len(counts)), counts), columns), shares)
         return lambda updates: torch.from_numpy(weights) @ updates

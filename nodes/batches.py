@@ -1,4 +1,4 @@
-"""Which records each client sees in each step of a round, for many clients side by side."""
+"""Mini-batches of a round: the records each client uses in each SGD step, for many clients in one array."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Batches:
-    """The steps of clients sorted by how many they have, most first.
+    """The batches of clients sorted by number of steps, largest first.
 
     Attributes:
-        rows: training records, [steps, clients, batch size]; row 0 stands where a batch is short
-        weights: share of each record in its batch's mean, 0 where a batch is short
-        active: how many clients still train in each step; they are the first ones
+        rows: indices of training records, [steps, clients, batch size]; short batches are padded with index 0
+        weights: weight of each record in its batch's mean, 0 for padding
+        active: number of clients that still train in each step; they are the first ones
     """
 
     rows: Ints
@@ -33,43 +33,45 @@ class Batches:
 def draw_batches(
     shards: Sequence[Ints], nodes: Sequence[int], training: Training, seed: int, round_number: int
 ) -> Batches:
-    """The batches of `nodes`, which must come sorted by number of steps, most first.
+    """Draws the batches of `nodes`, which must be sorted by number of steps, largest first.
 
-    Each client's order is its own stream's, so it does not depend on who trains beside it.
+    Each client's order comes from its own random stream, so it does not depend on the other clients of the call.
     """
     sizes = np.array([len(shards[node]) for node in nodes])
     steps = np.array([training.steps(int(size)) for size in sizes])
     rows = np.zeros((len(nodes), steps[0], training.batch_size), dtype=np.int64)
     weights = np.zeros(rows.shape, dtype=np.float32)
+    # Clients with equally many records have equal array shapes, so each group is filled by one assignment.
     for size in np.unique(sizes):
         members = np.flatnonzero(sizes == size).tolist()
         rngs = streams(seed, [("batches", nodes[member], round_number) for member in members])
         orders = [_orders(shards[nodes[i]], training.epochs, rng) for i, rng in zip(members, rngs, strict=True)]
         count = training.steps(int(size))
-        rows[members, :count] = _cut(np.stack(orders), training.batch_size)
+        rows[members, :count] = _split_batches(np.stack(orders), training.batch_size)
         weights[members, :count] = _weights(int(size), training)
     active = (steps[None, :] > np.arange(steps[0])[:, None]).sum(axis=1)
     return Batches(_steps_first(rows), _steps_first(weights), active)
 
 
 def _orders(shard: Ints, epochs: int, rng: np.random.Generator) -> Ints:
-    """A new random order of the shard for each epoch, [epochs, records]."""
+    """Draws a new random order of the shard for each epoch, [epochs, records]."""
     return np.concatenate([rng.permutation(shard) for _ in range(epochs)]).reshape(epochs, -1)
 
 
-def _cut(orders: Ints, batch_size: int) -> Ints:
-    """Orders [clients, epochs, records] to rows [clients, steps, batch size], an epoch's last batch filled with 0."""
+def _split_batches(orders: Ints, batch_size: int) -> Ints:
+    """Reshapes orders [clients, epochs, records] to [clients, steps, batch size], padding each epoch's last batch."""
     clients, _, size = orders.shape
     filled = np.pad(orders, ((0, 0), (0, 0), (0, -size % batch_size)))
     return filled.reshape(clients, -1, batch_size)
 
 
 def _weights(size: int, training: Training) -> NDArray[np.float32]:
-    """The weights of one client's steps, [steps, batch size]."""
-    there = _cut(np.ones((1, training.epochs, size), dtype=np.int64), training.batch_size)[0]
-    shares: NDArray[np.float64] = there / there.sum(axis=1, keepdims=True)
-    return shares.astype(np.float32)
+    """Returns the weights of one client's steps, [steps, batch size]."""
+    present = _split_batches(np.ones((1, training.epochs, size), dtype=np.int64), training.batch_size)[0]
+    weights: NDArray[np.float64] = present / present.sum(axis=1, keepdims=True)
+    return weights.astype(np.float32)
 
 
 def _steps_first(array: NDArray[Any]) -> NDArray[Any]:
+    # A training step reads all clients' batches of one step, so that axis comes first and is contiguous.
     return np.ascontiguousarray(array.swapaxes(0, 1))

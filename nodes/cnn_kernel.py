@@ -1,9 +1,9 @@
-"""Chains of convolutions, pooling and dense layers, trained with torch's own backward operators called by hand.
+"""Training kernel for chains of convolutions, pooling and dense layers; it calls torch's backward operators directly.
 
-Batched convolutions with one set of weights per client are slow on processors, so models take their steps one after the
-other. What is gained over a module and an optimiser: images lie channels-last, where pooling is an order of magnitude
-faster; pooling goes before a rising activation, which then has a quarter of the work; dense layers add their gradient
-to the weights in the product itself; and nothing is shared, so that cores work on different clients.
+Batched convolutions with separate weights per client are slow on CPUs, so models are trained one after the other.
+The kernel is faster than a module with an optimiser for four reasons. Images are stored channels-last, where pooling
+is an order of magnitude faster. Pooling precedes a monotone activation, which then has a quarter of the work. Dense
+layers add the gradient to the weights within the matrix product. No state is shared, so cores train different clients.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ LAST = torch.channels_last
 
 
 class Layer(Protocol):
-    """One layer of one model: forward keeps what backward needs."""
+    """One layer of one model; `forward` stores the values that `backward` needs."""
 
     def forward(self, value: Tensor) -> Tensor:
-        """What comes out."""
+        """Returns the layer's output."""
 
     def backward(self, delta: Tensor, update: Update, further: bool) -> Tensor:
-        """Updates the layer's weights; the gradient of its input, if anything lies `further` down."""
+        """Updates the layer's weights and returns the gradient of its input; computes that only if `further` is set."""
 
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """SGD with momentum and weight decay, in place; `speeds` holds the momentum of each parameter."""
+    """SGD with momentum and weight decay, in place; `speeds` holds the momentum buffer of each parameter."""
 
     rate: float
     training: Training
@@ -44,6 +44,7 @@ class Update:
         if self.training.weight_decay:
             slope = slope.add(weight, alpha=self.training.weight_decay)
         if self.training.momentum:
+            # Keyed by identity: the layers keep every weight alive during the update's use, so no id is reused.
             speed = self.speeds.setdefault(id(weight), torch.zeros_like(slope))
             slope = speed.mul_(self.training.momentum).add_(slope)
         weight.sub_(slope, alpha=self.rate)
@@ -57,12 +58,12 @@ class Convolve:
         self._stride, self._padding = stride, padding
 
     def forward(self, value: Tensor) -> Tensor:
-        """Channels-last in, channels-last out."""
+        """Returns a channels-last output for a channels-last input."""
         self._value = value
         return torch.conv2d(value, self.weight, self.bias, self._stride, self._padding)
 
     def backward(self, delta: Tensor, update: Update, further: bool) -> Tensor:
-        """Torch's own gradient of a convolution."""
+        """Applies torch's gradient of a convolution."""
         below, weight, bias = torch.ops.aten.convolution_backward(
             delta, self._value, self.weight, [len(self.bias)], self._stride, self._padding,
             [1, 1], False, [0, 0], 1, [further, True, True],
@@ -79,12 +80,13 @@ class Dense:
         self.weight, self.bias = weight, bias
 
     def forward(self, value: Tensor) -> Tensor:
-        """One product."""
+        """Computes the layer as one matrix product."""
         self._value = value
         return torch.addmm(self.bias, value, self.weight.T)
 
     def backward(self, delta: Tensor, update: Update, further: bool) -> Tensor:
-        """Without momentum the gradient goes straight into the weights."""
+        """Updates the weights; without momentum the gradient is added to them within the product."""
+        # Before the update: the input's gradient needs the weights of the forward pass.
         below = delta @ self.weight if further else delta
         if update.training.momentum:
             update(self.weight, delta.T @ self._value)
@@ -96,54 +98,54 @@ class Dense:
 
 
 class Pool:
-    """The largest of each window."""
+    """Max pooling."""
 
     def __init__(self, kernel: list[int], stride: list[int], padding: list[int]) -> None:
         self._window = (kernel, stride, padding)
 
     def forward(self, value: Tensor) -> Tensor:
-        """Remembers where the largest stood."""
+        """Pools and stores the position of each window's maximum."""
         self._value = value
         pooled, self._where = torch.ops.aten.max_pool2d_with_indices(value, *self._window)
         return pooled  # type: ignore[no-any-return]
 
     def backward(self, delta: Tensor, update: Update, further: bool) -> Tensor:
-        """Hands the gradient to where the largest stood."""
+        """Routes the gradient to the position of each window's maximum."""
         below = torch.ops.aten.max_pool2d_with_indices_backward
         return below(delta, self._value, *self._window, [1, 1], False, self._where)  # type: ignore[no-any-return]
 
 
 class Activate:
-    """An activation."""
+    """An activation function."""
 
     def __init__(self, bend: Bend) -> None:
         self._bend = bend
 
     def forward(self, value: Tensor) -> Tensor:
-        """In place."""
+        """Applies the activation in place."""
         self._value = self._bend.forward(value)
         return self._value
 
     def backward(self, delta: Tensor, update: Update, further: bool) -> Tensor:
-        """From the output alone."""
+        """Computes the gradient from the output alone."""
         return self._bend.backward(delta, self._value)
 
 
 class Flatten:
-    """Images to rows, in the order channel, height, width."""
+    """Flattens images to rows, in the order channel, height, width."""
 
     def forward(self, value: Tensor) -> Tensor:
-        """A copy, as images lie channels-last."""
+        """Returns a copy, since channels-last images are not contiguous in that order."""
         self._shape = value.shape
         return value.flatten(1)
 
     def backward(self, delta: Tensor, update: Update, further: bool) -> Tensor:
-        """Back to images."""
+        """Restores the image shape."""
         return delta.view(self._shape).contiguous(memory_format=LAST) if len(self._shape) == 4 else delta
 
 
 class CnnKernel:
-    """Trains chains of known layers, one model after the other."""
+    """Trains chains of supported layers, one model after the other."""
 
     parallel: ClassVar[bool] = True
     stacks: ClassVar[bool] = False
@@ -153,32 +155,33 @@ class CnnKernel:
         self._chain = chain
 
     def train(self, models: Tensor, samples: Samples, steps: list[Step], training: Training, rate: float) -> None:
-        """Each model takes all its steps before the next one starts."""
+        """Takes all steps of one model before starting the next."""
         for i, model in enumerate(models):
             chain = self._build(model)
             update = Update(rate, training, {})
             for step in (step for step in steps if i < len(step.rows)):
+                # Padding (weight 0) is dropped here; `_step` then weights the remaining records equally.
                 rows = step.rows[i, : int(step.weights[i].count_nonzero())]
                 _step(chain, samples.records.index_select(0, rows), samples.targets.index_select(0, rows), update)
             model.copy_(torch.cat([part.flatten() for layer in chain for part in _parameters(layer)]))
 
     def scores(self, models: Tensor, records: Tensor) -> Tensor:
-        """One model after the other."""
+        """Scores one model after the other."""
         return torch.stack([_forward(self._build(model), records) for model in models])
 
     def _build(self, model: Tensor) -> list[Layer]:
-        """The chain with its own copy of a flat model's weights."""
+        """Returns the chain of layers with its own copy of a flat model's weights."""
         parts = (part.clone() for part in unflatten(self._module, model).values())
         return [_layer(layer, parts) for layer in self._chain]
 
 
 def recognise_cnn(module: nn.Module) -> CnnKernel | None:
-    """The kernel for `module` if it is a chain of layers known here, beginning with a convolution, else None."""
+    """Returns the kernel for `module`, or None unless it is a chain of supported layers starting with a convolution."""
     chain = list(layers(module))
     if not isinstance(chain[0], nn.Conv2d) or not all(_is_known(layer) for layer in chain):
         return None
     for i in range(1, len(chain)):
-        # A rising activation and a maximum commute, and after pooling there is less to activate.
+        # A monotone activation commutes with a maximum, and pooling first leaves fewer values to activate.
         if isinstance(chain[i], nn.MaxPool2d) and isinstance(chain[i - 1], nn.ReLU | nn.LeakyReLU):
             chain[i - 1], chain[i] = chain[i], chain[i - 1]
     return CnnKernel(module, chain)

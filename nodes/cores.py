@@ -1,4 +1,4 @@
-"""Independent parts of one piece of arithmetic, side by side on several cores."""
+"""Runs independent parts of a computation in parallel on several cores."""
 
 from __future__ import annotations
 
@@ -11,24 +11,25 @@ Part = TypeVar("Part")
 
 
 def side_by_side(work: Callable[[Part], None], parts: Iterable[Part], threads: int) -> None:
-    """Works on all parts, each on one core; what a part gives does not depend on how many run at once."""
+    """Runs `work` on all parts, each on one core; results do not depend on the number of threads."""
     import torch
 
-    def quietly(part: Part) -> None:
+    def without_grad(part: Part) -> None:
         with torch.no_grad():
             work(part)
 
     tasks = list(parts)
+    # Torch splits sums differently for different thread counts, which would change the rounding.
     with _one_torch_thread():
         if len(tasks) < 2 or threads < 2:
-            list(map(quietly, tasks))
+            list(map(without_grad, tasks))
             return
         with ThreadPoolExecutor(min(threads, len(tasks))) as pool:
-            list(pool.map(quietly, tasks))
+            list(pool.map(without_grad, tasks))
 
 
 def cut(count: int, size: int) -> list[slice]:
-    """The places up to `count` in slices of at most `size`."""
+    """Splits `range(count)` into slices of at most `size`."""
     return [slice(start, min(start + size, count)) for start in range(0, count, size)]
 
 

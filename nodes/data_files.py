@@ -1,7 +1,7 @@
-"""Published data sets in their original formats: idx (MNIST and its kin), CIFAR binary batches, UCI Adult.
+"""Readers of published data sets in their original formats: idx (MNIST family), CIFAR binary batches, UCI Adult.
 
-Every reader checks what it reads and raises UserError with the file's path, so a wrong or cut file never ends
-in a traceback or in silently wrong data.
+Every reader validates its input and raises UserError with the file's path. A wrong or truncated file therefore never
+causes a traceback or silently wrong data.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ADULT_COLUMNS = 15
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a data set comes from: its folder, the checksum of each of its files, and who hands them out."""
+    """The origin of a data set: its folder, the checksum of each of its files, and where to obtain them."""
 
     name: str
     folder: str
@@ -33,7 +33,11 @@ class Source:
     checksums: Mapping[str, str]
 
     def locate(self, data_dir: Path) -> list[Path]:
-        """The set's files in the order of `checksums`, unpacked where a .gz is absent; UserError names all missing."""
+        """Returns the files in the order of `checksums`; an unpacked file stands in for an absent .gz.
+
+        Raises:
+            UserError: names all missing files.
+        """
         wanted = [data_dir / self.folder / file for file in self.checksums]
         found = [_existing(path) for path in wanted]
         missing = [path for path, there in zip(wanted, found, strict=True) if there is None]
@@ -50,7 +54,7 @@ class Source:
 
 
 def resolve_data_dir(option: Path | None) -> Path:
-    """The folder that holds the data sets: the option, else PEERVEIL_DATA, else the user's cache."""
+    """Returns the folder of the data sets: the option, else PEERVEIL_DATA, else the user's cache."""
     if option is not None:
         return option.expanduser()
     if named := os.environ.get("PEERVEIL_DATA"):
@@ -60,9 +64,10 @@ def resolve_data_dir(option: Path | None) -> Path:
 
 
 def read_idx(path: Path, dimensions: int) -> Bytes:
-    """The array in an idx file of unsigned bytes, gzipped or plain."""
+    """Reads the array of an idx file of unsigned bytes, gzipped or plain."""
     blob = _read(path)
     header = 4 + 4 * dimensions
+    # Magic number of the idx format: two zero bytes, 8 for unsigned bytes, the number of dimensions.
     if len(blob) < header or blob[:4] != bytes([0, 0, 8, dimensions]):
         raise _malformed(path, f"does not begin like an idx file of bytes in {dimensions} dimensions")
     shape = [int(size) for size in np.frombuffer(blob[4:header], dtype=">u4")]
@@ -72,7 +77,7 @@ def read_idx(path: Path, dimensions: int) -> Bytes:
 
 
 def read_cifar_batch(path: Path) -> tuple[Bytes, Bytes]:
-    """Images [n, 3, 32, 32] and labels [n] of one CIFAR-10 binary batch."""
+    """Reads images [n, 3, 32, 32] and labels [n] of one CIFAR-10 binary batch."""
     blob = _read(path)
     if not blob or len(blob) % CIFAR_RECORD_BYTES:
         raise _malformed(path, f"holds {len(blob)} bytes, not a multiple of {CIFAR_RECORD_BYTES}")
@@ -81,7 +86,10 @@ def read_cifar_batch(path: Path) -> tuple[Bytes, Bytes]:
 
 
 def read_adult(path: Path) -> list[list[str]]:
-    """The rows of adult.data or adult.test as text; comments, blank lines and the labels' full stops are dropped."""
+    """Reads the rows of adult.data or adult.test as text.
+
+    Comments, blank lines and the full stop after each label of adult.test are dropped.
+    """
     try:
         text = _read(path).decode("ascii")
     except UnicodeDecodeError as error:
@@ -97,7 +105,7 @@ def read_adult(path: Path) -> list[list[str]]:
 
 
 def check_labels(labels: Bytes, classes: int, path: Path) -> Bytes:
-    """The labels as they are, or UserError when one is not below `classes`."""
+    """Returns the labels unchanged; raises UserError if one is not below `classes`."""
     if len(labels) and int(labels.max()) >= classes:
         raise _malformed(path, f"has the label {int(labels.max())}, only 0 to {classes - 1} exist")
     return labels

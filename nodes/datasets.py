@@ -1,6 +1,6 @@
-"""Data sets a scenario can name: each loads to float32 records, integer labels and a global test part.
+"""Data sets available to scenarios; each provides float32 records, integer labels and a global test set.
 
-Nothing is downloaded: `digits` ships with scikit-learn, `synthetic` is drawn, the others are read from a folder.
+Nothing is downloaded: `digits` ships with scikit-learn, `synthetic` is generated, the others are read from a folder.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ class Digits:
     split: SplitChoice = field(default=Iid())
 
     def records(self) -> int:
-        """How many training records there are."""
+        """Returns the number of training records."""
         return 1438
 
     def form(self) -> tuple[tuple[int, ...], int]:
-        """The shape of one record and the number of classes."""
+        """Returns the shape of one record and the number of classes."""
         return (1, 8, 8), 10
 
     def load(self, data_dir: Path, seed: int) -> Dataset:
-        """Pixels scaled to [0, 1]; the test set is drawn from the seed."""
+        """Loads pixels scaled to [0, 1]; the test set is drawn from the seed."""
         from sklearn.datasets import load_digits
 
         pixels, labels = load_digits(return_X_y=True)
@@ -74,15 +74,15 @@ class Synthetic:
     split: SplitChoice = field(default=Iid())
 
     def records(self) -> int:
-        """How many training records there are."""
+        """Returns the number of training records."""
         return self.samples
 
     def form(self) -> tuple[tuple[int, ...], int]:
-        """The shape of one record and the number of classes."""
+        """Returns the shape of one record and the number of classes."""
         return self.shape or (self.features,), self.classes
 
     def load(self, data_dir: Path, seed: int) -> Dataset:
-        """Drawn from the seed alone."""
+        """Generates the records from the seed alone."""
         centres = stream(seed, "data", "centres").standard_normal(
             (self.classes, prod(self.form()[0])), dtype=np.float32
         )
@@ -118,13 +118,13 @@ class File:
     split: SplitChoice = field(default=Iid())
 
     def records(self) -> None:
-        """Not known before the file is read."""
+        """Returns None: unknown before the file is read."""
 
     def form(self) -> None:
-        """Not known before the file is read."""
+        """Returns None: unknown before the file is read."""
 
     def load(self, data_dir: Path, seed: int) -> Dataset:
-        """Labels and owners become 0, 1, ... in sorted order; the test set is drawn from the seed."""
+        """Loads the file; labels and owners become 0, 1, ... in sorted order, the test set is drawn from the seed."""
         path = Path(self.path)
         stored = read_records(path if path.is_file() else data_dir / path, self.label, self.client)
         labels = np.unique(stored.labels, return_inverse=True)[1].astype(np.int64)

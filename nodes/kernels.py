@@ -1,4 +1,4 @@
-"""What every way of training a stack of models promises, and the generic two: all at once, and one by one.
+"""The interface of training kernels, and the two generic kernels: stacked, and one model at a time.
 
 A stack is a [k, d] tensor, one flat model per row in the order of `module.parameters()`. All kernels take the same
 steps on the same batches and agree within float tolerance.
@@ -19,7 +19,7 @@ from nodes.training import Training
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """One SGD step of the first `len(rows)` models: record rows [a, b] and their weights in the loss [a, b]."""
+    """One SGD step of the first `len(rows)` models: record indices [a, b] and their weights in the loss [a, b]."""
 
     rows: Tensor
     weights: Tensor
@@ -35,25 +35,25 @@ class Samples:
 
 
 class Kernel(Protocol):
-    """A way of training and scoring stacked models.
+    """Trains and scores stacked models.
 
     Attributes:
-        parallel: several threads may use it at once
-        stacks: many models take less time together than one after the other
+        parallel: several threads may use the kernel at once
+        stacks: a stack takes less time than its models one after the other
     """
 
     parallel: ClassVar[bool]
     stacks: ClassVar[bool]
 
     def train(self, models: Tensor, samples: Samples, steps: list[Step], training: Training, rate: float) -> None:
-        """Takes the steps, in place; a model past its last step stays as it is."""
+        """Takes the steps in place; a model past its last step is unchanged."""
 
     def scores(self, models: Tensor, records: Tensor) -> Tensor:
-        """The score of each class, [k, n, classes]."""
+        """Returns the score of each class, [k, n, classes]."""
 
 
 class OneByOne:
-    """The reference: a module and `torch.optim.SGD` for each model in turn. Takes any module."""
+    """The reference kernel for any module: `torch.optim.SGD` on each model in turn."""
 
     parallel: ClassVar[bool] = False
     stacks: ClassVar[bool] = False
@@ -62,12 +62,12 @@ class OneByOne:
         self._module = module
 
     def train(self, models: Tensor, samples: Samples, steps: list[Step], training: Training, rate: float) -> None:
-        """Plain torch, one model after the other."""
+        """Trains one model after the other."""
         for i in range(len(models)):
             models[i] = self._train(models, i, samples, steps, training, rate)
 
     def scores(self, models: Tensor, records: Tensor) -> Tensor:
-        """Plain forward passes."""
+        """Scores one model after the other."""
         return torch.stack([functional_call(self._module, unflatten(self._module, row), (records,)) for row in models])
 
     @torch.enable_grad()
@@ -80,7 +80,7 @@ class OneByOne:
         )
         for step in steps:
             if index < len(step.rows):
-                kept = step.weights[index] > 0
+                kept = step.weights[index] > 0  # drops the padding of short batches
                 rows = step.rows[index][kept]
                 optimiser.zero_grad()
                 scores = functional_call(self._module, weights, (samples.records[rows],))
@@ -90,7 +90,7 @@ class OneByOne:
 
 
 class Stacked:
-    """All models of a stack at once through `torch.func`; takes any module that vmap can follow."""
+    """Trains all models of a stack at once with `torch.func`, for any module that vmap supports."""
 
     parallel: ClassVar[bool] = False
     stacks: ClassVar[bool] = True
@@ -101,13 +101,14 @@ class Stacked:
         self._forward = vmap(self._call, in_dims=(0, None))
 
     def train(self, models: Tensor, samples: Samples, steps: list[Step], training: Training, rate: float) -> None:
-        """Every step is one batched forward and backward pass over the models that still train."""
+        """Takes each step as one batched forward and backward pass over the models that still train."""
         velocity = torch.zeros_like(models) if training.momentum else None
         for step in steps:
             stack = models[: len(step.rows)]
             parts = self._gradients(
                 unflatten(self._module, stack), samples.records[step.rows], samples.labels[step.rows], step.weights
             )
+            # `named_parameters` and `parameters` have one order, so the concatenation matches the stack's columns.
             slope = torch.cat([part.flatten(1) for part in parts.values()], dim=1)
             if training.weight_decay:
                 slope.add_(stack, alpha=training.weight_decay)
@@ -116,7 +117,7 @@ class Stacked:
             stack.sub_(slope, alpha=rate)
 
     def scores(self, models: Tensor, records: Tensor) -> Tensor:
-        """One batched forward pass."""
+        """Scores all models in one batched forward pass."""
         scores: Tensor = self._forward(unflatten(self._module, models), records)
         return scores
 
@@ -130,14 +131,14 @@ class Stacked:
 
 
 def unflatten(module: nn.Module, models: Tensor) -> dict[str, Tensor]:
-    """Views of the parameters in flat models [..., d], by name."""
+    """Returns views of the parameters in flat models [..., d], by name."""
     names, shapes = zip(*((name, part.shape) for name, part in module.named_parameters()), strict=True)
     parts = torch.split(models, [shape.numel() for shape in shapes], dim=-1)
     return {name: part.view(*models.shape[:-1], *shape) for name, part, shape in zip(names, parts, shapes, strict=True)}
 
 
 def layers(module: nn.Module) -> Iterator[nn.Module]:
-    """The layers of a plain chain of modules, nested chains included."""
+    """Yields the layers of a sequential module, including nested ones."""
     for child in module.children() if isinstance(module, nn.Sequential) else [module]:
         if isinstance(child, nn.Sequential):
             yield from layers(child)

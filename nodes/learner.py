@@ -1,6 +1,6 @@
-"""Learning as arithmetic on flat vectors: a matrix of models in, a matrix of trained models out.
+"""Local training and evaluation on matrices of flat models.
 
-Nothing here takes simulated time. Models are float32 rows in the order of `module.parameters()`; torch stays inside.
+Nothing here takes simulated time. Models are float32 rows in the order of `module.parameters()`; callers see no torch.
 """
 
 from __future__ import annotations
@@ -26,19 +26,23 @@ from p2p.streams import stream
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
+# Bytes of models per stack, chosen so that a stack stays in the cache during its steps.
 CHUNK_BYTES = 6 << 20
+# Bounds the memory of the scores, which are [models, records, classes].
 TEST_RECORDS_AT_ONCE = 1000
 
 
 class Learner:
-    """Trains and measures the models of many clients at once.
+    """Trains and evaluates the models of many clients at once.
 
-    Guarantees: a client's result depends on its model, its records, the seed and the round alone, up to float
-    tolerance in how clients are grouped; equal calls give equal bits on the same machine, for any number of threads.
+    Guarantees:
+        - A client's result depends only on its model, its records, the seed and the round. The grouping of clients
+          changes it only within float tolerance.
+        - Equal calls give bit-identical results on the same machine, for any number of threads.
 
     Args:
-        at_once: clients trained in one stack; by default as many as stay in the cache.
-        threads: stacks trained side by side; by default as many as torch would use.
+        at_once: clients trained in one stack; by default as many as fit the cache.
+        threads: stacks trained in parallel; by default torch's number of threads.
     """
 
     def __init__(
@@ -52,33 +56,34 @@ class Learner:
         at_once: int | None = None,
         threads: int | None = None,
     ) -> None:
-        self.module, self._initial = _start(model, dataset, seed)
+        self.module, self._initial = _initialise(model, dataset, seed)
         self.dimension = len(self._initial)
         self._train = _samples(dataset.train_x, dataset.train_y, dataset.classes)
         self._test = _samples(dataset.test_x, dataset.test_y, dataset.classes)
         self._shards, self._training, self._seed = shards, training, seed
         self.kernel = choose_kernel(self.module, self._train.records[:2])
-        # Single models are dealt out more evenly than stacks.
+        # Without a gain from stacking, single models balance the load between threads best.
         self._at_once = at_once or (max(1, CHUNK_BYTES // (4 * self.dimension)) if self.kernel.stacks else 1)
         self.threads = threads or torch.get_num_threads()
 
     def initial(self) -> Floats:
-        """The common first model, [d]."""
+        """Returns the common initial model, [d]."""
         return self._initial.copy()
 
     def records(self, node: int) -> int:
-        """How many training records a client holds."""
+        """Returns the number of training records of a client."""
         return len(self._shards[node])
 
     def train(self, models: Floats, nodes: Sequence[int], round_number: int) -> Floats:
-        """The models [k, d] of `nodes` after a round's local training; the input is not changed."""
+        """Returns the models [k, d] of `nodes` after a round's local training; the input is not changed."""
+        # Sorted by number of steps: the models that still train are then always the first rows of a stack.
         by_length = np.argsort([-self._training.steps(self.records(node)) for node in nodes], kind="stable")
         rate = self._training.rate(round_number)
         trained = np.empty(models.shape, dtype=np.float32)
 
         def train_chunk(chunk: slice) -> None:
             rows = by_length[chunk]
-            stack = models[rows].astype(np.float32, copy=False)
+            stack = models[rows].astype(np.float32, copy=False)  # indexing copies, so the kernel may write to it
             steps = self._steps([nodes[row] for row in rows.tolist()], round_number)
             self.kernel.train(torch.from_numpy(stack), self._train, steps, self._training, rate)
             trained[rows] = stack
@@ -87,7 +92,8 @@ class Learner:
         return trained
 
     def evaluate(self, models: Floats) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Accuracy [k] and mean cross-entropy [k] of each model on the global test set."""
+        """Returns the accuracy [k] and mean cross-entropy [k] of each model on the global test set."""
+        # After a common aggregation many clients hold equal models; each distinct model is evaluated once.
         first, inverse = _distinct(models)
         figures = np.empty((2, len(first)))
 
@@ -99,7 +105,7 @@ class Learner:
         return figures[0, inverse], figures[1, inverse]
 
     def state_dict(self, vector: Floats) -> dict[str, Tensor]:
-        """A flat model as named tensors, ready to save or to load into the module."""
+        """Returns a flat model as named tensors, ready to save or to load into the module."""
         flat = torch.from_numpy(np.array(vector, dtype=np.float32))
         return {name: part.clone() for name, part in unflatten(self.module, flat).items()}
 
@@ -109,6 +115,7 @@ class Learner:
         return [Step(rows[i, :count], weights[i, :count]) for i, count in enumerate(drawn.active.tolist())]
 
     def _measure(self, stack: Tensor) -> NDArray[np.float64]:
+        # float64: a float32 sum over thousands of losses would lose digits.
         right = torch.zeros(len(stack), dtype=torch.float64)
         loss = torch.zeros(len(stack), dtype=torch.float64)
         for start in range(0, len(self._test.labels), TEST_RECORDS_AT_ONCE):
@@ -121,33 +128,34 @@ class Learner:
         return (torch.stack([right, loss]) / len(self._test.labels)).numpy()
 
     def _run(self, work: Callable[[slice], None], count: int) -> None:
-        """Works on so many models, in stacks."""
+        """Runs `work` on `count` models, in stacks."""
         side_by_side(work, cut(count, self._at_once), self.threads if self.kernel.parallel else 1)
 
 
 def choose_kernel(module: nn.Module, records: Tensor) -> Kernel:
-    """The fastest kernel that can follow `module`, tried on a few records."""
+    """Returns the fastest kernel that supports `module`; the stacked kernel is tried on a few records."""
     by_hand = recognise(module, records[0].numel()) or recognise_cnn(module)
     if by_hand is not None:
         return by_hand
     stacked = Stacked(module)
     try:
-        _try(stacked, module, records)
+        _check_supported(stacked, module, records)
     except (RuntimeError, NotImplementedError):
         return OneByOne(module)
     return stacked
 
 
-def _try(kernel: Kernel, module: nn.Module, records: Tensor) -> None:
+def _check_supported(kernel: Kernel, module: nn.Module, records: Tensor) -> None:
     flat = torch.cat([part.detach().flatten() for part in module.parameters()])
     step = Step(torch.zeros(2, 1, dtype=torch.int64), torch.ones(2, 1))
     labels = torch.zeros(len(records), dtype=torch.int64)
     kernel.train(torch.stack([flat, flat]), Samples(records, labels, labels[:, None]), [step], Training(), 0.1)
 
 
-def _start(model: Model, dataset: Dataset, seed: int) -> tuple[nn.Module, Floats]:
-    """The module and its first weights, with torch's own initialisation drawn from the seed's stream."""
+def _initialise(model: Model, dataset: Dataset, seed: int) -> tuple[nn.Module, Floats]:
+    """Returns the module and its initial weights, drawn by torch's initialisation from the seed's stream."""
     generator = torch.Generator().manual_seed(int(stream(seed, "model").integers(2**63)))
+    # Torch initialises from its global generator; the fork restores that generator afterwards.
     with torch.random.fork_rng(devices=[]):
         torch.set_rng_state(generator.get_state())
         module = model.build(dataset.shape, dataset.classes)
@@ -157,7 +165,7 @@ def _start(model: Model, dataset: Dataset, seed: int) -> tuple[nn.Module, Floats
 
 
 def _check(module: nn.Module, dataset: Dataset) -> None:
-    """Refuses modules whose training is more than their parameters, or that do not score the classes."""
+    """Raises UserError for modules with state beyond their parameters, or whose output is not one score per class."""
     if any(True for _ in module.buffers()):
         raise UserError("model: keeps state beside its parameters (such as BatchNorm); use GroupNorm or LayerNorm")
     if any(isinstance(part, nn.modules.dropout._DropoutNd) and part.p > 0 for part in module.modules()):
@@ -169,7 +177,7 @@ def _check(module: nn.Module, dataset: Dataset) -> None:
 
 
 def _distinct(models: Floats) -> tuple[list[int], Ints]:
-    """Rows of which all others are copies, and for each row which of them it equals."""
+    """Returns the first row of each distinct model, and for each row the index of its distinct model."""
     seen: dict[bytes, int] = {}
     first: list[int] = []
     inverse = np.empty(len(models), dtype=np.int64)
@@ -187,4 +195,5 @@ def _samples(records: Floats, labels: Ints, classes: int) -> Samples:
 
 
 def _tensor(array: NDArray[np.generic]) -> Tensor:
+    # Torch warns about read-only arrays; requiring "W" copies those.
     return torch.from_numpy(np.require(array, requirements=["C", "W"]))

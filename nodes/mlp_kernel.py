@@ -1,13 +1,13 @@
-"""Chains of dense layers, trained side by side with hand-derived gradients.
+"""Training kernel for stacked chains of dense layers, with hand-derived gradients.
 
-For a step of a client, `h_0` are its records, `z_l = h_{l-1} W_l^T + b_l`, `h_l = f(z_l)`, and the loss is the weighted
+In a client's step, `h_0` are its records, `z_l = h_{l-1} W_l^T + b_l`, `h_l = f(z_l)`, and the loss is the weighted
 cross-entropy of the softmax of the last z. With `d_L = weights * (softmax - one_hot)`:
 
     dW_l = d_l^T h_{l-1},   db_l = column sums of d_l,   d_{l-1} = (d_l W_l) * f'(z_{l-1})
 
-Each product is one batched product over clients, and plain SGD adds dW_l to W_l in the product itself: no gradient is
-ever stored. That, chunks that stay in the cache, and a first layer that looks ahead (see `nodes.descent`) is where the
-speed comes from.
+Each product is one batched product over clients. Plain SGD adds dW_l to W_l within the product, so no gradient is
+stored. The kernel's speed comes from this, from stacks that fit the cache, and from the first layer's look-ahead (see
+`nodes.descent`).
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ Backward = Callable[[Tensor, Tensor], Tensor]
 
 @dataclass(frozen=True, slots=True)
 class Bend:
-    """An activation, done in place, and the gradient through it given its output; it may be written over the slope."""
+    """An in-place activation, and its gradient given its output; `backward` may overwrite the incoming gradient."""
 
     forward: Forward
     backward: Backward
 
 
 def recognise(module: nn.Module, features: int) -> MlpKernel | None:
-    """The fast kernel for `module` if it is a chain of biased dense layers with known activations, else None."""
+    """Returns the kernel for `module` if it is a chain of biased dense layers with known activations, else None."""
     chain = list(layers(module))
     if chain and isinstance(chain[0], nn.Flatten) and (chain[0].start_dim, chain[0].end_dim) == (1, -1):
         chain = chain[1:]
@@ -49,7 +49,7 @@ def recognise(module: nn.Module, features: int) -> MlpKernel | None:
 
 
 class MlpKernel:
-    """Stacked training of dense layers of the given widths (records first, classes last)."""
+    """Trains stacks of dense layers with the given widths (features first, classes last)."""
 
     parallel: ClassVar[bool] = True
     stacks: ClassVar[bool] = True
@@ -59,16 +59,16 @@ class MlpKernel:
         self._bends = bends
 
     def train(self, models: Tensor, samples: Samples, steps: list[Step], training: Training, rate: float) -> None:
-        """Batched products over the models that still train; see the module's docstring."""
+        """Takes the steps as batched products over the models that still train; see the module's docstring."""
         weights, biases = self._unstack(models)
         descent = Descent(weights, biases, training, rate)
         for run in together(steps, descent.ahead(steps[0].rows.shape[1])):
             descent.narrow(len(run[0].rows))
-            self._take(run, samples, descent)
+            self._take_run(run, samples, descent)
         self._restack(weights, biases, models)
 
     def scores(self, models: Tensor, records: Tensor) -> Tensor:
-        """The first layer is one product for all models, as they share the records."""
+        """Scores all models; the first layer is one product, as all models share the records."""
         weights, biases = self._unstack(models)
         first = torch.addmm(biases[0].flatten(), records.flatten(1), weights[0].flatten(0, 1).T)
         value = first.view(len(records), len(models), -1).transpose(0, 1)
@@ -76,8 +76,8 @@ class MlpKernel:
             value = torch.baddbmm(biases[layer], self._bends[layer - 1].forward(value), weights[layer].mT)
         return value
 
-    def _take(self, run: list[Step], samples: Samples, descent: Descent) -> None:
-        """Takes some steps of the same models, for which the first layer looks ahead."""
+    def _take_run(self, run: list[Step], samples: Samples, descent: Descent) -> None:
+        """Takes several steps of the same models, which the first layer processes at once."""
         rows = torch.cat([step.rows for step in run], dim=1)
         size, rows, batch = (*rows.shape, -1), rows.flatten(), run[0].rows.shape[1]
         first = FirstLayer(descent, samples.records.flatten(1).index_select(0, rows).view(size), batch)
@@ -87,6 +87,7 @@ class MlpKernel:
             delta = values.pop().softmax(2).sub_(target).mul_(step.weights.unsqueeze(2))
             for layer in reversed(range(1, len(descent.weights))):
                 before = values.pop()
+                # Before the weights change: the lower layer's gradient needs those of the forward pass.
                 further = torch.bmm(delta, descent.weights[layer])
                 descent.step_weights(layer, delta, before)
                 descent.step_biases(layer, delta)
@@ -94,7 +95,7 @@ class MlpKernel:
             first.backward(delta)
 
     def _forward(self, descent: Descent, value: Tensor) -> list[Tensor]:
-        """What goes into each layer but the first, and what comes out of the last."""
+        """Returns the input of each layer but the first, followed by the output of the last."""
         values = []
         for layer, bend in enumerate(self._bends, start=1):
             values.append(bend.forward(value))
@@ -102,7 +103,8 @@ class MlpKernel:
         return [*values, value]
 
     def _unstack(self, models: Tensor) -> tuple[list[Tensor], list[Tensor]]:
-        """Own copies of the weights [k, out, in] and biases [k, 1, out] of each layer."""
+        """Returns copies of the weights [k, out, in] and biases [k, 1, out] of each layer."""
+        # Copies, because slices of a row are strided over the stack, and batched products are slow on those.
         weights, biases, start = [], [], 0
         for inputs, outputs in zip(self._widths, self._widths[1:], strict=False):
             end = start + inputs * outputs
@@ -120,16 +122,17 @@ class MlpKernel:
 
 
 def is_dense(layer: nn.Module) -> bool:
-    """Whether it is a dense layer with biases."""
+    """Returns whether a layer is dense with biases."""
     return isinstance(layer, nn.Linear) and layer.bias is not None
 
 
 def bend_of(layer: nn.Module) -> Bend | None:
-    """The activation that a layer is, or None."""
+    """Returns the activation of a layer, or None if it is not a supported one."""
     aten = torch.ops.aten
     if isinstance(layer, nn.ReLU):
         masked = aten.threshold_backward.grad_input
         return Bend(Tensor.relu_, lambda slope, out: masked(slope, out, 0, grad_input=slope))
+    # A slope of 0 or below is left out: the output's sign would no longer tell the input's.
     if isinstance(layer, nn.LeakyReLU) and (leak := float(layer.negative_slope)) > 0:
         return Bend(
             lambda value: nn.functional.leaky_relu_(value, leak),

@@ -1,7 +1,7 @@
-"""Models a scenario can name, each a recipe for a torch module.
+"""Models available to scenarios, each a specification of a torch module.
 
-A recipe knows its number of parameters without torch, so that a scenario can be checked and planned quickly.
-An own model is any class with `build(shape, classes)`; `parameters` is optional there.
+A specification knows its number of parameters without importing torch, so that scenarios are checked and planned
+quickly. A user-defined model is any class with `build(shape, classes)`; `parameters` is optional there.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ if TYPE_CHECKING:
 
 Width = Annotated[int, Ge(1)]
 Activation = Literal["relu", "leaky_relu", "tanh", "sigmoid"]
+# Slope of leaky_relu for negative inputs.
 LEAK = 0.2
 
 
 class Model(Protocol):
-    """A recipe for a module that maps records of `shape` to one score per class."""
+    """A specification of a module that maps records of `shape` to one score per class."""
 
     def build(self, shape: tuple[int, ...], classes: int) -> nn.Module:
-        """A new module with torch's usual random start."""
+        """Returns a new module with torch's default random initialisation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,34 +36,34 @@ class Linear:
     """Softmax regression: one layer of weights and biases."""
 
     def build(self, shape: tuple[int, ...], classes: int) -> nn.Module:
-        """Flatten, then one linear layer."""
+        """Returns a flatten layer and one linear layer."""
         return Mlp(hidden=()).build(shape, classes)
 
     def parameters(self, shape: tuple[int, ...], classes: int) -> int:
-        """How many numbers the model has."""
+        """Returns the number of parameters."""
         return Mlp(hidden=()).parameters(shape, classes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mlp:
-    """Dense layers one after the other.
+    """Multilayer perceptron: a chain of dense layers.
 
     Attributes:
         hidden: width of each hidden layer
-        activation: what follows each hidden layer
+        activation: activation after each hidden layer
     """
 
     hidden: tuple[Width, ...] = (32,)
     activation: Activation = "relu"
 
     def build(self, shape: tuple[int, ...], classes: int) -> nn.Module:
-        """Flatten, then linear layers with activations between."""
+        """Returns a flatten layer, then linear layers with activations in between."""
         from torch import nn
 
         return nn.Sequential(nn.Flatten(), *_dense([prod(shape), *self.hidden, classes], self.activation))
 
     def parameters(self, shape: tuple[int, ...], classes: int) -> int:
-        """How many numbers the model has."""
+        """Returns the number of parameters."""
         return _count_dense([prod(shape), *self.hidden, classes])
 
 
@@ -76,7 +77,7 @@ class Cnn:
         pool: side of the pooling windows; 1 does not pool
         padding: valid shrinks the image by kernel - 1, same keeps its size (odd kernels)
         dense: width of each hidden dense layer
-        activation: what follows each layer but the last
+        activation: activation after each layer but the last
     """
 
     channels: Annotated[tuple[Width, ...], Len(1)] = (16, 32)
@@ -87,7 +88,7 @@ class Cnn:
     activation: Activation = "relu"
 
     def build(self, shape: tuple[int, ...], classes: int) -> nn.Module:
-        """Convolution blocks, flatten, dense layers."""
+        """Returns convolution blocks, a flatten layer and dense layers."""
         from torch import nn
 
         widths = [self._features(shape), *self.dense, classes]
@@ -99,7 +100,7 @@ class Cnn:
         return nn.Sequential(*layers, nn.Flatten(), *_dense(widths, self.activation))
 
     def parameters(self, shape: tuple[int, ...], classes: int) -> int:
-        """How many numbers the model has."""
+        """Returns the number of parameters."""
         pairs = zip([shape[0], *self.channels], self.channels, strict=False)
         convolutions = sum((inputs * self.kernel**2 + 1) * outputs for inputs, outputs in pairs)
         return convolutions + _count_dense([self._features(shape), *self.dense, classes])
@@ -108,7 +109,7 @@ class Cnn:
         return self.kernel // 2 if self.padding == "same" else 0
 
     def _features(self, shape: tuple[int, ...]) -> int:
-        """Numbers left of one record after the last pooling; refuses what cannot be convolved."""
+        """Returns the features of one record after the last pooling; raises UserError if the shape does not fit."""
         if len(shape) != 3:
             raise UserError(
                 f"model.kind = cnn: needs records of shape channels x height x width, not {list(shape)}; use mlp"
@@ -144,7 +145,7 @@ def _dense(widths: list[int], activation: Activation) -> list[nn.Module]:
     layers: list[nn.Module] = []
     for inputs, outputs in pairwise(widths):
         layers += [nn.Linear(inputs, outputs), _activation(activation)]
-    return layers[:-1]
+    return layers[:-1]  # the last layer gives scores, without an activation
 
 
 def _count_dense(widths: list[int]) -> int:

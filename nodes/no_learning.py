@@ -1,4 +1,4 @@
-"""Learning left out: for runs that move byte counts only."""
+"""A stand-in for learning, for runs that simulate message sizes only."""
 
 from __future__ import annotations
 
@@ -11,50 +11,50 @@ from nodes.workbench import Scores, Vector
 
 
 class NoLearning:
-    """Stands in for a workbench when `learning: none`: vectors have a size and no numbers worth looking at."""
+    """Replaces the workbench for `learning: none`: vectors have the right size and are all zero."""
 
     learns = False
 
     def __init__(self, dimension: int) -> None:
         self.dimension = dimension
-        self._same = Vector(dimension, lambda: np.zeros(dimension, dtype=np.float32))
+        self._shared_zeros = Vector(dimension, lambda: np.zeros(dimension, dtype=np.float32))
 
     def first_model(self) -> Vector:
-        """A vector of the right size."""
+        """Returns a zero vector of the model's size."""
         return self._vector()
 
     def begin(self, node: int, round_number: int) -> None:
-        """Nothing is trained."""
+        """Does nothing."""
 
     def release(self, node: int, round_number: int) -> Vector:
-        """A vector of the right size."""
+        """Returns a zero vector of the model's size."""
         return self._vector()
 
     def model(self, node: int) -> Vector:
-        """A vector of the right size."""
+        """Returns a zero vector of the model's size."""
         return self._vector()
 
     def adopt(self, node: int, model: Vector) -> None:
-        """Nothing is kept."""
+        """Does nothing."""
 
     def protect(self, node: int, round_number: int, weight: float, noise: Callable[[], NDArray[np.float64]]) -> None:
-        """Nothing is noised."""
+        """Does nothing."""
 
     def step(self, node: int, updates: Sequence[Vector], weight: float | None = None) -> None:
-        """Nothing moves."""
+        """Does nothing."""
 
     def forget(self, round_number: int) -> None:
-        """Nothing was kept."""
+        """Does nothing."""
 
     def settle(self) -> None:
-        """Nothing is pending."""
+        """Does nothing."""
 
     def watch(self, round_number: int, nodes: Sequence[int]) -> None:
-        """There is nothing to measure."""
+        """Does nothing."""
 
     def scores_before(self, round_number: int) -> Scores | None:
-        """There is nothing to measure."""
+        """Returns None: there are no scores."""
         return None
 
     def _vector(self) -> Vector:
-        return self._same
+        return self._shared_zeros

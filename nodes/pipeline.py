@@ -1,4 +1,4 @@
-"""What happens to updates between training and release: clipping, then noise, on the rows of one matrix."""
+"""The privacy pipeline between training and release: clipping, then noise, on the rows of one matrix."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from nodes.cores import cut, side_by_side
 from privacy.mechanisms import FlatClip, GaussianNoise, NoClip, NoNoise
 
 Matrix = NDArray[np.float32]
-# Keeps small models in one part, without a thread pool; the number is not tuned.
+# Floats per part; small cohorts fit one part and need no thread pool. The number is not tuned.
 NUMBERS_AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
 class ClipAndNoise:
-    """Clips every row, then adds each client's own noise to its row, in place."""
+    """Clips every row, then adds each client's noise to its row, in place."""
 
     clip: FlatClip | NoClip
     noise: GaussianNoise | NoNoise
@@ -27,7 +27,7 @@ class ClipAndNoise:
     def apply(
         self, rows: Matrix, nodes: Sequence[int], generators: Sequence[np.random.Generator], threads: int
     ) -> Matrix:
-        """The rows as they may leave their clients; the same bits for any number of threads."""
+        """Returns the private updates; they are bit-identical for any number of threads."""
         clipped, _ = self.clip.clip(rows)
         stds = self.stds[np.asarray(nodes, dtype=np.int64)]
 
@@ -40,10 +40,10 @@ class ClipAndNoise:
 
 @dataclass(frozen=True, slots=True)
 class AsTheyAre:
-    """Lets updates out unchanged."""
+    """Releases updates unchanged."""
 
     def apply(
         self, rows: Matrix, nodes: Sequence[int], generators: Sequence[np.random.Generator], threads: int
     ) -> Matrix:
-        """The same rows."""
+        """Returns the rows unchanged."""
         return rows

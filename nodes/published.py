@@ -1,4 +1,7 @@
-"""Published data sets, read from a folder in their original formats and standardised."""
+"""Published data sets, read from a folder in their original formats and standardised.
+
+The constants of each set (sizes, shapes, means) are known before any file is read, so scenarios are checked early.
+"""
 
 from __future__ import annotations
 
@@ -38,15 +41,15 @@ class Mnist:
     MEAN_STD: ClassVar[tuple[float, float]] = (0.1307, 0.3081)
 
     def records(self) -> int:
-        """How many training records there are."""
+        """Returns the number of training records."""
         return 60_000
 
     def form(self) -> tuple[tuple[int, ...], int]:
-        """The shape of one record and the number of classes."""
+        """Returns the shape of one record and the number of classes."""
         return (1, 28, 28), 10
 
     def load(self, data_dir: Path, seed: int) -> Dataset:
-        """The set's own train and test parts."""
+        """Loads the set's own train and test parts."""
         return _load_idx(self.SOURCE, self.MEAN_STD, data_dir)
 
 
@@ -98,15 +101,15 @@ class Cifar10:
     STD: ClassVar[tuple[float, float, float]] = (0.24703, 0.24349, 0.26159)
 
     def records(self) -> int:
-        """How many training records there are."""
+        """Returns the number of training records."""
         return 50_000
 
     def form(self) -> tuple[tuple[int, ...], int]:
-        """The shape of one record and the number of classes."""
+        """Returns the shape of one record and the number of classes."""
         return (3, 32, 32), 10
 
     def load(self, data_dir: Path, seed: int) -> Dataset:
-        """The set's own train and test parts."""
+        """Loads the set's own train and test parts."""
         batches = [read_cifar_batch(path) for path in self.SOURCE.locate(data_dir)]
         mean, std = (np.asarray(value, dtype=np.float32).reshape(3, 1, 1) for value in (self.MEAN, self.STD))
         images = [_scale(pixels, mean, std) for pixels, _ in batches]
@@ -135,15 +138,15 @@ class Adult:
     NUMERIC: ClassVar[tuple[int, ...]] = (0, 2, 4, 10, 11, 12)
 
     def records(self) -> int:
-        """How many training records there are."""
+        """Returns the number of training records."""
         return 32_561
 
     def form(self) -> tuple[tuple[int, ...], int]:
-        """The shape of one record and the number of classes."""
+        """Returns the shape of one record and the number of classes."""
         return (108,), 2
 
     def load(self, data_dir: Path, seed: int) -> Dataset:
-        """The set's own train and test parts; class 1 earns more than 50K."""
+        """Loads the set's own train and test parts; class 1 earns more than 50K."""
         paths = self.SOURCE.locate(data_dir)
         train, test = (np.asarray(read_adult(path)) for path in paths)
         train_x, test_x = self._features(train, test)
@@ -159,6 +162,7 @@ class Adult:
                 f"data.name = adult: a numeric attribute is not a number ({error}); fetch it again"
             ) from error
         named = [column for column in range(14) if column not in self.NUMERIC]
+        # Categories come from the train part alone; one that occurs only in the test part becomes all zeros.
         coded = [
             np.concatenate([one_hot(part[:, column], np.unique(train[:, column])) for column in named], axis=1)
             for part in (train, test)

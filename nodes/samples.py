@@ -1,4 +1,4 @@
-"""What every data set loads to, and what all of them do to their records on the way."""
+"""The in-memory form of a data set, and the preprocessing that data sets share."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SplitChoice = Annotated[Iid | Shards | Dirichlet | ByClient, Choice(SPLITS)]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dataset:
-    """Records and labels; `client` names the owner of each training record where the data says it."""
+    """Records and labels; `client` is the owner of each training record if the data has owners."""
 
     train_x: Floats
     train_y: Ints
@@ -31,12 +31,12 @@ class Dataset:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of one record."""
+        """Shape of one record."""
         return self.train_x.shape[1:]
 
 
 def hold_out(records: Floats, labels: Ints, share: float, seed: int, owners: Ints | None = None) -> Dataset:
-    """A stratified test set: `share` of each class, rounded, drawn from the seed; the order of the rest is kept."""
+    """Splits off a stratified test set: `share` of each class, rounded, drawn from the seed; order is kept."""
     rng = stream(seed, "data", "test")
     classes = int(labels.max()) + 1
     tested = np.zeros(len(labels), dtype=bool)
@@ -50,13 +50,14 @@ def hold_out(records: Floats, labels: Ints, share: float, seed: int, owners: Int
 
 
 def one_hot(values: NDArray[np.generic], categories: NDArray[np.generic]) -> Floats:
-    """One column per category, 1 where the value is that category; an unknown value is all zeros."""
+    """Encodes values with one column per category; an unknown value becomes all zeros."""
     hits: NDArray[np.bool_] = np.equal(values[:, None], categories[None, :])
     return hits.astype(np.float32)
 
 
 def standardise(train: Floats, *others: Floats) -> list[Floats]:
-    """All arrays shifted and scaled so that every feature of `train` has mean 0 and deviation 1 (or is constant 0)."""
+    """Shifts and scales all arrays so that every feature of `train` has mean 0 and deviation 1 (or is constant 0)."""
+    # float64 moments: float32 sums over many records lose digits of features with a large mean.
     mean = train.mean(axis=0, dtype=np.float64)
     spread = train.std(axis=0, dtype=np.float64)
     scale = np.where(spread > 0, spread, 1.0)

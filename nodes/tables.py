@@ -1,4 +1,4 @@
-"""A user's own records from npz, csv or parquet, and columns of a table to numbers."""
+"""Reads user data from npz, csv or parquet files and converts its columns to numbers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Cells = NDArray[np.generic]
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """What a file holds: features [n, ...], raw labels [n], and maybe the owner of each record."""
+    """The content of a file: features [n, ...], raw labels [n], and the owner of each record if there is one."""
 
     features: Floats
     labels: Cells
@@ -29,7 +29,7 @@ class Records:
 
 
 def read_records(path: Path, label: str, client: str | None) -> Records:
-    """The records in `path`, by its ending; UserError when it is absent, of another kind, or not as promised."""
+    """Reads the records in `path`; its suffix gives the format. Raises UserError if it is missing or malformed."""
     readers = {".npz": _read_npz, ".csv": _read_table, ".parquet": _read_table}
     if path.suffix not in readers:
         raise _problem(path, f"must end in {', '.join(readers)}; convert it")
@@ -44,6 +44,7 @@ def _read_npz(path: Path, label: str, client: str | None) -> Records:
     import zipfile
 
     try:
+        # No pickles: loading one could run code from the file.
         with np.load(path, allow_pickle=False) as arrays:
             stored = dict(arrays)
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
@@ -78,7 +79,7 @@ def _load_table(path: Path) -> pa.Table:
 
 
 def _column(path: Path, name: str, table: pa.Table) -> Floats:
-    """A numeric column as one feature, a text column as one feature per distinct text."""
+    """Converts a numeric column to one feature, a text column to one feature per distinct text."""
     values = table.column(name).to_numpy()
     if values.dtype.kind in "biuf":
         return _to_floats(path, name, values)[:, None]
