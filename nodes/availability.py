@@ -101,7 +101,7 @@ def _distribution(mean_s: float | None, given: Distribution | None) -> Distribut
 
 def _draw(distribution: Distribution, rng: np.random.Generator) -> float:
     # At least a millisecond, so that a node cannot alternate infinitely often at one instant.
-    # The quantile argument excludes 0, where some distributions have no finite quantile.
+    # Quantiles are defined on the open interval (0, 1), hence the lower end above 0.
     return max(1e-3, float(rounded(distribution.quantiles(np.array([rng.uniform(1e-12, 1.0)])), "s")[0]))
 
 

@@ -1,4 +1,4 @@
-"""What a message turns into when its bytes change on the way."""
+"""Corruption of message contents in transit."""
 
 from __future__ import annotations
 
@@ -12,5 +12,6 @@ from privacy.sealing import tamper
 
 
 def alter_content(content: Any, rng: np.random.Generator) -> Any:
-    """A copy with a bit flipped: an envelope for real, a control message by a mark its connection will notice."""
+    """Returns a corrupted copy: an envelope with a flipped bit, a control message marked as damaged."""
+    # Control messages have no bytes in the simulation; the receiver's connection rejects the mark instead.
     return tamper(content, rng) if isinstance(content, Envelope) else Damaged(content)

@@ -1,7 +1,7 @@
-"""What goes wrong in a scenario: a list of faults that combine freely.
+"""The faults of a scenario; they combine freely.
 
-Each is a frozen dataclass; its fields are the scenario's keys and `install` arranges for it to happen. Faults come
-first in the order of an instant.
+Each fault is a frozen dataclass: its fields are the scenario's keys, and `install` schedules it. Among simultaneous
+events, faults take effect first.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crash:
-    """Nodes go down, and come back if an end is given: model and ledger survive, everything else is lost.
+    """Nodes crash, and recover if an end is given: model and ledger survive, all other state is lost.
 
     Attributes:
         who: a node, a list, a range such as 0-49, or a role: leader, proxy, server
         fraction: instead of `who`, this share of the clients, drawn at random
-        start: when; or give `round` and `phase`
-        round: in which round it happens
-        phase: at the moment the node reaches this phase of the round
-        end: when the nodes come back
-        lasts: how long they are down, instead of `end`
+        start: time of the crash; or give `round` and `phase`
+        round: round of the crash
+        phase: the crash happens when the node reaches this phase of the round
+        end: time of the recovery
+        lasts: how long the nodes are down, instead of `end`
     """
 
     who: Who | None = None
@@ -60,7 +60,7 @@ class Crash:
             raise UserError(problems)
 
     def install(self, scene: Scene, name: str) -> None:
-        """Schedules the crash, or waits for its round and phase."""
+        """Schedules the crash, or registers for its round and phase."""
         if self.start is not None:
             scene.at(self.start, partial(self._strike_all, scene, name))
         else:
@@ -87,20 +87,21 @@ class Crash:
     def _on_phase(self, scene: Scene, name: str, node: int, round_number: int, phase: str) -> None:
         wanted: str = self.phase or "train"
         if wanted == "invite" and self.who == "leader":
-            wanted = "appointed"  # nobody is the leader before the proxy has said so
+            wanted = "appointed"  # there is no leader before the proxy has appointed one
         if round_number != self.round or phase != wanted:
             return
         struck = scene.nodes(self.who, self.fraction, name, round_number)
-        # The proxy reaches no phase of its own: it is struck when the first member does.
+        # The proxy reports no phases; it crashes when the first member reaches the phase.
         due = struck if self.who == "proxy" else [one for one in struck if one == node]
         for one in due:
+            # A role crashes once per fault, even if another node takes the role over; named nodes crash once each.
             if scene.first_time((name, None if isinstance(self.who, str) and self.who in scene.roles else one)):
                 scene.at(scene.now_s, partial(self._strike, scene, one))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split(Window):
-    """Messages between two groups of nodes do not pass for a while.
+    """A network partition: messages between two groups of nodes are lost during the interval.
 
     Attributes:
         between: two groups, such as [0-49, 50-99]
@@ -111,7 +112,7 @@ class Split(Window):
     both: bool = True
 
     def install(self, scene: Scene, name: str) -> None:
-        """Schedules the cut and its healing."""
+        """Schedules the partition and its end."""
         one, other = (scene.nodes(group, None, name) for group in self.between)
         partition = Partition(scene.mask(one), scene.mask(other), self.both)
         network = scene.world.network
@@ -121,7 +122,7 @@ class Split(Window):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intrude(Window):
-    """A node that never registered sends forgeries, replays what it overheard and guesses addresses.
+    """An unregistered node sends forgeries, replays overheard messages and guesses addresses.
 
     Attributes:
         every: mean time between its messages
@@ -130,7 +131,7 @@ class Intrude(Window):
     every: PositiveSeconds = 1.0
 
     def install(self, scene: Scene, name: str) -> None:
-        """Lets an intruder loose."""
+        """Schedules the intruder's start."""
         from nodes.intruder import Intruder
 
         node = scene.next_intruder()
@@ -154,7 +155,7 @@ Fault = Crash | Straggle | SlowLink | Split | BurstLoss | Corrupt | Duplicate | 
 
 
 def fault_problems(fault: object, clients: int, roles: tuple[str, ...]) -> list[str]:
-    """What is wrong with whom a fault names: unknown nodes, or a role the protocol does not have."""
+    """Returns the problems with a fault's targets: unknown nodes, or a role the protocol does not have."""
     named = [("who", getattr(fault, "who", None)), *(("between", group) for group in getattr(fault, "between", ()))]
     may_be_role = isinstance(fault, Crash)
     problems: list[str] = []

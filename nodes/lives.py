@@ -1,4 +1,4 @@
-"""Processes that can die and come back: crashes, churn and failover all go through here."""
+"""Lifecycle of node processes: crashes, churn, recovery and failover of the proxy."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from p2p.clock import Rank
 
 
 class Mortal(Protocol):
-    """A node's process; one that is enrolled need not register."""
+    """A restartable node process; an `enrolled` one need not register."""
 
     enrolled: bool
 
     def run(self) -> Generator[simpy.Event, Any, None]:
-        """Its life."""
+        """The process from start to end or crash."""
 
     def lose_state(self) -> None:
-        """What a crash does to its memory."""
+        """Discards the state that does not survive a crash."""
 
 
 @dataclass(slots=True)
@@ -32,8 +32,8 @@ class Lives:
     """Starts, stops and restarts processes. A node is down while at least one cause keeps it down.
 
     Attributes:
-        takeover_s: how long after the proxy is lost the standby goes on; None means there is no standby
-        lost_for_good: nodes with a crash that does not end; from any other a proxy returns by itself, without a standby
+        takeover_s: delay between the proxy's crash and the standby's takeover; None without a standby
+        lost_for_good: nodes with a permanent crash; after any other, a proxy without a standby returns by itself
     """
 
     world: World
@@ -48,13 +48,13 @@ class Lives:
 
     @property
     def ended(self) -> simpy.Event:
-        """Fires when the run is over."""
+        """Triggers when the run is over."""
         if self._ended is None:
             self._ended = simpy.Event(self.world.clock)
         return self._ended
 
     def start_all(self) -> None:
-        """Everyone who is up begins, after the faults of the first instant."""
+        """Starts the processes of all nodes that are up, after the faults at time 0."""
         clock = self.world.clock
         foretold = self.proxy.foretells_set_up()
         for node, mortal in self.mortals.items() if foretold else ():
@@ -69,11 +69,11 @@ class Lives:
             self._start_proxy() if node == self.world.proxy else self._start(node)
 
     def crash(self, node: int) -> None:
-        """A node goes down, for one more cause."""
+        """Takes a node down for one more cause."""
         self._causes[node] += 1
         if self._causes[node] > 1:
             if node == self.proxy.node:
-                self._on_proxy_lost()  # it was to return, maybe, and will not
+                self._on_proxy_lost()  # the first crash may have been temporary while this one is permanent
             return
         self._down_since[node] = self.world.clock.now
         self.proxy.note_crash(node)
@@ -87,7 +87,7 @@ class Lives:
             self._on_proxy_lost()
 
     def recover(self, node: int) -> None:
-        """One cause less; with the last one gone the node is up, with its model and ledger and nothing else."""
+        """Removes one cause; without any left the node restarts, with its model and ledger only."""
         self._causes[node] -= 1
         if self._causes[node] > 0:
             return
@@ -100,13 +100,13 @@ class Lives:
             self._start_proxy()
 
     def close_books(self) -> None:
-        """At the end of the run: whoever is down has been so until now."""
+        """Logs the open down intervals at the end of the run."""
         for node, since_s in self._down_since.items():
             self.world.log.span(node, self._round_now(), "down", since_s, self.world.clock.now)
         self._down_since.clear()
 
     def is_down(self, node: int) -> bool:
-        """Whether a node is down now."""
+        """Returns whether a node is down now."""
         return self._causes[node] > 0
 
     def _start(self, node: int) -> None:
@@ -127,7 +127,7 @@ class Lives:
             clock.call_at(clock.now, Rank.FAULT, self.proxy.node, self._give_up_unless_it_returns)
 
     def _take_over(self) -> None:
-        """The standby goes on from the replicated state; messages for the proxy now reach it."""
+        """Continues on the standby from the replicated state; messages for the proxy are redirected to it."""
         if self.proxy.node != self.world.proxy or not self.is_down(self.world.proxy):
             return
         if self.is_down(self.world.standby):
@@ -152,7 +152,9 @@ class Lives:
 
 
 def _close(process: simpy.Process) -> None:
-    """Ends a process where it is: it waits for nothing any more. Nobody is told, and to SimPy it still seems alive."""
+    """Stops a process at its current event."""
+    # Not `interrupt`: a crashed process must run no further code. SimPy is not notified, so the process stays
+    # `is_alive`, and its event may still trigger for other waiters.
     waits_for = process.target
     if waits_for is not None and waits_for.callbacks is not None and process._resume in waits_for.callbacks:
         waits_for.callbacks.remove(process._resume)

@@ -1,4 +1,4 @@
-"""Where faults happen: the running world as they see it, with the words they are written in."""
+"""The fault injector: the operations on a running simulation that faults use."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from p2p.streams import stream
 
 
 class Availability(Protocol):
-    """When a client is down."""
+    """A model of client availability."""
 
     def down(self, node: int, seed: int) -> Iterator[tuple[float, float]]:
-        """Stretches (from, until), in order."""
+        """Yields the down intervals (start, end) in order."""
 
 
 @dataclass(slots=True)
 class Scene:
-    """The world, its processes and its records."""
+    """Access to the simulation's world, processes and round records, for faults."""
 
     world: World
     lives: Lives
@@ -48,25 +48,25 @@ class Scene:
 
     @property
     def conditions(self) -> Conditions:
-        """What the network does to messages."""
+        """The network's impairments."""
         return self.world.network.conditions
 
     def at(self, time_s: float, action: Callable[[], Any]) -> None:
-        """Lets something happen, before everything else of that instant."""
+        """Schedules an action before all other events of that time."""
         self.world.clock.call_at(time_s, Rank.FAULT, 0, action)
 
     def between(self, start_s: float, end_s: float | None, begin: Callable[[], Any], end: Callable[[], Any]) -> None:
-        """Lets something begin and end."""
+        """Schedules the beginning and the end of a fault; without `end_s` it does not end."""
         self.at(start_s, begin)
         if end_s is not None:
             self.at(end_s, end)
 
     def while_active(self, active: list[Any], thing: Any, start_s: float, end_s: float | None) -> None:
-        """Keeps a thing in a list of the network's conditions for an interval."""
+        """Keeps an impairment in a list of the network's active ones for an interval."""
         self.between(start_s, end_s, lambda: active.append(thing), lambda: active.remove(thing))
 
     def nodes(self, who: Who | None, fraction: float | None, name: str, round_number: int | None = None) -> list[int]:
-        """The nodes a fault names; a role stands for whoever plays it now."""
+        """Returns a fault's target nodes; a role is resolved to the node that holds it now."""
         count = len(self.clients)
         if fraction is not None:
             chosen = stream(self.world.seed, "fault", name).choice(count, round(fraction * count), replace=False)
@@ -75,31 +75,31 @@ class Scene:
         return self._play(named.role, round_number) if named.role else list(named.nodes)
 
     def nodes_or_all(self, who: Who | None, fraction: float | None, name: str) -> list[int]:
-        """The same, where naming nobody means everybody."""
+        """Like `nodes`, but without targets returns all nodes."""
         if who is None and fraction is None:
             return list(range(self.total_nodes))
         return self.nodes(who, fraction, name)
 
     def mask(self, nodes: Sequence[int]) -> NDArray[np.bool_]:
-        """The nodes as an array of yes and no over all nodes."""
+        """Returns the nodes as a boolean mask over all nodes."""
         mask = np.zeros(self.total_nodes, dtype=np.bool_)
         mask[list(nodes)] = True
         return mask
 
     def note(self, kind: str, nodes: Sequence[int], start_s: float, end_s: float | None) -> None:
-        """Writes a fault down for the timeline."""
+        """Records a fault for the timeline."""
         until_s = np.inf if end_s is None else end_s
         self.world.log.faults.append({"kind": kind, "who": list(nodes), "start_s": start_s, "end_s": until_s})
 
     def first_time(self, what: Hashable) -> bool:
-        """Whether this has not been asked before."""
+        """Returns whether this is the first call for `what`."""
         if what in self._happened:
             return False
         self._happened.add(what)
         return True
 
     def next_intruder(self) -> int:
-        """The node number of another intruder."""
+        """Returns the node number of a new intruder."""
         self._intruders += 1
         return self.first_intruder + self._intruders - 1
 
@@ -113,7 +113,8 @@ class Scene:
 
 
 def install_availability(availability: Availability, node: int, scene: Scene) -> None:
-    """Lets a client go and come back as its availability says, one stretch scheduled at a time."""
+    """Crashes and recovers a client at the times its availability gives."""
+    # Down intervals may continue without end, so only the next one is ever scheduled.
     stretches = availability.down(node, scene.world.seed)
 
     def come_back() -> None:

@@ -1,4 +1,4 @@
-"""Spells: faults that hold for some nodes for a while - slow machines and links, losses, damage, doubles, detours."""
+"""Timed faults on sets of nodes: slow machines and links, loss, corruption, duplication, reordering."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """For how long.
+    """An interval of simulated time.
 
     Attributes:
-        start: from when
-        end: until when; without it to the end of the run
+        start: beginning of the interval
+        end: end of the interval; without it, the end of the run
     """
 
     start: Seconds = 0.0
@@ -36,16 +36,16 @@ class Window:
             raise UserError(problems)
 
     def more_problems(self) -> list[str]:
-        """What else is wrong with it."""
+        """Returns further problems of a subclass's settings."""
         return []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spell(Window):
-    """For whom and for how long.
+    """A fault on some nodes during an interval.
 
     Attributes:
-        who: a node, a list, a range such as 0-49; with what befalls messages, everybody unless given
+        who: a node, a list, a range such as 0-49; faults of messages affect all nodes unless given
         fraction: instead of `who`, this share of the clients, drawn at random
     """
 
@@ -54,14 +54,14 @@ class Spell(Window):
     fraction: Share | None = None
 
     def more_problems(self) -> list[str]:
-        """Names nobody, or somebody twice."""
+        """Checks that the nodes are given exactly once."""
         given = (self.who is not None) + (self.fraction is not None)
         if given > 1 or not (given or self.everybody):
             return ["who: needs exactly one of who and fraction; give one of them"]
         return []
 
     def struck(self, scene: Scene, name: str, kind: str) -> list[int]:
-        """Whom it befalls; written down for the timeline."""
+        """Returns the affected nodes and records the fault for the timeline."""
         found = (scene.nodes_or_all if self.everybody else scene.nodes)(self.who, self.fraction, name)
         scene.note(kind, found, self.start, self.end)
         return found
@@ -69,7 +69,7 @@ class Spell(Window):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Straggle(Spell):
-    """Nodes train several times as slowly for a while.
+    """Nodes train several times as slowly during the interval.
 
     Attributes:
         factor: how many times as long training takes
@@ -78,7 +78,7 @@ class Straggle(Spell):
     factor: Annotated[float, Gt(0)] = 10.0
 
     def install(self, scene: Scene, name: str) -> None:
-        """Tells the nodes; training that is under way slows down from that instant."""
+        """Adds the slowdown to the nodes; training in progress slows down from the interval's start."""
         end_s = np.inf if self.end is None else self.end
         for node in self.struck(scene, name, "slow"):
             client = scene.clients[node]
@@ -87,7 +87,7 @@ class Straggle(Spell):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlowLink(Spell):
-    """Nodes' links are several times as slow for a while.
+    """Nodes' links are several times as slow during the interval.
 
     Attributes:
         factor: how many times as slow
@@ -98,7 +98,7 @@ class SlowLink(Spell):
     direction: Literal["up", "down", "both"] = "both"
 
     def install(self, scene: Scene, name: str) -> None:
-        """Schedules the change and its end."""
+        """Schedules the change of rates and its reversal."""
         struck, network = self.struck(scene, name, "slow_link"), scene.world.network
         up = self.factor if self.direction != "down" else 1.0
         down = self.factor if self.direction != "up" else 1.0
@@ -128,7 +128,7 @@ class BurstLoss(Spell):
     loss_bad: Share = 0.5
 
     def install(self, scene: Scene, name: str) -> None:
-        """Schedules the weather and its end."""
+        """Enables Gilbert-Elliott loss for the interval."""
         senders = scene.mask(self.struck(scene, name, "loss"))
         means, losses = (self.mean_good, self.mean_bad), (self.loss_good, self.loss_bad)
         bursts = Bursts(name, scene.world.seed, self.start, *means, *losses, senders)
@@ -137,45 +137,45 @@ class BurstLoss(Spell):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Corrupt(Spell):
-    """Bytes of some messages change in flight; receivers notice and refuse them.
+    """Bytes of some messages change in transit; receivers detect and reject them.
 
     Attributes:
-        probability: share of messages that are damaged
+        probability: share of messages that are corrupted
     """
 
     everybody: ClassVar[bool] = True
     probability: Share = 0.05
 
     def install(self, scene: Scene, name: str) -> None:
-        """Schedules the damage and its end."""
+        """Enables corruption for the interval."""
         chance = Chance(name, self.probability, scene.mask(self.struck(scene, name, "corrupt")))
         scene.while_active(scene.conditions.corruptions, chance, self.start, self.end)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Duplicate(Spell):
-    """Some messages are sent twice; receivers take the second for a replay.
+    """Some messages are sent twice; receivers reject the second as a replay.
 
     Attributes:
-        probability: share of messages that are doubled
+        probability: share of messages that are duplicated
     """
 
     everybody: ClassVar[bool] = True
     probability: Share = 0.05
 
     def install(self, scene: Scene, name: str) -> None:
-        """Schedules the doubling and its end."""
+        """Enables duplication for the interval."""
         chance = Chance(name, self.probability, scene.mask(self.struck(scene, name, "duplicate")))
         scene.while_active(scene.conditions.duplications, chance, self.start, self.end)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reorder(Spell):
-    """Some messages take a detour, so that later ones overtake them.
+    """Some messages are delayed, so that later ones overtake them.
 
     Attributes:
-        probability: share of messages that take a detour
-        delay: the longest detour
+        probability: share of messages that are delayed
+        delay: the longest extra delay
     """
 
     everybody: ClassVar[bool] = True
@@ -183,6 +183,6 @@ class Reorder(Spell):
     delay: PositiveSeconds = 1.0
 
     def install(self, scene: Scene, name: str) -> None:
-        """Schedules the detours and their end."""
+        """Enables extra delays for the interval."""
         chance = Chance(name, self.probability, scene.mask(self.struck(scene, name, "reorder")))
         scene.while_active(scene.conditions.reorderings, Reordering(chance, self.delay), self.start, self.end)

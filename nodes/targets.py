@@ -1,4 +1,4 @@
-"""Whom a fault strikes: nodes as a scenario names them."""
+"""Fault targets: parses the nodes and roles that a scenario names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _RANGE = re.compile(r"\s*(\d{1,9})\s*(?:-\s*(\d{1,9})\s*)?")
 
 
 class Named(NamedTuple):
-    """Nodes, or a role, or what is wrong with the name."""
+    """The parsed targets: nodes, or a role, or the problems found."""
 
     nodes: tuple[int, ...] = ()
     role: str = ""
@@ -21,7 +21,7 @@ class Named(NamedTuple):
 
 
 def parse_nodes(who: Who, clients: int, roles: Sequence[str], key: str = "who") -> Named:
-    """The clients that `who` names, in order, or a role out of `roles`; problems speak of the scenario's `key`."""
+    """Parses `who` into sorted clients or one of `roles`; problems refer to the scenario's `key`."""
     if isinstance(who, str) and who in roles:
         return Named(role=who)
     nodes: set[int] = set()
@@ -43,7 +43,7 @@ def parse_nodes(who: Who, clients: int, roles: Sequence[str], key: str = "who") 
 
 
 def check_window(start_s: float | None, end_s: float | None, lasts_s: float | None) -> list[str]:
-    """What is wrong with a fault's interval."""
+    """Returns the problems with a fault's interval."""
     problems = []
     if end_s is not None and lasts_s is not None:
         problems.append("end: says the same as `lasts`; keep one of them")

@@ -1,4 +1,4 @@
-"""How a client trains on its own records: plain SGD with its schedule."""
+"""Settings of local training: SGD with a learning-rate schedule."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from annotated_types import Ge, Gt, Le, Lt
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Training:
-    """Local training of one round: SGD over the client's own records, momentum starting at rest.
+    """Local training of one round: SGD over the client's own records; momentum starts at zero in every round.
 
     Attributes:
         epochs: passes over the client's records per round
         batch_size: records per step; the last batch of a pass may be shorter
-        learning_rate: of the first round
-        momentum: share of the last step that is kept
+        learning_rate: learning rate of the first round
+        momentum: fraction of the previous step that is kept
         decay: factor on the learning rate from one round to the next
-        decay_rounds: rounds after which the rate stays as it is; none decays for ever
+        decay_rounds: rounds after which the rate stays constant; none decays in all rounds
         weight_decay: pull towards zero, as a multiple of the weights in the gradient
     """
 
@@ -31,12 +31,12 @@ class Training:
     weight_decay: Annotated[float, Ge(0)] = 0.0
 
     def rate(self, round_number: int) -> float:
-        """The learning rate of a round; rounds count from 1."""
+        """Returns the learning rate of a round; rounds count from 1."""
         steps = max(round_number - 1, 0)
         if self.decay_rounds is not None:
             steps = min(steps, self.decay_rounds)
         return float(self.learning_rate * self.decay**steps)
 
     def steps(self, records: int) -> int:
-        """SGD steps of one round for a client with that many records."""
+        """Returns the SGD steps of one round for a client with this many records."""
         return self.epochs * -(-records // self.batch_size)

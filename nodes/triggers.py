@@ -1,4 +1,4 @@
-"""Phases as they are reached, for whoever wants something to happen "in round 3, while the leader aggregates"."""
+"""Phase hooks: notify listeners when a node reaches a phase, such as "round 3, while the leader aggregates"."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Literal
 
 Phase = Literal["invite", "train", "share", "send", "aggregate", "broadcast"]
 Moment = Phase | Literal["appointed"]
-"""A phase, or the moment a member gets its assignment."""
+"""A phase, or the moment a member receives its assignment."""
 Watch = Callable[[int, int, str], None]
 
 
 @dataclass(slots=True)
 class Triggers:
-    """Processes say which phase they have reached; each (node, round, phase) is told once."""
+    """Notifies listeners of the phases that processes reach, once per (node, round, phase)."""
 
     watches: list[Watch] = field(default_factory=list)
     _reached: set[tuple[int, int, str]] = field(default_factory=set)
 
     def reach(self, node: int, round_number: int, phase: Moment) -> None:
-        """A node has reached a phase of a round."""
+        """Notifies the listeners that a node has reached a phase of a round."""
         if not self.watches or (node, round_number, phase) in self._reached:
             return
         self._reached.add((node, round_number, phase))

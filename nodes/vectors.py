@@ -1,7 +1,8 @@
-"""Vectors that are promised now and known later, and how they go on the wire.
+"""Vectors whose values are computed on demand, and their encoding in messages.
 
-A resumed run replays its events with the learning asleep: vectors then have a size and a name, and get their numbers
-when the learning wakes. A message sealed while it slept holds zeros for good, since its bytes must not change.
+A resumed run replays earlier events with learning paused. Vectors then have only a size and a name; their values are
+set when learning is restored. A message sealed during the pause contains zeros permanently, since its bytes must not
+change.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from privacy.wire import decode_vector, encode_vector, vector_size
 
 Matrix = NDArray[np.float32]
 Name = tuple[str, int, int]
-"""`release, round, node` or `model, node, number`: the same vector in every replay of a run."""
+"""`release, round, node` or `model, node, number`; identifies the same vector in every replay of a run."""
 
 
 class Vector:
-    """A vector of the model's size that is known once somebody asks for it."""
+    """A vector of the model's size that is computed on first access."""
 
     __slots__ = ("__weakref__", "_array", "_find", "size")
 
@@ -31,37 +32,37 @@ class Vector:
         self._array: Matrix | None = None
 
     def array(self) -> Matrix:
-        """The numbers; computed at the first call, the same object ever after."""
+        """Returns the values; the first call computes them, later calls return the same object."""
         if self._array is None:
             self._array = self._find()
         return self._array
 
     def payload(self) -> Payload:
-        """This vector on the wire."""
-        return Payload(self, vector_size(self.size), self._encode, self._read)
+        """Returns this vector as a message payload."""
+        return Payload(self, vector_size(self.size), self._encode, self._decode)
 
     def _encode(self) -> bytes:
         return encode_vector(self.array())
 
-    def _read(self, data: bytes) -> Vector:
+    def _decode(self, data: bytes) -> Vector:
         return Vector(self.size, lambda: decode_vector(data))
 
 
 class Giver(Protocol):
-    """Whoever gives out named vectors."""
+    """A source of named vectors; `asleep` is set while learning is paused."""
 
     dimension: int
     asleep: bool
 
     def find(self, name: Name) -> Matrix:
-        """The numbers behind a name."""
+        """Returns the values of a named vector."""
 
     def blank(self) -> Matrix:
-        """What stands for every vector while the giver is asleep."""
+        """Returns the placeholder for every vector while learning is paused."""
 
 
 class Given(Vector):
-    """A vector that can be found again by its name, also by a resumed run."""
+    """A vector that is identified by its name, also across a resume."""
 
     __slots__ = ("_giver", "name")
 
@@ -71,42 +72,43 @@ class Given(Vector):
         self._array = array
 
     def array(self) -> Matrix:
-        """The numbers; zeros, and not for good, while the learning is asleep."""
+        """Returns the values; while learning is paused, zeros, which are not cached."""
         if self._array is None and self._giver.asleep:
             return self._giver.blank()
         return super().array()
 
     def know(self, array: Matrix) -> None:
-        """Takes the numbers that were saved under its name."""
+        """Sets the values that were saved under its name."""
         self._array = array
 
     def payload(self) -> Payload:
-        """This vector on the wire; what is sealed in sleep stays as it was sealed."""
+        """Returns this vector as a message payload; if sealed while paused, its bytes stay zeros."""
         if not self._giver.asleep:
             return super().payload()
         size_bytes = vector_size(self.size)
-        return Payload(self, size_bytes, lambda: bytes(size_bytes), self._read_over_zeros)
+        return Payload(self, size_bytes, lambda: bytes(size_bytes), self._decode_over_zeros)
 
-    def _read_over_zeros(self, data: bytes) -> Vector:
-        """Zeros were sent, so the bits that arrive set are those that changed on the way."""
-        return Vector(self.size, lambda: decode_vector(_flip(encode_vector(self.array()), data)))
+    def _decode_over_zeros(self, data: bytes) -> Vector:
+        """Decodes a payload of zeros: bits that arrive set were flipped in transit, and are flipped in the values."""
+        return Vector(self.size, lambda: decode_vector(_xor(encode_vector(self.array()), data)))
 
 
-def _flip(data: bytes, bits: bytes) -> bytes:
+def _xor(data: bytes, bits: bytes) -> bytes:
     return np.bitwise_xor(np.frombuffer(data, np.uint8), np.frombuffer(bits, np.uint8)).tobytes()
 
 
 def mean_vector(vectors: Sequence[Vector]) -> Vector:
-    """The mean of some vectors; of a single one, that one."""
+    """Returns the mean of vectors; a single vector is returned unchanged."""
     if len(vectors) == 1:
         return vectors[0]
     rows = np.stack([vector.array() for vector in vectors])
+    # float64 sums, rounded once: the result then depends little on the number of rows.
     mean: Matrix = rows.mean(axis=0, dtype=np.float64).astype(np.float32)
     return Vector(vectors[0].size, lambda: mean)
 
 
 def stacked(rows: Sequence[Matrix]) -> Matrix:
-    """Rows as one matrix that nobody can write to; not copied if they are all the rows of one, in its order."""
+    """Returns rows as one read-only matrix, without a copy if they are all the rows of a matrix in its order."""
     whole = rows[0].base
     if whole is None or whole.shape != (len(rows), len(rows[0])) or not _in_order(rows, whole):
         whole = np.stack(rows)

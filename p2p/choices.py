@@ -1,4 +1,4 @@
-"""A marker that says: here stands one strategy out of a table, named by `kind`."""
+"""The marker of fields that take one strategy out of a table, selected by `kind`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Choice:
-    """Marks a field that takes one entry of `table`, chosen by `key` (scenarios/read.py reads it)."""
+    """Marks a field that takes one entry of `table`, selected by `key`; interpreted by scenarios/read.py."""
 
     table: Mapping[str, type]
     key: str = "kind"

@@ -1,9 +1,9 @@
-"""Classes of devices: phones, homes, servers, each with its share of the clients and its own links and speed.
+"""Device classes (phones, homes, servers), each with its share of the clients and its own link rates and speed.
 
-The presets are round assumptions about each access technology, made in 2024: uplinks slower than downlinks, homes and
-cells unlike one another. They agree in size with the worldwide medians of the Speedtest Global Index of mid-2024
-(mobile about 56 Mbit/s down, fixed about 94 Mbit/s down; uploads about a fifth and a half of that). For a study, give
-rates measured on your own peers (`uplink: {kind: empirical, path: ..., column: ...}`).
+The presets are rounded assumptions of 2024 about each access technology: uplinks are slower than downlinks, and rates
+vary between clients. Their magnitudes agree with the worldwide medians of the Speedtest Global Index of mid-2024
+(mobile about 56 Mbit/s down, fixed about 94 Mbit/s down; uploads about a fifth and a half of that). For a study, use
+rates measured on the actual peers (`uplink: {kind: empirical, path: ..., column: ...}`).
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ PRESETS: dict[str, tuple[float, float, float]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """One class of clients. What it does not give comes from its preset, and else from the network or scenario.
+    """One class of clients; values not given come from its preset, else from the network or scenario.
 
     Attributes:
-        name: what the class is called
+        name: name of the class
         share: share of the clients that belong to it; all shares sum to 1
         preset: typical links of an access technology, see p2p/devices.py
-        uplink: what such a client can send
-        downlink: what such a client can receive
-        compute: how many samples it trains on per second
+        uplink: upload rate of such a client
+        downlink: download rate of such a client
+        compute: training speed of such a client, in samples per second
     """
 
     name: Annotated[str, Len(1, 40)]
@@ -57,15 +57,15 @@ class Device:
     compute: SpeedPerNode | None = None
 
     def law(self, what: Literal["uplink", "downlink", "compute"], fallback: Distribution) -> Distribution:
-        """The law of one of its quantities."""
+        """Returns the distribution of one of the class's quantities."""
         own: Distribution | None = getattr(self, what)
         if own is not None:
             return own
-        return fallback if self.preset is None or what == "compute" else _preset_law(self.preset, what)
+        return fallback if self.preset is None or what == "compute" else _preset_distribution(self.preset, what)
 
 
 def device_problems(devices: Sequence[Device]) -> list[str]:
-    """Shares that are no whole, and names given twice."""
+    """Returns the problems of device classes: shares that do not sum to 1, and duplicate names."""
     if not devices:
         return []
     names = [device.name for device in devices]
@@ -75,7 +75,7 @@ def device_problems(devices: Sequence[Device]) -> list[str]:
 
 
 def device_classes(devices: Sequence[Device], seed: int, clients: int) -> NDArray[np.int64]:
-    """The class of each client, as a position in `devices`; zeros if there are none."""
+    """Returns the class of each client as an index into `devices`; zeros if there are none."""
     if not devices:
         return np.zeros(clients, dtype=np.int64)
     return place_of(draws(seed, "device", np.arange(clients)), [device.share for device in devices])
@@ -88,19 +88,20 @@ def per_client(
     seed: int,
     clients: int,
 ) -> Floats:
-    """One drawn quantity of every client, by the law of its class; `fallback` where there is no class."""
+    """Draws one quantity of every client from the distribution of its class, or from `fallback` without classes."""
+    # One draw per client, whatever its class: changing one class leaves the values of the others unchanged.
     u = draws(seed, what, np.arange(clients))
     unit = "samples/s" if what == "compute" else "bytes/s"
     if not devices:
         return rounded(fallback.quantiles(u), unit)
     values, classes = np.empty(clients), device_classes(devices, seed, clients)
     for index, device in enumerate(devices):
-        mine = classes == index
-        values[mine] = rounded(device.law(what, fallback).quantiles(u[mine]), unit)
+        members = classes == index
+        values[members] = rounded(device.law(what, fallback).quantiles(u[members]), unit)
     return values
 
 
-def _preset_law(preset: Preset, what: str) -> Distribution:
+def _preset_distribution(preset: Preset, what: str) -> Distribution:
     up, down, sigma = PRESETS[preset]
     median = (up if what == "uplink" else down) * _MBIT
     return Lognormal(median=median, sigma=sigma) if sigma else Constant(value=median)

@@ -1,9 +1,9 @@
-"""Quantities that differ from node to node or from pair to pair: a constant, or a law to draw them from.
+"""Distributions of quantities that vary between nodes or between pairs of nodes.
 
-A strategy's field is annotated with one of the aliases at the end (`uplink: RatePerNode`). In a scenario it
-is a bare quantity (`20 Mbit/s`) or a mapping (`{kind: lognormal, median: 20 Mbit/s, sigma: 0.5}`); quantities
-inside carry the unit of the field. Draws are counter-based: `quantiles(draws(seed, name, ids))` gives each id
-its own value.
+A strategy's field is annotated with one of the aliases at the end (`uplink: RatePerNode`). In a scenario its value
+is a bare quantity (`20 Mbit/s`) or a mapping (`{kind: lognormal, median: 20 Mbit/s, sigma: 0.5}`); quantities inside
+a mapping have the unit of the field. Draws are counter-based: `quantiles(draws(seed, name, ids))` gives each id its
+own value.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ Floats = NDArray[np.float64]
 
 
 class InUnitOfField:
-    """Marks a number of a distribution that carries the unit of the field the distribution stands in."""
+    """Marks a parameter of a distribution that has the unit of the enclosing field."""
 
 
 Quantity = Annotated[float, InUnitOfField()]
 
 
 class Distribution(Protocol):
-    """A law of one positive quantity, given by its inverse distribution function."""
+    """The distribution of a non-negative quantity, given by its quantile function."""
 
     def quantiles(self, u: Floats) -> Floats:
-        """The values below which shares `u` (in the open interval 0 to 1) of all draws lie."""
+        """Returns the quantiles at probabilities `u` in the open interval (0, 1)."""
 
     def support(self) -> tuple[float, float]:
-        """The smallest and the largest value (maybe infinite) that can come out."""
+        """Returns the smallest and the largest possible value; the latter may be infinite."""
 
     def expectation(self) -> float:
-        """The expected value, maybe infinite."""
+        """Returns the expected value, which may be infinite."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constant:
-    """The same value for everybody.
+    """The same value for all.
 
     Attributes:
         value: the value
@@ -57,21 +57,21 @@ class Constant:
     value: Quantity
 
     def quantiles(self, u: Floats) -> Floats:
-        """`value` for every u."""
+        """Returns `value` for every u."""
         return np.full(np.shape(u), self.value)
 
     def support(self) -> tuple[float, float]:
-        """One point."""
+        """Returns the single point."""
         return self.value, self.value
 
     def expectation(self) -> float:
-        """The value."""
+        """Returns the value."""
         return self.value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uniform:
-    """Every value from `low` to `high` alike.
+    """All values from `low` to `high` are equally likely.
 
     Attributes:
         low: the smallest value
@@ -86,21 +86,21 @@ class Uniform:
             raise UserError(f"high = {self.high:g}: must be >= low, which is {self.low:g}")
 
     def quantiles(self, u: Floats) -> Floats:
-        """Linear from low to high."""
+        """Interpolates linearly from low to high."""
         return self.low + (self.high - self.low) * u
 
     def support(self) -> tuple[float, float]:
-        """Low and high."""
+        """Returns low and high."""
         return self.low, self.high
 
     def expectation(self) -> float:
-        """The middle."""
+        """Returns the midpoint."""
         return (self.low + self.high) / 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lognormal:
-    """The logarithm is normal: half of all draws lie below `median`, and a few far above it.
+    """The logarithm is normally distributed: half of all draws lie below `median`, and a few far above it.
 
     Attributes:
         median: half of all draws are smaller
@@ -116,22 +116,22 @@ class Lognormal:
 
     def quantiles(self, u: Floats) -> Floats:
         """`median * exp(sigma * Phi^-1(u))`."""
-        from scipy.special import ndtri  # imported late: reading a scenario must stay quick
+        from scipy.special import ndtri  # imported here, since SciPy would slow down reading a scenario
 
         return np.asarray(self.median * np.exp(self.sigma * ndtri(u)), dtype=np.float64)
 
     def support(self) -> tuple[float, float]:
-        """All positive numbers."""
+        """Returns the positive half-line."""
         return 0.0, math.inf
 
     def expectation(self) -> float:
-        """Above the median, by the heavy upper tail."""
+        """Returns `median * exp(sigma^2 / 2)`."""
         return self.median * math.exp(self.sigma**2 / 2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pareto:
-    """Nothing below `minimum`, and a power-law tail above it.
+    """No values below `minimum`, and a power-law tail above it.
 
     Attributes:
         minimum: the smallest value
@@ -150,17 +150,17 @@ class Pareto:
         return np.asarray(self.minimum * (1.0 - u) ** (-1.0 / self.shape), dtype=np.float64)
 
     def support(self) -> tuple[float, float]:
-        """From the minimum upwards."""
+        """Returns the half-line from the minimum."""
         return self.minimum, math.inf
 
     def expectation(self) -> float:
-        """Infinite up to shape 1."""
+        """Returns the mean; infinite for shapes up to 1."""
         return self.minimum * self.shape / (self.shape - 1) if self.shape > 1 else math.inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exponential:
-    """Times without memory: how long it has taken says nothing about how long it will still take.
+    """Memoryless times: the remaining time does not depend on the time elapsed.
 
     Attributes:
         mean: the mean
@@ -177,21 +177,21 @@ class Exponential:
         return np.asarray(-self.mean * np.log1p(-u), dtype=np.float64)
 
     def support(self) -> tuple[float, float]:
-        """All positive numbers."""
+        """Returns the positive half-line."""
         return 0.0, math.inf
 
     def expectation(self) -> float:
-        """The mean."""
+        """Returns the mean."""
         return self.mean
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weibull:
-    """Lifetimes: below shape 1 the old last longer (sessions of peers do), at 1 it is exponential, above they wear out.
+    """Lifetimes: the hazard rate falls with age for shape below 1 (as in peer sessions) and rises for shape above 1.
 
     Attributes:
         scale: 63% of all draws are smaller
-        shape: how the rate of ending changes with age
+        shape: how the hazard rate changes with age; 1 is the exponential distribution
     """
 
     scale: Quantity
@@ -206,7 +206,7 @@ class Weibull:
         return np.asarray(self.scale * (-np.log1p(-u)) ** (1.0 / self.shape), dtype=np.float64)
 
     def support(self) -> tuple[float, float]:
-        """All positive numbers."""
+        """Returns the positive half-line."""
         return 0.0, math.inf
 
     def expectation(self) -> float:
@@ -216,11 +216,11 @@ class Weibull:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Empirical:
-    """Draws from the rows of a CSV file, each row alike.
+    """Draws from the rows of a CSV file with equal probability.
 
     Attributes:
         path: a CSV file with a line of column names, relative to the scenario file
-        column: which column to take; a cell may carry a unit
+        column: name of the column; a cell may have a unit
     """
 
     path: FilePath
@@ -228,20 +228,20 @@ class Empirical:
     values: tuple[float, ...] = field(default=(), repr=False, metadata={"key": False})
 
     def quantiles(self, u: Floats) -> Floats:
-        """The value of the row at share `u` of the sorted column."""
+        """Returns the empirical quantiles of the column."""
         rows = np.sort(np.asarray(self.values, dtype=np.float64))
         return rows[np.minimum((u * len(rows)).astype(np.int64), len(rows) - 1)]
 
     def support(self) -> tuple[float, float]:
-        """The smallest and largest value of the column."""
+        """Returns the smallest and largest value of the column."""
         return min(self.values), max(self.values)
 
     def expectation(self) -> float:
-        """The mean of the column."""
+        """Returns the mean of the column."""
         return math.fsum(self.values) / len(self.values)
 
     def loaded(self, unit: Unit) -> Empirical:
-        """The same with the column read."""
+        """Returns a copy with the column read from the file."""
         return replace(self, values=tuple(_column(self, unit)))
 
 
@@ -258,31 +258,31 @@ DISTRIBUTIONS: dict[str, type] = {
 
 @runtime_checkable
 class FromFile(Protocol):
-    """A law whose numbers stand in a file."""
+    """A distribution whose values are stored in a file."""
 
     def loaded(self, unit: Unit) -> Any:
-        """The same law with its file read; UserError names the line and what is wrong there."""
+        """Returns a copy with the file read; UserError names the line and its problem."""
 
 
 @dataclass(frozen=True, slots=True)
 class Drawn(Unit):
     """Marks a field that takes a distribution of a quantity with this unit, within these bounds.
 
-    `more` are kinds beyond the distributions that the field takes as well, as (kind, class).
+    `more` lists additional kinds that the field accepts, as (kind, class).
     """
 
     more: tuple[tuple[str, type], ...] = ()
 
     @property
     def table(self) -> dict[str, type]:
-        """Every kind that the field takes."""
+        """All kinds that the field accepts."""
         return DISTRIBUTIONS | dict(self.more)
 
     def finish(self, distribution: Any) -> Any:
-        """The distribution, ready to draw from (a file is read once, here).
+        """Returns the distribution ready for use; this is the only place where its file is read.
 
         Raises:
-            UserError: the column cannot be read, or values outside the bounds of the field could come out.
+            UserError: the column cannot be read, or the distribution's support exceeds the bounds of the field.
         """
         if isinstance(distribution, FromFile):
             return distribution.loaded(self)
@@ -293,10 +293,11 @@ class Drawn(Unit):
 
 
 def rounded(values: Floats, unit: str) -> Floats:
-    """Draws as the clock uses them: whole bytes/s (at least 1), whole nanoseconds, others as they are.
+    """Rounds draws to whole bytes/s (at least 1) or whole nanoseconds; other units are unchanged.
 
-    After this only + - * / in a fixed order touch them, so that events are equal on every machine.
+    Later computations use only + - * / in a fixed order, so that event times are equal on every machine.
     """
+    # Logarithms and exponentials differ in the last bits between math libraries; rounding removes the difference.
     if unit == "bytes/s":
         return np.maximum(np.rint(values), 1.0)
     if unit == "s":
@@ -333,7 +334,7 @@ def _cells(path: Path, column: str) -> Iterator[tuple[int, str]]:
 
 
 def _few(problems: list[str], limit: int = 5) -> list[str]:
-    """The first few: a file of a million bad cells is one mistake."""
+    """Returns the first few problems; a file with a million bad cells usually has one mistake."""
     if len(problems) <= limit:
         return problems
     return [*problems[:limit], f"column: and {len(problems) - limit} more such lines"]

@@ -1,4 +1,4 @@
-"""The one error a user can cause: a list of problems, each naming the path, the value, the rule and the cure."""
+"""The error of bad user input: a list of problems, each with the path, the value, the rule and the cure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Python's collector of reference cycles, held back while a run makes millions of objects that live to its end."""
+"""Tuning of Python's cyclic garbage collector for runs that create millions of long-lived objects."""
 
 from __future__ import annotations
 
@@ -6,25 +6,27 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_RARELY = (200_000, 20, 50)
+# The default of 700 allocations per young collection would rescan objects that live until the end of the run.
+_THRESHOLDS = (200_000, 20, 50)
 
 
 @contextmanager
 def rarely_collected() -> Iterator[None]:
-    """What exists now is not looked at, and what is new only now and then; as before afterwards.
+    """Excludes existing objects from collection and collects new ones rarely; restores the thresholds afterwards.
 
-    One inside another adds nothing. Afterwards everything counts as old: a search through all of it is due when much
-    more has been made, not at once.
+    Nested use has no further effect.
     """
     before = gc.get_threshold()
-    if before == _RARELY:
+    if before == _THRESHOLDS:
         yield
         return
     gc.freeze()
-    gc.set_threshold(*_RARELY)
+    gc.set_threshold(*_THRESHOLDS)
     try:
         yield
     finally:
+        # Freezing and unfreezing moves all objects to the oldest generation. Without it, the first collection under
+        # the restored thresholds would traverse everything the run has created.
         gc.freeze()
         gc.set_threshold(*before)
         gc.unfreeze()

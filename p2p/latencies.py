@@ -1,6 +1,7 @@
-"""Latencies of pairs that are not drawn one by one: nodes have places, and places have distances.
+"""Latency models that depend on both ends of a path: world regions, and measured matrices.
 
-`network.latency` takes a distribution (each pair draws its own, see p2p/distributions.py) or one of `LATENCIES`.
+`network.latency` takes a distribution (drawn independently for each pair, see p2p/distributions.py) or one of
+`LATENCIES`.
 """
 
 from __future__ import annotations
@@ -24,25 +25,25 @@ from p2p.units import SCALES, Seconds, Share, Unit
 Nodes = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-_MOST_ROWS = 5000
+_MOST_ROWS = 5000  # a dense matrix of this size takes 200 MB
 _MOST_PROBLEMS = 5
 
 
 @runtime_checkable
 class PairLatency(Protocol):
-    """A model of latency that knows both ends of a path."""
+    """A latency model that depends on both ends of a path."""
 
     def between(self, seed: int, senders: Nodes, receivers: Nodes) -> Floats:
-        """One-way latency in seconds from each sender to the receiver beside it (arrays that broadcast)."""
+        """Returns the one-way latency in seconds from each sender to its receiver (arrays that broadcast)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regions:
-    """Nodes live in regions of the world; the table of round-trip times between them is in p2p/regions.py.
+    """Nodes are placed in regions of the world; p2p/regions.py has the round-trip times between them.
 
     Attributes:
-        regions: region to share of the nodes that live there; all regions alike if not given
-        same_region: one way between two nodes of one region
+        regions: region to share of the nodes placed there; equal shares of all regions if not given
+        same_region: one-way latency between two nodes of one region
     """
 
     regions: dict[str, Share] = field(default_factory=dict)
@@ -57,36 +58,36 @@ class Regions:
 
     @property
     def names(self) -> list[str]:
-        """The regions in use, in the order given."""
+        """Regions in use, in the order given."""
         return list(self.regions or REGIONS)
 
     def region_of(self, seed: int, nodes: Nodes) -> Nodes:
-        """The position in `names` of the region each node lives in."""
+        """Returns the region of each node as an index into `names`."""
         return place_of(draws(seed, "region", nodes), list(self.regions.values()) or [1 / len(REGIONS)] * len(REGIONS))
 
     def between(self, seed: int, senders: Nodes, receivers: Nodes) -> Floats:
-        """Half the round trip between the two regions."""
+        """Returns half the round-trip time between the two regions."""
         table = one_way_s(self.names, self.same_region)
         return np.asarray(table[self.region_of(seed, senders), self.region_of(seed, receivers)])
 
     def support(self) -> tuple[float, float]:
-        """The shortest and the longest path."""
+        """Returns the smallest and the largest latency."""
         table = one_way_s(self.names, self.same_region)
         return float(table.min()), float(table.max())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matrix:
-    """Measured latencies: a square CSV file, row to column, with or without a line of names (and then of row names).
+    """Measured latencies: a square CSV file, from row to column, with or without column names (and then row names).
 
-    Two nodes in one row take the time on the diagonal; an empty cell there is 0. A matrix that is not symmetric gives
-    the two directions of a path different times.
+    Two nodes of one row have the latency on the diagonal; an empty cell there is 0. An asymmetric matrix gives the two
+    directions of a path different latencies.
 
     Attributes:
         path: the CSV file, relative to the scenario file
-        unit: what its numbers are
-        round_trip: true if they are round trips, which are halved; false if they are one way
-        place: random draws a row for every node, in_order gives node i row i and begins again after the last
+        unit: unit of its numbers
+        round_trip: true if they are round-trip times, which are halved; false if they are one-way latencies
+        place: random draws a row for every node, in_order gives node i row i and starts over after the last
     """
 
     path: FilePath
@@ -98,19 +99,19 @@ class Matrix:
     )
 
     def loaded(self, unit: Unit) -> Matrix:
-        """The same with the file read, in seconds one way."""
+        """Returns a copy with the file read and converted to one-way seconds."""
         values = read_square(Path(self.path))
         return replace(self, seconds=values * SCALES["s"][self.unit] / (2 if self.round_trip else 1))
 
     def row_of(self, seed: int, nodes: Nodes) -> Nodes:
-        """The row of each node."""
+        """Returns the matrix row of each node."""
         count = len(self.seconds)
         if self.place == "in_order":
             return np.asarray(np.asarray(nodes) % count)
         return (draws(seed, "latency row", nodes) * count).astype(np.int64)
 
     def between(self, seed: int, senders: Nodes, receivers: Nodes) -> Floats:
-        """The cell of the sender's row and the receiver's column."""
+        """Returns the entry in the sender's row and the receiver's column."""
         return np.asarray(self.seconds[self.row_of(seed, senders), self.row_of(seed, receivers)])
 
 
@@ -120,15 +121,16 @@ LatencyPerPair = Annotated[Distribution | PairLatency, Drawn("s", low=0.0, more=
 
 
 def pair_latencies(law: Distribution | PairLatency, seed: int, senders: Nodes, receivers: Nodes) -> Floats:
-    """One-way latencies in whole nanoseconds; drawn ones are equal in both directions of a path."""
+    """Returns one-way latencies in whole nanoseconds; drawn ones are equal in both directions of a path."""
     if isinstance(law, PairLatency):
         return rounded(law.between(seed, senders, receivers), "s")
+    # The unordered pair names the draw, which makes it symmetric.
     u = draws(seed, "latency", np.minimum(senders, receivers), np.maximum(senders, receivers))
     return rounded(law.quantiles(u), "s")
 
 
 def read_square(path: Path) -> Floats:
-    """The numbers of a square CSV file.
+    """Reads the numbers of a square CSV file.
 
     Raises:
         UserError: it cannot be read, is not square, or has cells that are not numbers >= 0, by line and column.
@@ -136,6 +138,7 @@ def read_square(path: Path) -> Floats:
     lines = _lines(path)
     labelled = bool(lines) and any(_number(cell) is None for cell in lines[0][1] if cell)
     names, rows = (lines[0][1], lines[1:]) if labelled else ([], lines)
+    # One name more than rows: the first column holds row names.
     skip = 1 if len(names) == len(rows) + 1 else 0
     problems = _shape_problems(path, rows, skip)
     values = np.zeros((len(rows), len(rows)))
@@ -153,7 +156,7 @@ def read_square(path: Path) -> Floats:
 
 
 def _lines(path: Path) -> list[tuple[int, list[str]]]:
-    """The lines that hold anything, each with its number."""
+    """Reads the non-empty lines, each with its number."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.reader(file, strict=True)
@@ -178,6 +181,7 @@ def _shape_problems(path: Path, rows: list[tuple[int, list[str]]], skip: int) ->
 
 
 def _bad_cell(path: Path, cell: str, line: int, column: int, number: float | None) -> str:
+    # `number != number` is true for NaN only, which `float` accepts as text.
     rule = "is not a number" if number is None or number != number else "must be finite and >= 0"
     return f"path = {path.name}: line {line}, column {column}: {cell[:20]!r} {rule}"
 

@@ -1,6 +1,6 @@
-"""What happened in a run, as facts. Metrics, pages and digests are functions of this log and of nothing else.
+"""The log of a run; metrics, reports and digests are functions of this log alone.
 
-The log holds true identities: it is the experimenter's, never an adversary's (attacks read wiretaps).
+The log contains true identities. It is for the experimenter, never for an adversary (attacks read observations).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NO_WAIT = (-1, -1, np.nan)
 
 @dataclass(slots=True)
 class Log:
-    """The tables of one run, appended to by the processes while it goes."""
+    """The tables of one run, to which its processes append records."""
 
     messages: Table = field(default_factory=lambda: Table(records.MESSAGES))
     spans: Table = field(default_factory=lambda: Table(records.SPAN_COLUMNS))
@@ -34,23 +34,24 @@ class Log:
     _waits: dict[int, tuple[int, int, float]] = field(default_factory=dict, repr=False)
 
     def mark_used(self, rows: Sequence[int]) -> None:
-        """Notes that these messages served their purpose, and with each the hops over which it came."""
+        """Marks messages as used by their receivers, including all earlier hops of each."""
         self._used += rows
         if self.messages.before_read is None:
             self.write_used()
 
     def write_used(self) -> None:
-        """Brings the messages' table up to date."""
+        """Writes the pending `used` marks to the message table."""
         if not self._used:
             return
         hops, self._used = np.asarray(self._used, dtype=np.int64), []
+        # One pass per hop: `previous` leads from the last hop of a relayed message back to its first.
         while len(hops):
             self.messages.written("used")[hops] = True
             hops = self.messages.written("previous")[hops]
             hops = hops[hops != records.NOBODY]
 
     def span(self, node: int, round_number: int, name: str, start_s: float, end_s: float) -> None:
-        """Records a stretch of a node's time; one of no length is left out, and waiting on is one longer wait."""
+        """Records a time span of a node; empty spans are dropped, and adjacent waits of a round are merged."""
         if end_s <= start_s:
             return
         if name != "wait":
@@ -66,14 +67,14 @@ class Log:
     def span_each(
         self, nodes: NDArray[Any], round_number: int, name: str, starts_s: NDArray[Any], ends_s: NDArray[Any]
     ) -> None:
-        """The same for many nodes."""
+        """Records one span for each of many nodes, without merging waits."""
         kept = ends_s > starts_s
         code = records.SPAN[name]
         times = {"start_s": starts_s[kept], "end_s": ends_s[kept]}
         self.spans.extend(int(kept.sum()), node=nodes[kept], round=round_number, name=code, **times)
 
     def end_wait(self, node: int) -> None:
-        """A node has waited in vain: if it waits again, that is another wait."""
+        """Ends a node's wait, so that its next wait is recorded as a new span."""
         self._waits.pop(node, None)
 
     def dropout(self, what: str, round_number: int, node: int, reason: str, at_s: float, aggregator: int = -1) -> None:

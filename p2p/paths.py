@@ -1,4 +1,4 @@
-"""Files that a scenario names, taken relative to the folder the scenario file lies in."""
+"""Paths of files named in a scenario, relative to the scenario file's folder."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated
 
 
 class ExistingFile:
-    """Marks a text field that names a file: the loader makes it absolute and reports it when absent."""
+    """Marks a text field that names a file; the loader makes it absolute and reports a missing file."""
 
 
 FilePath = Annotated[str, ExistingFile()]

@@ -1,6 +1,6 @@
-"""Every fact a run may record: the tables' columns and the words their codes stand for.
+"""The schema of a run's records: the columns of its tables and the categories behind their codes.
 
-Words are kept as small codes (an index into the tuples below) so that a table of millions of rows stays small.
+Categories are stored as small codes (indices into the tuples below) to keep tables of millions of rows small.
 """
 
 from __future__ import annotations
@@ -59,10 +59,11 @@ MESSAGES = {
     "destination": "i4",
     "previous": "i8",
 }
-"""`left_s`: last byte off the uplink; `left_bytes`: how much had left when it ended; `used`: served its purpose.
+"""`left_s`: time the last byte left the uplink; `left_bytes`: bytes sent when the message ended; `used`: its content
+was used by the receiver.
 
-Over relays a message has a row for every hop: `origin` and `destination` are its true ends on each of them, and
-`previous` is the row of the hop before, or NOBODY. Without relays they are the sender, the receiver and NOBODY.
+Over relays a message has one row per hop: `origin` and `destination` are its true ends on every hop, and `previous` is
+the row of the previous hop, or NOBODY. Without relays they are the sender, the receiver and NOBODY.
 """
 
 SPAN_COLUMNS = {"node": "i4", "round": "i4", "name": "i1", "start_s": "f8", "end_s": "f8"}
@@ -78,13 +79,13 @@ PRIVACY_COLUMNS = {
     "rigorous": "f8",
     "budget_left": "f8",
 }
-"""`budget_left`: the client's share of rounds or of mu^2 that is left after the release; nothing without a budget."""
+"""`budget_left`: fraction of the client's rounds or mu^2 left after the release; NaN without a budget."""
 AGGREGATION_COLUMNS = {"round": "i4", "aggregator": "i4", "contributor": "i4", "at_s": "f8", "void": "?"}
-"""`void`: the aggregator was out of the proxy's reach before anybody had its model, and another averaged the round."""
+"""`void`: the proxy lost the aggregator before any client had its model, and another node aggregated the round."""
 
 WORDS = {
     "messages": {"kind": KINDS, "outcome": OUTCOMES, "reason": REASONS, "bottleneck": BOTTLENECKS},
     "spans": {"name": SPANS},
     "dropouts": {"what": WHATS, "reason": DROPOUT_REASONS},
 }
-"""For each table, the columns that hold codes and the words behind them."""
+"""For each table, the columns that hold codes and their categories."""

@@ -1,9 +1,9 @@
 """Regions of the world and the round-trip times between them.
 
 Source: IBM Cloud VPC documentation, "Network latency", inter-region averages of 28 September to 27 October 2024
-(github.com/ibm-cloud-docs/vpc, _include-segments/network-latency.md). Measured between data centres over one
-provider's backbone: the last mile of homes and phones is not in it, and South Asia and Africa are not covered.
-For a study of your own peers give a matrix of your own (`latency: {kind: matrix, path: ...}`).
+(github.com/ibm-cloud-docs/vpc, _include-segments/network-latency.md). The values are measured between data centres
+over one provider's backbone. They exclude the last mile of homes and phones, and do not cover South Asia and Africa.
+For a study, use a matrix measured between the actual peers (`latency: {kind: matrix, path: ...}`).
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ _ROUND_TRIP_MS = (
     (143, 164, 167, 231, 243, 257, 9, 115, 0, 283),
     (144, 131, 119, 198, 188, 206, 291, 327, 287, 0),
 )
-"""Row to column, as published; the two directions differ by what one month's averages differ."""
+"""From row to column, as published; the two directions are separate averages over one month and differ slightly."""
 
 
 def one_way_s(names: list[str], same_region_s: float) -> NDArray[np.float64]:
-    """One-way latencies between some regions: half the mean of both round trips; `same_region_s` on the diagonal."""
+    """Returns one-way latencies between regions: half the mean of both round trips; `same_region_s` on the diagonal."""
     order = list(REGIONS)
     rows = [order.index(name) for name in names]
     round_trips = np.array(_ROUND_TRIP_MS, dtype=np.float64)[np.ix_(rows, rows)]
-    latencies = (round_trips + round_trips.T) / 4 / 1e3
+    latencies = (round_trips + round_trips.T) / 4 / 1e3  # mean of two directions, half of it, ms to s
     np.fill_diagonal(latencies, same_region_s)
     return latencies

@@ -1,4 +1,4 @@
-"""Shares of a population: whether they make a whole, and who falls into which."""
+"""Fractions of a population: validation, and assignment of members to parts."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-_TOLERANCE = 1e-6
+_TOLERANCE = 1e-6  # allows for thirds written as 0.3333333
 
 
 def share_problem(name: str, shares: Sequence[float]) -> list[str]:
-    """A problem if the shares do not sum to 1; none otherwise."""
+    """Returns a problem if the shares do not sum to 1, else an empty list."""
     total = math.fsum(shares)
     if abs(total - 1) <= _TOLERANCE:
         return []
@@ -20,8 +20,8 @@ def share_problem(name: str, shares: Sequence[float]) -> list[str]:
 
 
 def place_of(u: NDArray[np.float64], shares: Sequence[float]) -> NDArray[np.int64]:
-    """Which part each uniform draw falls into, parts taking their share of (0, 1) in the order given."""
+    """Returns the part that each uniform draw falls into; parts divide (0, 1) by their shares in the given order."""
     edges = np.cumsum(np.asarray(shares, dtype=np.float64))
-    # Shares that sum to 1 but for rounding: the last part that has any takes what is left.
+    # The edges may end slightly below 1; draws beyond go to the last part with a positive share.
     last = max(index for index, share in enumerate(shares) if share > 0)
     return np.minimum(np.searchsorted(edges, u, side="right"), last)

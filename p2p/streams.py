@@ -1,7 +1,7 @@
-"""One seed to many named generators.
+"""Named random generators derived from one seed.
 
-A stream is found by its name, so a new draw in one place moves nothing elsewhere, and no result depends on
-the order of events. Names never contain the protocol: on one seed every protocol meets the same world.
+A stream is identified by its name. A new draw in one place therefore changes no draws elsewhere, and no result depends
+on the order of events. Names never contain the protocol: with one seed, all protocols run in the same environment.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _WORD = (1 << 64) - 1
-# Of NumPy's SeedSequence, which is O'Neill's seed_seq_fe.
+# Constants of NumPy's SeedSequence, which is O'Neill's seed_seq_fe.
 _HALF = (1 << 32) - 1
 _HALF_WORD, _SHIFT = np.uint64(_HALF), np.uint64(16)
 _HASH_START, _HASH_STEP = 0x43B0D7E5, 0x931E8875
@@ -25,16 +25,17 @@ _MIX_LEFT, _MIX_RIGHT = np.uint64(0xCA01F9DD), np.uint64(0x4973F715)
 
 
 def stream(seed: int, *name: str | int) -> np.random.Generator:
-    """The generator called `name`: equal for equal seeds, whoever else draws."""
+    """Returns the generator called `name`; its draws depend on the seed and the name only."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=_key(name)))
 
 
 def streams(seed: int, names: Sequence[tuple[str | int, ...]]) -> list[np.random.Generator]:
-    """`stream` for many names of one shape, at a fifth of the cost.
+    """Returns `stream` for many names of one shape, at a fifth of the cost.
 
-    NumPy's way from a name to a generator's state, done for all names at once; a test compares the two.
+    Repeats NumPy's computation of a generator's state for all names at once; a test compares the two.
     """
     keys = np.array([_key(name) for name in names])
+    # NumPy splits numbers above 32 bits into several words, which the vectorised form does not.
     if not len(keys) or keys.min() < 0 or keys.max() > _HALF or not 0 <= seed <= _HALF:
         return [stream(seed, *name) for name in names]
     words = np.ascontiguousarray(_seed_words(seed, keys.astype(np.uint64)).T)
@@ -42,7 +43,7 @@ def streams(seed: int, names: Sequence[tuple[str | int, ...]]) -> list[np.random
 
 
 class _Words(np.random.bit_generator.ISeedSequence):
-    """A seed that is known already."""
+    """A seed sequence with precomputed state words."""
 
     def __init__(self, words: NDArray[np.uint64]) -> None:
         self._words = words
@@ -52,7 +53,8 @@ class _Words(np.random.bit_generator.ISeedSequence):
 
 
 def _seed_words(seed: int, keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The four words that `SeedSequence(seed, spawn_key=key)` gives to a generator, for each row of keys."""
+    """Returns the four state words of `SeedSequence(seed, spawn_key=key)` for each row of keys."""
+    # With a spawn key, NumPy pads the seed to the pool's four words before it appends the key.
     entropy = [np.full(len(keys), word, dtype=np.uint64) for word in (seed, 0, 0, 0)] + list(keys.T)
     constant = _HASH_START
 
@@ -79,7 +81,7 @@ def _seed_words(seed: int, keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def _drawn(pool: list[NDArray[np.uint64]]) -> NDArray[np.uint64]:
-    """Eight half words from the pool, as four words."""
+    """Generates eight 32-bit words from the pool and joins them to four 64-bit words."""
     constant, halves = _DRAW_START, []
     for word in (*pool, *pool):
         value = word ^ np.uint64(constant)
@@ -90,13 +92,14 @@ def _drawn(pool: list[NDArray[np.uint64]]) -> NDArray[np.uint64]:
 
 
 def draws(seed: int, name: str, *ids: NDArray[np.int64] | int) -> NDArray[np.float64]:
-    """One uniform number in (0, 1) for each id, or for each tuple of ids taken across arrays that broadcast.
+    """Returns a uniform number in (0, 1) for each id, or for each tuple of ids across arrays that broadcast.
 
-    Counter-based: the number of an id depends on seed, name and id alone, and a million cost milliseconds. Ids that
-    are the same for all are best given first, and as plain numbers.
+    Counter-based: the number of an id depends on seed, name and id only, and a million take milliseconds. Ids common
+    to all tuples are best given first, as plain integers.
     """
     plain = next((place for place, part in enumerate(ids) if not isinstance(part, int)), len(ids))
     known = _mixed(seed, name, ids[:plain])
+    # The top 53 bits plus one half: the open interval, and every value an exact float64.
     if plain == len(ids):
         return np.asarray(((known >> 11) + 0.5) * 2.0**-53)
     mixed = np.asarray(known, dtype=np.uint64)
@@ -106,12 +109,12 @@ def draws(seed: int, name: str, *ids: NDArray[np.int64] | int) -> NDArray[np.flo
 
 
 def draw(seed: int, name: str, *ids: int) -> float:
-    """The one number that `draws` gives for these ids."""
+    """Returns the number that `draws` gives for these ids."""
     return ((_mixed(seed, name, ids) >> 11) + 0.5) * 2.0**-53
 
 
 def _mixed(seed: int, name: str, ids: Iterable[Any]) -> int:
-    """The word that a name and some ids stand for."""
+    """Returns the 64-bit hash of a seed, a name and ids."""
     known = _state(seed, name)
     for part in ids:
         known = _scramble_one(known ^ _scrambled_id(part & _WORD))
@@ -120,7 +123,7 @@ def _mixed(seed: int, name: str, ids: Iterable[Any]) -> int:
 
 @lru_cache(maxsize=256)
 def _state(seed: int, name: str) -> int:
-    """The word that a name stands for; asked for at every message, so it is kept."""
+    """Returns the 64-bit hash of a seed and a name; cached, since every message needs one."""
     return int(np.random.SeedSequence(seed, spawn_key=_key((name,))).generate_state(1, np.uint64)[0])
 
 
@@ -129,7 +132,7 @@ def _key(name: tuple[str | int, ...]) -> tuple[int, ...]:
 
 
 def _scramble(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The finaliser of SplitMix64: a bijection on 64-bit words with full avalanche."""
+    """Applies the finaliser of SplitMix64: a bijection on 64-bit words with full avalanche."""
     with np.errstate(over="ignore"):
         words = words + _GOLDEN
         words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -138,7 +141,7 @@ def _scramble(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def _scramble_one(word: int) -> int:
-    """The same for one word: arrays of one cost ten times as much."""
+    """Returns `_scramble` of one word, in plain integers: an array of one element takes ten times as long."""
     word = (word + 0x9E3779B97F4A7C15) & _WORD
     word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) & _WORD
     word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) & _WORD

@@ -1,4 +1,4 @@
-"""Columns that grow: facts are appended to arrays, not kept as objects."""
+"""Growable column tables: records are appended to arrays instead of being kept as objects."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 _FIRST_CAPACITY = 256
+# Appends of at most _FEW_ROWS are buffered until _ROWS_AT_ONCE rows are pending: the cost of a NumPy assignment
+# hardly depends on the number of rows.
 _FEW_ROWS, _ROWS_AT_ONCE = 200, 4096
 
 
 class Table:
-    """Named numpy columns of one length. `table["sent_s"]` is a view; assigning into the view changes the table.
+    """Named NumPy columns of equal length; `table["sent_s"]` is a view, and assigning into it changes the table.
 
-    Whoever gathers rows to write them together sets `before_read`, which is called before anybody looks.
+    A writer that buffers rows elsewhere sets `before_read`, which is called before every read.
     """
 
     __slots__ = ("_columns", "_length", "_pending", "_pending_rows", "_rows", "before_read")
@@ -41,21 +43,22 @@ class Table:
         return self._columns[name][: self._length]
 
     def written(self, name: str) -> NDArray[Any]:
-        """A column as it is: for whoever gathers rows elsewhere, and must not be asked again."""
+        """Returns a column without calling `before_read`; for use by the buffering writer itself."""
         self._write_pending()
         return self._columns[name][: self._length]
 
     @property
     def names(self) -> list[str]:
-        """The columns' names, in the order of the file."""
+        """Names of the columns, in the order of the file."""
         return list(self._columns)
 
     def append(self, **values: object) -> int:
-        """Adds one row, every column named, and returns its number."""
+        """Adds one row with all columns named and returns its index."""
         return self.add(tuple([values[name] for name in self._columns]))
 
     def add(self, row: tuple[object, ...]) -> int:
-        """The same with the values in the order of the columns."""
+        """Adds one row with the values in the order of the columns and returns its index."""
+        # Two buffers, single rows and groups of rows; flushing one before using the other keeps the row order.
         if self._pending:
             self._write_pending()
         rows = self._rows
@@ -74,24 +77,26 @@ class Table:
             self._write_pending()
 
     def extend(self, count: int, **values: object) -> NDArray[np.int64]:
-        """Adds `count` rows from arrays (or scalars, repeated) and returns their numbers."""
+        """Adds `count` rows from arrays (or repeated scalars) and returns their indices."""
         if self._rows:
             self._write_pending()
         first = self._length + self._pending_rows
+        # Buffered groups hold scalars and lists only; arrays are written at once.
         if count <= _FEW_ROWS and not any(isinstance(value, np.ndarray) for value in values.values()):
-            self._put_off(count, values)
+            self._defer(count, values)
         else:
             self._write_pending()
             self._write(count, values)
         return np.arange(first, first + count)
 
     def reserve(self, count: int) -> None:
-        """Makes room for so many rows more; for no others, if they are many beside those that are there."""
+        """Reserves capacity for `count` more rows."""
         self._write_pending()
+        # A large reservation is exact: doubling it as well would waste as much memory again.
         self._grow(self._length + count, exactly=count >= self._length)
 
     def sort_from(self, first: int, name: str) -> None:
-        """Sorts the rows from `first` on by a column; rows with equal values stay in their order."""
+        """Sorts the rows from `first` on by a column; the sort is stable."""
         self._write_pending()
         values = self._columns[name][first : self._length]
         if (values[1:] >= values[:-1]).all():
@@ -100,8 +105,8 @@ class Table:
         for column in self._columns.values():
             column[first : self._length] = column[first : self._length][order]
 
-    def _put_off(self, count: int, values: dict[str, object]) -> None:
-        """Few rows wait for others: writing a row costs as much as writing hundreds."""
+    def _defer(self, count: int, values: dict[str, object]) -> None:
+        """Buffers a small group of rows."""
         self._pending.append((count, values))
         self._pending_rows += count
         if self._pending_rows >= _ROWS_AT_ONCE:
@@ -136,7 +141,7 @@ class Table:
 
 
 def _column(parts: list[Any], counts: list[int]) -> NDArray[Any]:
-    """The values of some pieces, each a scalar or a list as long as its count, one after the other."""
+    """Concatenates the values of groups, each a scalar to repeat or a list of its count."""
     if not any(isinstance(part, list) for part in parts):
         return np.repeat(np.array(parts), counts)
     pieces = zip(parts, counts, strict=True)

@@ -1,7 +1,7 @@
-"""Quantities with units (`20 Mbit/s`, `40 ms`, `2 MB`, `30 min`) to plain floats in seconds, bytes, bytes/s.
+"""Conversion of quantities with units (`20 Mbit/s`, `40 ms`, `2 MB`, `30 min`) to floats in seconds, bytes, bytes/s.
 
-A field of a strategy is annotated with one of the types below (`deadline_s: Seconds`), and the loader turns
-the text of a scenario file into the number. A bare number is taken in the base unit.
+A field of a strategy is annotated with one of the types below (`deadline_s: Seconds`), and the loader converts the
+text of a scenario file to the number. A bare number is in the base unit.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ _NUMBER = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(\S*)\s*
 
 
 def parse_quantity(text: object, unit: str) -> float:
-    """The number of `unit`s that `text` stands for.
+    """Parses `text` as a number of `unit`s.
 
     Raises:
-        ValueError: not a finite number, or not in a unit of that dimension; the message says which are.
+        ValueError: not a finite number, or not in a unit of that dimension; the message lists the valid units.
     """
     if isinstance(text, bool) or not isinstance(text, int | float | str):
         raise ValueError(f"must be a quantity; write for example `{example(unit)}`")
@@ -68,6 +68,7 @@ def _parse_text(text: str, unit: str) -> float:
     match = _NUMBER.fullmatch(text)
     scales = SCALES[unit]
     if match is None:
+        # NaN leads to the caller's message "must be a finite number", which fits these words better.
         if text.strip().lower() in {"nan", "inf", "-inf", "+inf", ".nan", ".inf", "-.inf", "infinity"}:
             return math.nan
         raise ValueError(f"is not a quantity; write for example `{example(unit)}`")
@@ -75,12 +76,12 @@ def _parse_text(text: str, unit: str) -> float:
     if suffix and suffix not in scales:
         raise ValueError(f"has an unknown unit; use one of {', '.join(name for name in scales if name)}")
     scale = scales.get(suffix, 1.0)
-    # Dividing by a whole number rounds once: 35 ms is the float 0.035, which 35 * 1e-3 is not.
+    # Dividing by an integer rounds once: 35 ms becomes the float 0.035, which 35 * 1e-3 is not.
     return float(number) * scale if scale >= 1 else float(number) / round(1 / scale)
 
 
 def format_quantity(value: float, unit: str) -> str:
-    """Text that `parse_quantity` turns back into the very same number; in a handy unit if that is short."""
+    """Formats a quantity so that `parse_quantity` restores the exact number; in a larger unit if that is short."""
     for name in _HANDY.get(unit, ()):
         number = value / SCALES[unit][name]
         text = f"{number:.5g} {name}"
@@ -91,7 +92,7 @@ def format_quantity(value: float, unit: str) -> str:
 
 
 def example(unit: str) -> str:
-    """A quantity of that dimension as a user would write it."""
+    """Returns an example quantity of that dimension, as a user would write it."""
     samples = {
         "s": "40 ms",
         "bytes": "2 MB",
@@ -104,7 +105,7 @@ def example(unit: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """Marks a float field whose text may carry a unit; `low` (open or not) and `high` bound the number."""
+    """Marks a float field whose text may have a unit; `low` (open or not) and `high` bound the number."""
 
     base: str
     low: float = -math.inf
@@ -112,7 +113,7 @@ class Unit:
     high: float = math.inf
 
     def check(self, text: object) -> float:
-        """Parses and checks the bounds; raises ValueError with rule and cure."""
+        """Parses the text and checks the bounds; raises ValueError with the rule."""
         value = parse_quantity(text, self.base)
         if value < self.low or (self.low_open and value == self.low):
             raise ValueError(f"must be {'>' if self.low_open else '>='} {self.low:g}")
