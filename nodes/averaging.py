@@ -77,6 +77,7 @@ class Mixture:
         shares = np.array(list(chain.from_iterable(self._shares.values())), dtype=np.float32)
         counts = np.array([len(used) for used in self._columns.values()])
         if len(columns) < DENSE_FROM * len(counts) * len(self._updates):
+            # `embedding_bag` in mode sum is the sparse product: each bag sums the listed rows with their weights.
             bags = partial(torch.nn.functional.embedding_bag, mode="sum", per_sample_weights=torch.from_numpy(shares))
             starts = torch.from_numpy(counts.cumsum() - counts)  # where each row's list begins
             return lambda updates: bags(torch.from_numpy(columns), updates, starts)

@@ -49,6 +49,7 @@ def draw_batches(
         count = training.steps(int(size))
         rows[members, :count] = _split_batches(np.stack(orders), training.batch_size)
         weights[members, :count] = _weights(int(size), training)
+    # Steps are sorted in descending order, so the clients that still train are a prefix.
     active = (steps[None, :] > np.arange(steps[0])[:, None]).sum(axis=1)
     return Batches(_steps_first(rows), _steps_first(weights), active)
 

@@ -64,6 +64,7 @@ class Convolve:
 
     def backward(self, delta: Tensor, update: Update, further: bool) -> Tensor:
         """Applies torch's gradient of a convolution."""
+        # After padding: dilation, transposed, output padding, groups, and which of the three gradients to compute.
         below, weight, bias = torch.ops.aten.convolution_backward(
             delta, self._value, self.weight, [len(self.bias)], self._stride, self._padding,
             [1, 1], False, [0, 0], 1, [further, True, True],
@@ -228,4 +229,4 @@ def _step(chain: list[Layer], records: Tensor, targets: Tensor, update: Update) 
     """One SGD step on the mean cross-entropy of a batch."""
     delta = _forward(chain, records).softmax(1).sub_(targets).div_(len(targets))
     for depth in reversed(range(len(chain))):
-        delta = chain[depth].backward(delta, update, depth > 0)
+        delta = chain[depth].backward(delta, update, depth > 0)  # the records' own gradient is not needed

@@ -25,7 +25,7 @@ def side_by_side(work: Callable[[Part], None], parts: Iterable[Part], threads: i
             list(map(without_grad, tasks))
             return
         with ThreadPoolExecutor(min(threads, len(tasks))) as pool:
-            list(pool.map(without_grad, tasks))
+            list(pool.map(without_grad, tasks))  # `list` waits for all parts and raises their errors
 
 
 def cut(count: int, size: int) -> list[slice]:

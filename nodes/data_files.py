@@ -71,6 +71,7 @@ def read_idx(path: Path, dimensions: int) -> Bytes:
     if len(blob) < header or blob[:4] != bytes([0, 0, 8, dimensions]):
         raise _malformed(path, f"does not begin like an idx file of bytes in {dimensions} dimensions")
     shape = [int(size) for size in np.frombuffer(blob[4:header], dtype=">u4")]
+    # A truncated file would otherwise be read as fewer or garbled records.
     if len(blob) - header != np.prod(shape, dtype=np.int64):
         raise _malformed(path, f"says {' x '.join(map(str, shape))} bytes and holds {len(blob) - header}")
     return np.frombuffer(blob, dtype=np.uint8, offset=header).reshape(shape)

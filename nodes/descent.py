@@ -68,7 +68,7 @@ class Descent:
 
     def _set_views(self, weights: list[Tensor], biases: list[Tensor]) -> None:
         self.weights, self.biases = weights, biases
-        self.turned = [weight.mT for weight in weights]
+        self.turned = [weight.mT for weight in weights]  # transposed views, made once instead of in every step
 
 
 class FirstLayer:
@@ -77,6 +77,7 @@ class FirstLayer:
     def __init__(self, descent: Descent, records: Tensor, batch: int) -> None:
         self._descent, self._records, self._batch = descent, records, batch
         self._end = 0
+        # With a single step there is nothing to look ahead to, and one fused product is faster.
         if records.shape[1] > batch:
             self._values = torch.bmm(records, descent.turned[0])
             self._products = torch.bmm(records, records.mT)

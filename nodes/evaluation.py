@@ -36,4 +36,5 @@ class Evaluation:
         """Returns the evaluated clients, in order."""
         if self.clients == "all" or self.clients >= clients:
             return np.arange(clients)
+        # A stream of its own: evaluating other clients changes no other draw of the run.
         return np.sort(stream(seed, "evaluation").choice(clients, self.clients, replace=False))

@@ -156,6 +156,7 @@ Fault = Crash | Straggle | SlowLink | Split | BurstLoss | Corrupt | Duplicate | 
 
 def fault_problems(fault: object, clients: int, roles: tuple[str, ...]) -> list[str]:
     """Returns the problems with a fault's targets: unknown nodes, or a role the protocol does not have."""
+    # Faults give their targets as `who`, as `between`, or not at all.
     named = [("who", getattr(fault, "who", None)), *(("between", group) for group in getattr(fault, "between", ()))]
     may_be_role = isinstance(fault, Crash)
     problems: list[str] = []

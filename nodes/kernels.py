@@ -97,6 +97,7 @@ class Stacked:
 
     def __init__(self, module: nn.Module) -> None:
         self._module = module
+        # The models differ in weights and batches when they train, in weights only when they are scored.
         self._gradients = vmap(grad(self._loss))
         self._forward = vmap(self._call, in_dims=(0, None))
 

@@ -146,6 +146,7 @@ def choose_kernel(module: nn.Module, records: Tensor) -> Kernel:
 
 
 def _check_supported(kernel: Kernel, module: nn.Module, records: Tensor) -> None:
+    # One step of two models is enough: vmap raises at the first unsupported operation.
     flat = torch.cat([part.detach().flatten() for part in module.parameters()])
     step = Step(torch.zeros(2, 1, dtype=torch.int64), torch.ones(2, 1))
     labels = torch.zeros(len(records), dtype=torch.int64)
@@ -181,6 +182,7 @@ def _distinct(models: Floats) -> tuple[list[int], Ints]:
     seen: dict[bytes, int] = {}
     first: list[int] = []
     inverse = np.empty(len(models), dtype=np.int64)
+    # Hashes, because `np.unique` over rows would sort the whole matrix.
     for row, model in enumerate(models):
         key = hashlib.sha256(model.tobytes()).digest()
         inverse[row] = seen.setdefault(key, len(first))

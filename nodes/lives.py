@@ -56,6 +56,7 @@ class Lives:
     def start_all(self) -> None:
         """Starts the processes of all nodes that are up, after the faults at time 0."""
         clock = self.world.clock
+        # A precomputed set-up needs no start events and no registration: all processes begin enrolled.
         foretold = self.proxy.foretells_set_up()
         for node, mortal in self.mortals.items() if foretold else ():
             mortal.enrolled = True
@@ -70,6 +71,7 @@ class Lives:
 
     def crash(self, node: int) -> None:
         """Takes a node down for one more cause."""
+        # Counted, since churn and faults may overlap: the node returns when the last cause has ended.
         self._causes[node] += 1
         if self._causes[node] > 1:
             if node == self.proxy.node:

@@ -40,6 +40,7 @@ def recognise(module: nn.Module, features: int) -> MlpKernel | None:
     chain = list(layers(module))
     if chain and isinstance(chain[0], nn.Flatten) and (chain[0].start_dim, chain[0].end_dim) == (1, -1):
         chain = chain[1:]
+    # Dense layers and activations must alternate, with dense layers at both ends.
     dense, between = chain[::2], chain[1::2]
     bends = [bend_of(layer) for layer in between]
     if len(chain) % 2 == 0 or None in bends or not all(is_dense(layer) for layer in dense):

@@ -93,6 +93,7 @@ class Cnn:
 
         widths = [self._features(shape), *self.dense, classes]
         layers: list[nn.Module] = []
+        # Pairs of input and output channels; the first list has one element more.
         for inputs, outputs in zip([shape[0], *self.channels], self.channels, strict=False):
             layers += [nn.Conv2d(inputs, outputs, self.kernel, padding=self._pad()), _activation(self.activation)]
             if self.pool > 1:

@@ -17,6 +17,7 @@ class NoLearning:
 
     def __init__(self, dimension: int) -> None:
         self.dimension = dimension
+        # One vector serves all messages, since its values are never changed.
         self._shared_zeros = Vector(dimension, lambda: np.zeros(dimension, dtype=np.float32))
 
     def first_model(self) -> Vector:

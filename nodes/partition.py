@@ -70,7 +70,7 @@ class Shards:
         """Assigns every record; shard sizes differ by at most one."""
         path = f"data.split.classes_per_client = {self.classes_per_client}"
         _require(len(labels), self.needs(clients), path, f"{self.needs(clients)} shards for {clients} clients")
-        by_label = np.argsort(labels, kind="stable")
+        by_label = np.argsort(labels, kind="stable")  # ties in record order, so equal on every machine
         pieces = np.array_split(by_label, self.needs(clients))
         assigned = rng.permutation(len(pieces)).reshape(clients, self.classes_per_client)
         return [np.sort(np.concatenate([pieces[piece] for piece in own])) for own in assigned]

@@ -34,6 +34,7 @@ class ClipAndNoise:
         def add_noise(part: slice) -> None:
             self.noise.add(clipped[part], stds[part], generators[part])
 
+        # Whole rows, at least one per part: a row's noise comes from one generator.
         side_by_side(add_noise, cut(len(rows), -(-NUMBERS_AT_ONCE // rows.shape[1])), threads)
         return clipped
 

@@ -112,6 +112,7 @@ class Cifar10:
         """Loads the set's own train and test parts."""
         batches = [read_cifar_batch(path) for path in self.SOURCE.locate(data_dir)]
         mean, std = (np.asarray(value, dtype=np.float32).reshape(3, 1, 1) for value in (self.MEAN, self.STD))
+        # Five training batches, then the test batch.
         images = [_scale(pixels, mean, std) for pixels, _ in batches]
         labels = [label.astype(np.int64) for _, label in batches]
         return Dataset(np.concatenate(images[:-1]), np.concatenate(labels[:-1]), images[-1], labels[-1], 10)
@@ -173,6 +174,7 @@ class Adult:
 def _load_idx(source: Source, mean_std: tuple[float, float], data_dir: Path) -> Dataset:
     paths = source.locate(data_dir)
     mean, std = (np.asarray(value, dtype=np.float32) for value in mean_std)
+    # A source lists images and labels in turn, train before test.
     images = [_scale(read_idx(path, 3), mean, std)[:, None] for path in paths[::2]]
     labels = [check_labels(read_idx(path, 1), 10, path).astype(np.int64) for path in paths[1::2]]
     for path, part, classes in zip(paths[::2], images, labels, strict=True):

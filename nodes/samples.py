@@ -60,5 +60,5 @@ def standardise(train: Floats, *others: Floats) -> list[Floats]:
     # float64 moments: float32 sums over many records lose digits of features with a large mean.
     mean = train.mean(axis=0, dtype=np.float64)
     spread = train.std(axis=0, dtype=np.float64)
-    scale = np.where(spread > 0, spread, 1.0)
+    scale = np.where(spread > 0, spread, 1.0)  # constant features would divide by zero
     return [((part - mean) / scale).astype(np.float32) for part in (train, *others)]

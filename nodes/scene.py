@@ -108,6 +108,7 @@ class Scene:
             return [self.lives.proxy.node]
         if role == "server":
             return [self.world.server]
+        # Without a round, the latest one counts. A server that aggregates is no leader.
         record = self.records.get(round_number if round_number is not None else max(self.records, default=0))
         return [] if record is None or record.leader in (NOBODY, self.world.server) else [record.leader]
 

@@ -27,6 +27,6 @@ def finish_s(start_s: float, work_s: float, slow: Sequence[Slow]) -> float:
         factor = float(np.prod([one.factor for one in slow if one.start_s <= now_s < one.end_s]))
         if now_s + left_s * factor <= edge_s:
             return now_s + left_s * factor
-        left_s -= (edge_s - now_s) / factor
+        left_s -= (edge_s - now_s) / factor  # work done in the interval, at full speed
         now_s = edge_s
     return now_s

@@ -99,6 +99,7 @@ class SlowLink(Spell):
 
     def install(self, scene: Scene, name: str) -> None:
         """Schedules the change of rates and its reversal."""
+        # Rates are multiplied, not set, so that overlapping faults combine and end in any order.
         struck, network = self.struck(scene, name, "slow_link"), scene.world.network
         up = self.factor if self.direction != "down" else 1.0
         down = self.factor if self.direction != "up" else 1.0

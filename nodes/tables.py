@@ -81,7 +81,7 @@ def _load_table(path: Path) -> pa.Table:
 def _column(path: Path, name: str, table: pa.Table) -> Floats:
     """Converts a numeric column to one feature, a text column to one feature per distinct text."""
     values = table.column(name).to_numpy()
-    if values.dtype.kind in "biuf":
+    if values.dtype.kind in "biuf":  # bool, signed, unsigned, float
         return _to_floats(path, name, values)[:, None]
     texts = np.asarray([str(value) for value in values])
     return one_hot(texts, np.unique(texts))
@@ -110,6 +110,7 @@ def _check(path: Path, records: Records) -> None:
             raise _problem(
                 path, f"{what} have shape {list(column.shape)}, the features {count} records; make them match"
             )
+        # Missing values (None) and mixed types give NumPy's dtype object.
         if column is not None and (
             column.dtype.kind == "O" or (column.dtype.kind == "f" and not np.isfinite(column).all())
         ):

@@ -32,11 +32,11 @@ class Training:
 
     def rate(self, round_number: int) -> float:
         """Returns the learning rate of a round; rounds count from 1."""
-        steps = max(round_number - 1, 0)
+        steps = max(round_number - 1, 0)  # round 0, the set-up, has the rate of the first
         if self.decay_rounds is not None:
             steps = min(steps, self.decay_rounds)
         return float(self.learning_rate * self.decay**steps)
 
     def steps(self, records: int) -> int:
         """Returns the SGD steps of one round for a client with this many records."""
-        return self.epochs * -(-records // self.batch_size)
+        return self.epochs * -(-records // self.batch_size)  # rounded up: every epoch ends with its own short batch

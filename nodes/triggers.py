@@ -21,6 +21,7 @@ class Triggers:
 
     def reach(self, node: int, round_number: int, phase: Moment) -> None:
         """Notifies the listeners that a node has reached a phase of a round."""
+        # Without listeners nothing is stored: long runs reach millions of phases.
         if not self.watches or (node, round_number, phase) in self._reached:
             return
         self._reached.add((node, round_number, phase))

@@ -24,7 +24,7 @@ Name = tuple[str, int, int]
 class Vector:
     """A vector of the model's size that is computed on first access."""
 
-    __slots__ = ("__weakref__", "_array", "_find", "size")
+    __slots__ = ("__weakref__", "_array", "_find", "size")  # weak references, for the workbench's WeakSet
 
     def __init__(self, size: int, find: Callable[[], Matrix]) -> None:
         self.size = size
@@ -109,6 +109,7 @@ def mean_vector(vectors: Sequence[Vector]) -> Vector:
 
 def stacked(rows: Sequence[Matrix]) -> Matrix:
     """Returns rows as one read-only matrix, without a copy if they are all the rows of a matrix in its order."""
+    # Releases are usually all rows of a cohort's matrix in order; returning that matrix avoids a copy of a whole round.
     whole = rows[0].base
     if whole is None or whole.shape != (len(rows), len(rows[0])) or not _in_order(rows, whole):
         whole = np.stack(rows)
@@ -118,6 +119,7 @@ def stacked(rows: Sequence[Matrix]) -> Matrix:
 
 
 def _in_order(rows: Sequence[Matrix], whole: Matrix) -> bool:
+    # Memory addresses tell which row a view is; comparing values would read everything.
     first = whole.__array_interface__["data"][0]
     starts = [row.__array_interface__["data"][0] - first for row in rows]
     return all(row.base is whole for row in rows) and starts == [n * whole.strides[0] for n in range(len(rows))]

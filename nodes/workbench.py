@@ -109,6 +109,7 @@ class Workbench:
         self._first = teacher.initial()
         self._clients = clients
         self._models: Matrix = np.tile(self._first, (clients + 1, 1))
+        # Started but not computed training: round to node to the number of its noise draw.
         self._waiting: dict[int, dict[int, int]] = {}
         self._releases: dict[int, dict[int, Matrix]] = {}
         self._steps: list[Step] = []
@@ -119,7 +120,7 @@ class Workbench:
         self._open_rounds: set[int] = set()
         self._named: WeakSet[Given] = WeakSet()
         self._models_given = 0
-        self._blank: Matrix | None = None
+        self._blank: Matrix | None = None  # created on first use; only resumed runs need it
         self.asleep = False
 
     def first_model(self) -> Vector:
@@ -283,6 +284,7 @@ class Workbench:
         before = self._models[nodes]
         trained = self._trainer.train(before, nodes, round_number)
         self._score_before(round_number, nodes, trained)
+        # `before` is a copy (fancy indexing), so it can hold the updates without another matrix.
         updates = np.subtract(before, trained, out=before)
         generators = streams(self._seed, [("noise", node, waiting[node]) for node in nodes])
         updates = self._pipeline.apply(updates, nodes, generators, self._trainer.threads)

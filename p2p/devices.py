@@ -104,4 +104,5 @@ def per_client(
 def _preset_distribution(preset: Preset, what: str) -> Distribution:
     up, down, sigma = PRESETS[preset]
     median = (up if what == "uplink" else down) * _MBIT
+    # A lognormal needs sigma > 0; servers have no spread.
     return Lognormal(median=median, sigma=sigma) if sigma else Constant(value=median)

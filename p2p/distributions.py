@@ -229,6 +229,7 @@ class Empirical:
 
     def quantiles(self, u: Floats) -> Floats:
         """Returns the empirical quantiles of the column."""
+        # `minimum`: the product can round up to the length for u close to 1.
         rows = np.sort(np.asarray(self.values, dtype=np.float64))
         return rows[np.minimum((u * len(rows)).astype(np.int64), len(rows) - 1)]
 
@@ -284,6 +285,7 @@ class Drawn(Unit):
         Raises:
             UserError: the column cannot be read, or the distribution's support exceeds the bounds of the field.
         """
+        # Values from files are checked against the bounds one by one while they are read.
         if isinstance(distribution, FromFile):
             return distribution.loaded(self)
         low, high = distribution.support()
@@ -322,6 +324,7 @@ def _column(source: Empirical, unit: Unit) -> list[float]:
 
 def _cells(path: Path, column: str) -> Iterator[tuple[int, str]]:
     try:
+        # utf-8-sig: the byte order mark of spreadsheets would otherwise become part of the first name.
         with path.open(newline="", encoding="utf-8-sig") as file:
             rows = csv.DictReader(file)
             names = rows.fieldnames or []

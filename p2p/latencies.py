@@ -136,6 +136,7 @@ def read_square(path: Path) -> Floats:
         UserError: it cannot be read, is not square, or has cells that are not numbers >= 0, by line and column.
     """
     lines = _lines(path)
+    # Any text in the first line makes it a line of names.
     labelled = bool(lines) and any(_number(cell) is None for cell in lines[0][1] if cell)
     names, rows = (lines[0][1], lines[1:]) if labelled else ([], lines)
     # One name more than rows: the first column holds row names.

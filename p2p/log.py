@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from p2p import records
 from p2p.table import Table
 
-_NO_WAIT = (-1, -1, np.nan)
+_NO_WAIT = (-1, -1, np.nan)  # NaN equals no start time, so a first wait is never merged
 
 
 @dataclass(slots=True)
@@ -36,6 +36,7 @@ class Log:
     def mark_used(self, rows: Sequence[int]) -> None:
         """Marks messages as used by their receivers, including all earlier hops of each."""
         self._used += rows
+        # Rows may still be buffered by the writer that set `before_read`; it calls `write_used` after writing them.
         if self.messages.before_read is None:
             self.write_used()
 

@@ -37,7 +37,7 @@ SPAN = {word: code for code, word in enumerate(SPANS)}
 WHAT = {word: code for code, word in enumerate(WHATS)}
 DROPOUT_REASON = {word: code for code, word in enumerate(DROPOUT_REASONS)}
 
-NOBODY = -1
+NOBODY = -1  # "none" in columns of nodes and of rows
 
 MESSAGES = {
     "kind": "i1",

@@ -103,6 +103,7 @@ def draws(seed: int, name: str, *ids: NDArray[np.int64] | int) -> NDArray[np.flo
     if plain == len(ids):
         return np.asarray(((known >> 11) + 0.5) * 2.0**-53)
     mixed = np.asarray(known, dtype=np.uint64)
+    # Negative ids wrap to the same 64-bit words here as in `_mixed`.
     for part in ids[plain:]:
         mixed = _scramble(mixed ^ _scramble(np.asarray(part).astype(np.uint64)))
     return ((mixed >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
@@ -128,6 +129,7 @@ def _state(seed: int, name: str) -> int:
 
 
 def _key(name: tuple[str | int, ...]) -> tuple[int, ...]:
+    # CRC-32 is equal in every process, unlike `hash`, which Python randomises for strings.
     return tuple(part if isinstance(part, int) else zlib.crc32(part.encode()) for part in name)
 
 

@@ -100,7 +100,7 @@ class Table:
         self._write_pending()
         values = self._columns[name][first : self._length]
         if (values[1:] >= values[:-1]).all():
-            return
+            return  # the usual case, and cheaper to check than to sort
         order = np.argsort(values, kind="stable")
         for column in self._columns.values():
             column[first : self._length] = column[first : self._length][order]
@@ -135,6 +135,7 @@ class Table:
         if length <= capacity:
             return
         for name, column in self._columns.items():
+            # Doubling makes the copies of all appends together linear in the final length.
             grown = np.empty(length if exactly else max(length, 2 * capacity), dtype=column.dtype)
             grown[: self._length] = column[: self._length]
             self._columns[name] = grown

@@ -49,6 +49,7 @@ def parse_quantity(text: object, unit: str) -> float:
     Raises:
         ValueError: not a finite number, or not in a unit of that dimension; the message lists the valid units.
     """
+    # A bool is an int in Python, but `true` is not a quantity.
     if isinstance(text, bool) or not isinstance(text, int | float | str):
         raise ValueError(f"must be a quantity; write for example `{example(unit)}`")
     value = _parse_text(text, unit) if isinstance(text, str) else _as_float(text)
@@ -85,6 +86,7 @@ def format_quantity(value: float, unit: str) -> str:
     for name in _HANDY.get(unit, ()):
         number = value / SCALES[unit][name]
         text = f"{number:.5g} {name}"
+        # The comparison is exact: saved scenarios must reproduce the run bit by bit.
         if 1 <= number < 1000 and parse_quantity(text, unit) == value:
             return text
     number_text = str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)

@@ -1,4 +1,4 @@
-"""The scenario's section on anonymity: how often addresses change, who learns them, what is sealed."""
+"""The `anonymity` section of a scenario: address changes, address disclosure, sealing, routing."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from annotated_types import Ge, Le
 from p2p.errors import UserError
 
 Sealed = Literal[True, "sizes", False]
-"""`true` does the cipher arithmetic, `sizes` only counts its bytes, `false` sends headers and plain payloads."""
+"""`true` encrypts, `sizes` only counts the bytes of encryption, `false` sends headers and plain payloads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anonymity:
-    """What peers may know of each other.
+    """What peers can learn about each other.
 
     Attributes:
         rehash: every_round gives each member a new address each round; never keeps one, to study the effect
-        hand_out: neighbours tells a member only whom it exchanges with; graph tells everyone the whole graph
-        sealed: true seals for real, sizes counts the same bytes without the arithmetic, false does not seal
+        hand_out: neighbours gives a member only the peers it exchanges with; graph gives all members the whole graph
+        sealed: true encrypts messages, sizes counts the same bytes without encryption, false does not seal
         routing: assumed means an anonymous transport exists and its cost is not included; relay sends data over relays
-        relays: how many relays there are
-        hops: how many different relays a message crosses, drawn for each message
+        relays: number of relays
+        hops: number of different relays that a message crosses, drawn for each message
     """
 
     rehash: Literal["every_round", "never"] = "every_round"
@@ -42,5 +42,5 @@ class Anonymity:
 
     @property
     def relay_count(self) -> int:
-        """How many relays the run has: none if anonymous transport is assumed."""
+        """Number of relays in the run; 0 if anonymous transport is assumed."""
         return self.relays if self.routing == "relay" else 0

@@ -1,4 +1,4 @@
-"""Formulas of DP-FedASGP: which coordinates are noised, how clients are weighted, how epsilon is divided.
+"""Formulas of DP-FedASGP: the selection of noised coordinates, client weights, and the division of epsilon.
 
 None of them gives differential privacy: coordinates below the threshold are sent exactly (E-A01).
 """
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 def threshold(values: NDArray[np.float64], round_number: int, rounds: int) -> float:
     """(14): order statistic number `min(max(1, ceil(t d/T)), ceil(0.9 d))`, counted from 1, ascending."""
     d = len(values)
+    # ceil(0.9 d) in integers, since the float product can land just above a whole number.
     rank = min(max(1, math.ceil(round_number * d / rounds)), -(-9 * d // 10))
     return float(np.partition(values, rank - 1)[rank - 1])
 
@@ -49,12 +50,12 @@ class SvtBudget:
     positives: float
 
     def as_text(self, sensitivity: float) -> SvtScales:
-        """As around (13): all multiplied with q."""
+        """The scales in the text around (13): all multiplied by q."""
         scale = self.positives * sensitivity
         return SvtScales(scale / self.eps1, scale / self.eps2, scale / self.eps3)
 
     def as_algorithm(self, sensitivity: float) -> SvtScales:
-        """As in Algorithm 1: without q."""
+        """The scales in Algorithm 1: query and threshold without q."""
         return SvtScales(sensitivity / self.eps1, sensitivity / self.eps2, self.positives * sensitivity / self.eps3)
 
     def sound(self, sensitivity: float) -> SvtScales:
@@ -64,6 +65,7 @@ class SvtBudget:
             `eps1 + eps2 + eps3`-DP if it stops after q positives, releases nothing else, and its threshold does not
             depend on the data.
         """
+        # The factor 2 covers queries that are not monotone.
         scale = self.positives * sensitivity
         return SvtScales(2.0 * scale / self.eps1, sensitivity / self.eps2, scale / self.eps3)
 

@@ -22,14 +22,15 @@ class BinomialNoise:
         return self.trials * self.p * (1.0 - self.p)
 
     def variance_needed(self, delta: float, sensitivity_inf: float) -> float:
-        """Theorem 1 is proved from this variance on: `max(23 ln(10 d/delta), 2 Delta_inf)`."""
+        """Returns the least variance for which Theorem 1 is proved: `max(23 ln(10 d/delta), 2 Delta_inf)`."""
         return max(23.0 * math.log(10.0 * self.dimension / delta), 2.0 * sensitivity_inf)
 
     def epsilon(self, delta: float, l1: float, l2: float, l_inf: float) -> float:
-        """Epsilon by Theorem 1 with scale 1, for those sensitivities in units of the quantisation step.
+        """Returns epsilon by Theorem 1 with scale 1, for sensitivities in units of the quantisation step.
 
         Guarantees:
-            (epsilon, delta)-DP if the variance reaches `variance_needed`. Constants quoted from memory of the paper.
+            (epsilon, delta)-DP if the variance reaches `variance_needed`. The constants are quoted from memory, not
+            checked against the paper.
         """
         p, v = self.p, self.variance
         squares = p**2 + (1.0 - p) ** 2
@@ -43,18 +44,19 @@ class BinomialNoise:
         return first + second + third
 
     def scalar_delta(self, shift: int, epsilon: float) -> float:
-        """The delta of one coordinate moved by `shift`: hockey-stick divergence, the worse direction.
+        """Returns the delta of one coordinate moved by `shift`: the larger hockey-stick divergence of both directions.
 
         Guarantees:
-            exact to rounding: only outcomes 45 standard deviations away are left out.
+            exact up to rounding: only outcomes 45 standard deviations away are left out.
         """
         from scipy.stats import binom
 
-        middle, reach = self.trials * self.p, 45.0 * math.sqrt(self.variance) + 45.0 + 2 * abs(shift)
+        # The range covers both distributions; it is bounded, since `trials` can be too large to enumerate.
+        mean, reach = self.trials * self.p, 45.0 * math.sqrt(self.variance) + 45.0 + 2 * abs(shift)
         x = np.arange(
-            max(math.floor(middle - reach), -abs(shift)), min(math.ceil(middle + reach), self.trials + abs(shift)) + 1
+            max(math.floor(mean - reach), -abs(shift)), min(math.ceil(mean + reach), self.trials + abs(shift)) + 1
         )
-        here, there = binom.pmf(x, self.trials, self.p), binom.pmf(x - shift, self.trials, self.p)
-        grown = math.exp(epsilon)
-        ways = ((here, there), (there, here))
-        return max(float(np.maximum(first - grown * second, 0.0).sum()) for first, second in ways)
+        pmf, shifted_pmf = binom.pmf(x, self.trials, self.p), binom.pmf(x - shift, self.trials, self.p)
+        factor = math.exp(epsilon)
+        directions = ((pmf, shifted_pmf), (shifted_pmf, pmf))
+        return max(float(np.maximum(first - factor * second, 0.0).sum()) for first, second in directions)

@@ -1,4 +1,4 @@
-"""From the epsilon a scenario asks for to the noise each client adds, before the run starts."""
+"""Noise calibration: from a scenario's privacy settings to the noise of each client, before the run starts."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanContext:
-    """What calibration must know about the run; all of it is public and fixed before the first round.
+    """The parameters of a run that calibration needs; all are public and fixed before the first round.
 
     Attributes:
-        clients: all clients, M.
+        clients: total number of clients, M.
         train_per_round: members of a cohort, m_tcs.
         exchange_with: messages each member sends in gossip, m_e; None otherwise.
-        rounds: global rounds planned, T.
+        rounds: planned global rounds, T.
         records: training records of each client.
-        topology: how updates meet.
-        rehash: whether addresses change every round; Theorem 8 presumes it.
+        topology: how updates are combined.
+        rehash: whether addresses change every round; Theorem 8 assumes it.
         selection: `first_come` is not sampling, so it gives no amplification.
     """
 
@@ -42,7 +42,7 @@ class PlanContext:
 
     @property
     def rate(self) -> float:
-        """The sampling rate an accountant may use: 1 unless the cohort is drawn uniformly."""
+        """Sampling rate for accounting: 1 unless the cohort is drawn uniformly."""
         return self.train_per_round / self.clients if self.selection == "uniform" else 1.0
 
 
@@ -52,11 +52,11 @@ class NoisePlan:
 
     Attributes:
         noise_std: standard deviation added to each coordinate, for each client.
-        clip_norm: the bound on an update's norm; infinite without clipping.
-        sensitivity: how far one client's update can move, client level, replace: twice the clip norm.
-        published: the rule the papers would charge by; None where it does not apply.
-        view_share: what part of a release's mu^2 the budgeted view sees (1 for `local`).
-        notes: conditions that the chosen formula needs and this run does not meet, one sentence each.
+        clip_norm: bound on an update's norm; infinite without clipping.
+        sensitivity: L2 sensitivity of an update at client level, replace-one: twice the clip norm.
+        published: accounting rule of the papers; None where it does not apply.
+        view_share: fraction of a release's mu^2 that the budgeted view sees (1 for `local`).
+        notes: conditions of the chosen formula that this run does not meet, one sentence each.
     """
 
     noise_std: NDArray[np.float64]
@@ -68,10 +68,10 @@ class NoisePlan:
 
 
 def plan_noise(privacy: Privacy, context: PlanContext) -> NoisePlan:
-    """The noise of a run: calibrated, given, or none.
+    """Returns the noise of a run: calibrated, given, or none.
 
     Raises:
-        UserError: the section contradicts itself; all problems at once.
+        UserError: the settings contradict each other; lists all problems.
     """
     problems = privacy.problems()
     if problems:
@@ -85,11 +85,12 @@ def plan_noise(privacy: Privacy, context: PlanContext) -> NoisePlan:
 
 
 def _given_plan(privacy: Privacy, std: float, clip_norm: float, context: PlanContext) -> NoisePlan:
-    """Noise as given. Theorem 8 charges it only when the budget asks so, at the smallest client's sigma."""
+    """Returns the plan for noise given in the scenario; Theorem 8 accounts for it only if the budget asks for it."""
     budget = privacy.resolved_budget()
     if budget.by != "published" or math.isinf(clip_norm):
         return _fixed_plan(std, clip_norm, None, context, ())
     theorem = theorem8_for(context, budget.delta)
+    # Inverts std = 2 C sigma / n. The client with the fewest records has the smallest sigma, so its epsilon covers all.
     sigma = std * float(np.min(context.records, initial=np.iinfo(np.int64).max)) / (2.0 * clip_norm)
     rule = Theorem8Rule(theorem=theorem, sigma=sigma) if context.rehash else None
     notes = theorem8_notes(context, theorem, sigma, budget.epsilon)

@@ -1,4 +1,4 @@
-"""The ways to choose noise for an epsilon, as strategies of a scenario: published, classic baseline, provable."""
+"""Calibration strategies of a scenario, from epsilon to noise: published, classic baseline, rigorous."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ Delta = Annotated[float, Gt(0), Lt(1)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdpdflCalibration:
-    """Theorem 8 of the thesis, literally: what the papers print, not what is proved.
+    """Theorem 8 of the thesis, literally: the published claim, which is not proved.
 
     Attributes:
-        epsilon: the claim after all rounds; must stay below 2 ln(1/delta).
+        epsilon: claimed epsilon after all rounds; must be below 2 ln(1/delta).
         delta: failure probability of the claim.
-        m_reading: what the theorem's m means, all clients `M` or the cohort `m_tcs`.
+        m_reading: meaning of the theorem's m, all clients `M` or the cohort `m_tcs`.
         noise_reading: `eq_5_3` adds 2 C sigma/n, `theorem_8` adds 2 C sigma/m; the thesis prints both.
     """
 
@@ -41,11 +41,12 @@ class AdpdflCalibration:
             )
 
     def plan(self, clip_norm: float, context: PlanContext) -> NoisePlan:
-        """The noise by Theorem 8 for this topology, cohort and number of rounds; notes say what it lacks."""
+        """Returns the noise by Theorem 8 for this topology, cohort and rounds; notes list its unmet conditions."""
         theorem = theorem8_for(context, self.delta, self.m_reading)
         sigma = theorem.sigma(context.rounds, self.epsilon)
         divisor = context.records if self.noise_reading == "eq_5_3" else np.full(context.clients, theorem.m)
         rule = Theorem8Rule(theorem=theorem, sigma=sigma)
+        # `maximum` guards against clients without records.
         return NoisePlan(
             noise_std=2.0 * clip_norm * sigma / np.maximum(divisor, 1).astype(np.float64),
             clip_norm=clip_norm,
@@ -60,7 +61,7 @@ class DpFedAvgCalibration:
     """Noise of DP-FedAvg: the mean of a round meets epsilon, each client adds its part, `z C / sqrt(m)`.
 
     Attributes:
-        epsilon: for one who sees only the means, add or remove one client, Poisson sampling assumed.
+        epsilon: for an observer of the means only, add or remove one client, Poisson sampling assumed.
         delta: failure probability.
         accountant: `rdp` (integer orders) or the tighter `pld`.
     """
@@ -70,7 +71,7 @@ class DpFedAvgCalibration:
     accountant: Literal["rdp", "pld"] = "rdp"
 
     def plan(self, clip_norm: float, context: PlanContext) -> NoisePlan:
-        """The smallest noise multiplier that meets the target, split over the cohort."""
+        """Returns the smallest noise multiplier that meets the target, divided over the cohort."""
         from privacy.sampling import calibrated_multiplier
 
         z = calibrated_multiplier(context.rate, context.rounds, self.epsilon, self.delta, self.accountant)
@@ -78,6 +79,7 @@ class DpFedAvgCalibration:
         note = "the accountant assumes Poisson sampling; the cohort here has a fixed size"
         if context.selection == "first_come":
             note = "first-come selection is not sampling: calibrated without amplification"
+        # m independent noises of standard deviation z C / sqrt(m) sum to the z C that the accountant assumes.
         return NoisePlan(
             noise_std=np.full(context.clients, z * clip_norm / math.sqrt(context.train_per_round)),
             clip_norm=clip_norm,
@@ -92,11 +94,11 @@ class RigorousCalibration:
     """The least noise that provably meets epsilon for a view, by exact Gaussian composition.
 
     Attributes:
-        epsilon: what the view may learn over the whole run.
+        epsilon: privacy loss to the view over the whole run.
         delta: failure probability.
-        view: `local` protects against whoever receives the message; `model` only against one who sees the means.
-        unit: `client` or `record`; both move a clipped update by at most 2C, so the noise is the same.
-        releases: how many releases per client to plan for; default one in every round, so that no client can run dry.
+        view: `local` protects against the receivers of the message; `model` only against observers of the means.
+        unit: `client` or `record`; both change a clipped update by at most 2C, so the noise is the same.
+        releases: planned releases per client; default one in every round, so that no client exhausts its budget.
     """
 
     epsilon: Epsilon = 8.0
@@ -106,9 +108,11 @@ class RigorousCalibration:
     releases: Annotated[int, Ge(1)] | None = None
 
     def plan(self, clip_norm: float, context: PlanContext) -> NoisePlan:
-        """Noise for the planned number of releases; `model` divides it by the square root of the cohort."""
+        """Returns the noise for the planned number of releases; `model` divides it by the square root of the cohort."""
         from privacy.gaussian import analytic_std
 
+        # A mean contains the noise of all m members, so each needs only 1/sqrt(m) of it. In gossip there is no common
+        # mean, and receivers see single updates.
         averaged = self.view == "model" and context.topology != "gossip"
         share = 1.0 / context.train_per_round if averaged else 1.0
         releases = self.releases or context.rounds

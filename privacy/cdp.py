@@ -1,4 +1,4 @@
-"""Noise of CDP with communication-rounds discounting (Wei et al.): as published, and as its own moments require.
+"""Noise of CDP with communication-rounds discounting (Wei et al.): as published, and corrected by its own moments.
 
 Unit: record, `sensitivity = 2C/|D_i|` in the paper; at client level replace it by 2C.
 """
@@ -19,23 +19,24 @@ def published_sigma(rate: float, sensitivity: float, rounds: float, epsilon: flo
 def corrected_sigma(rate: float, sensitivity: float, rounds: float, epsilon: float, delta: float) -> float:
     """The sigma whose `rho = q T sensitivity^2/(2 sigma^2)` has `rho + 2 sqrt(rho ln(1/delta))` = epsilon."""
     log = math.log(1.0 / delta)
+    # The positive root for sqrt(rho), rationalised: the difference of square roots would cancel for small epsilon.
     root_rho = epsilon / (math.sqrt(log + epsilon) + math.sqrt(log))
     return sensitivity * math.sqrt(rate * rounds / 2.0) / root_rho
 
 
 def epsilon_by_own_moments(epsilon: float, delta: float) -> float:
-    """What the paper's moments give for its sigma: `eps + eps^2 / (4 ln(1/delta))`."""
+    """The epsilon of the published sigma by the paper's own moments: `eps + eps^2 / (4 ln(1/delta))`."""
     return epsilon + epsilon**2 / (4.0 * math.log(1.0 / delta))
 
 
 def best_moment(epsilon: float, delta: float) -> float:
-    """The lambda the paper's proof uses, `2 ln(1/delta)/eps - 1/2`; integer moments need it to be at least 1."""
+    """The lambda of the paper's proof, `2 ln(1/delta)/eps - 1/2`; integer moments need it to be at least 1."""
     return 2.0 * math.log(1.0 / delta) / epsilon - 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Discounting:
-    """A run with discounted rounds: sigma and planned T of each round, and how much of the budget was spent."""
+    """A run with discounted rounds: sigma and planned T of each round, and the fraction of the budget spent."""
 
     sigmas: list[float]
     planned: list[float]
@@ -43,8 +44,8 @@ class Discounting:
 
     @property
     def overspent(self) -> bool:
-        """Whether more was spent than there was."""
-        return self.budget_ratio > 1.0 + 1e-9
+        """Whether the run spent more than the budget."""
+        return self.budget_ratio > 1.0 + 1e-9  # tolerates rounding of the sum
 
 
 def discounted_rounds(
@@ -57,8 +58,8 @@ def discounted_rounds(
     """Algorithm 2 with (19): whenever the loss did not fall in round t, `T <- beta^2 (T - t) + t`.
 
     Args:
-        budget: `eps^2 / (2 q sensitivity^2 ln(1/delta))`, what the sum of 1/sigma^2 may reach.
-        losses: before round 0, after round 0, after round 1, ...; the run ends with them if not before.
+        budget: `eps^2 / (2 q sensitivity^2 ln(1/delta))`, the limit of the sum of 1/sigma^2.
+        losses: before round 0, after round 0, after round 1, ...; the run ends with the last one at the latest.
         rounding: `literal` keeps T real and overspends in the last round (E-C09).
 
     Guarantees:
@@ -68,6 +69,7 @@ def discounted_rounds(
     planned: list[float] = []
     spent, t, total = 0.0, 0, float(rounds)
     while t < total and t + 1 < len(losses):
+        # Spreads the remaining budget evenly over the remaining rounds.
         sigma = math.sqrt((total - t) / (budget - spent))
         sigmas.append(sigma)
         planned.append(total)
@@ -79,12 +81,13 @@ def discounted_rounds(
 
 
 def discounting_budget(rate: float, sensitivity: float, epsilon: float, delta: float) -> float:
-    """What the sum of 1/sigma^2 over rounds may reach."""
+    """Returns the limit of the sum of 1/sigma^2 over rounds."""
     return epsilon**2 / (2.0 * rate * sensitivity**2 * math.log(1.0 / delta))
 
 
 def _rounded(total: float, least: int, rounding: str) -> float:
     if rounding == "literal":
         return total
+    # At least the rounds already run: the budget of the current one is spent.
     whole = math.floor(total) if rounding == "floor" else math.ceil(total)
     return float(max(whole, least))

@@ -1,4 +1,4 @@
-"""The most any membership inference can achieve against an (epsilon, delta)-DP training."""
+"""Upper bounds on membership inference against (epsilon, delta)-DP training."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ def max_balanced_accuracy(epsilon: float, delta: float) -> float:
     Guarantees:
         a measured accuracy above it refutes the epsilon (Kairouz, Oh & Viswanath 2015).
     """
-    shrink = math.exp(-epsilon)
-    return (1.0 + delta * shrink) / (1.0 + shrink)
+    exp_neg = math.exp(-epsilon)  # with the negative exponent a large epsilon cannot overflow
+    return (1.0 + delta * exp_neg) / (1.0 + exp_neg)
 
 
 def max_advantage(epsilon: float, delta: float) -> float:
     """The largest true positive rate minus false positive rate: `(e^eps - 1 + 2 delta) / (e^eps + 1)`."""
-    shrink = math.exp(-epsilon)
-    return (-math.expm1(-epsilon) + 2.0 * delta * shrink) / (1.0 + shrink)
+    exp_neg = math.exp(-epsilon)
+    return (-math.expm1(-epsilon) + 2.0 * delta * exp_neg) / (1.0 + exp_neg)

@@ -1,4 +1,4 @@
-"""Clipping as a set of factors: one for the whole vector, or one per layer."""
+"""Clipping factors: one for the whole vector, or one per layer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 
 def scale_factors(norms: ArrayLike, bound: float) -> NDArray[np.float64]:
-    """`1 / max(1, norm/bound)` for each norm: what a vector of that norm is multiplied with.
+    """Returns the clipping factor `1 / max(1, norm/bound)` of a vector of each norm.
 
     Guarantees:
         the scaled vector has L2 norm at most `bound`: sensitivity `bound` for add/remove, twice that for replace.
@@ -19,10 +19,10 @@ def scale_factors(norms: ArrayLike, bound: float) -> NDArray[np.float64]:
 
 
 def split_bound(bound: float, layers: int) -> float:
-    """The bound per layer for which all layers together keep `bound`: `bound / sqrt(layers)`."""
+    """Returns the bound per layer that bounds the whole vector by `bound`: `bound / sqrt(layers)`."""
     return bound / math.sqrt(layers)
 
 
 def layered_sensitivity(bound: float, layers: int) -> float:
-    """Sensitivity of the whole vector when every layer is clipped to the same bound: `bound sqrt(layers)`."""
+    """Returns the sensitivity of the whole vector if each layer is clipped to `bound`: `bound sqrt(layers)`."""
     return bound * math.sqrt(layers)

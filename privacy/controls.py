@@ -1,6 +1,6 @@
-"""Control messages between the proxy and the others: their fields, and their sizes without encoding them.
+"""Control messages between the proxy and other nodes: their fields, encoding, and sizes without encoding.
 
-A scenario that does not seal hands out no keys: `keyed=False` leaves them out of joins and assignments.
+A scenario without sealing distributes no keys: `keyed=False` omits them from joins and assignments.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ _FIXED: dict[str, tuple[int, struct.Struct]] = {
     "fetch": (8, struct.Struct("<B")),  # asks for the first model, or for the final one
 }
 _NAMES = {code: name for name, (code, _) in _FIXED.items()}
-_ASSIGNMENT = 16
+_ASSIGNMENT = 16  # lower codes are for messages of fixed length
 _ASSIGNMENT_HEAD = struct.Struct("<BB32sddII")
 _EDGE = struct.Struct("<II")
 
 LEADS, BARRIER, KEYED = 1, 2, 4
-"""Flags of an assignment: the member leads; `start_s` is a common instant to send at; entries carry keys."""
+"""Flags of an assignment: the member leads; `start_s` is a common sending time; entries contain keys."""
 SEND_TO, RECEIVE_FROM, LEADER, HAND_OVER = 1, 2, 4, 8
-"""Flags of a neighbour: which way updates go, whether it leads, whether it needs the model handed over."""
+"""Flags of a neighbour: the direction of updates, whether it leads, whether it needs the model handed over."""
 
 
-@cache
+@cache  # asked for every control message
 def control_size(what: str, keyed: bool = True) -> int:
-    """Payload bytes of a control message of fixed length."""
+    """Returns the payload bytes of a control message of fixed length."""
     size = _FIXED[what][1].size
     return size - KEY_BYTES if what == "join" and not keyed else size
 
 
 def encode_control(what: str, *fields: Any) -> bytes:
-    """A control message of fixed length; a join may have the empty key."""
+    """Encodes a control message of fixed length; a join may have an empty key."""
     code, layout = _FIXED[what]
     if what == "join" and fields == (b"",):
         return bytes([code])
@@ -49,7 +49,7 @@ def encode_control(what: str, *fields: Any) -> bytes:
 
 
 def decode_control(data: bytes) -> tuple[str, tuple[Any, ...]]:
-    """What it is, and its fields."""
+    """Decodes a control message into its name and its fields."""
     what = _NAMES[data[0]]
     if what == "join" and len(data) == 1:
         return what, (b"",)
@@ -57,7 +57,7 @@ def decode_control(data: bytes) -> tuple[str, tuple[Any, ...]]:
 
 
 class Entry(NamedTuple):
-    """One neighbour (or, with the whole graph handed out, one member): its address, key and flags."""
+    """One neighbour (or, if the whole graph is disclosed, one member): its address, key and flags."""
 
     address: bytes
     public_key: bytes
@@ -66,14 +66,14 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What a member is told at the start of a round.
+    """The proxy's message to a member at the start of a round.
 
     Attributes:
         own_address: the receiver's own address in this round
         deadline_s: seconds from receipt until the aggregation
-        start_s: the instant to send at, if `BARRIER` is among the flags
-        entries: the neighbours, or all members when the whole graph is handed out
-        edges: the graph as pairs of positions in `entries`; empty unless handed out
+        start_s: the time to send at, if `BARRIER` is among the flags
+        entries: the neighbours, or all members if the whole graph is disclosed
+        edges: the graph as pairs of indices into `entries`; empty unless disclosed
     """
 
     own_address: bytes
@@ -84,7 +84,7 @@ class Assignment:
     edges: Sequence[tuple[int, int]] = ()
 
     def encode(self) -> bytes:
-        """The payload's bytes; keys are left out if no entry has one."""
+        """Returns the payload's bytes; keys are omitted if no entry has one."""
         keyed = any(entry.public_key for entry in self.entries)
         flags = self.flags | (KEYED if keyed else 0)
         counts = (len(self.entries), len(self.edges))
@@ -95,12 +95,12 @@ class Assignment:
 
 
 def assignment_size(neighbours: int, edges: int = 0, keyed: bool = True) -> int:
-    """Payload bytes of an assignment with so many entries and edges."""
+    """Returns the payload bytes of an assignment with this many entries and edges."""
     return _ASSIGNMENT_HEAD.size + neighbours * _entry_layout(keyed).size + edges * _EDGE.size
 
 
 def decode_assignment(data: bytes) -> Assignment:
-    """Reads what `Assignment.encode` wrote."""
+    """Decodes the bytes of `Assignment.encode`."""
     _, flags, own_address, deadline_s, start_s, count, edges = _ASSIGNMENT_HEAD.unpack_from(data)
     keyed = bool(flags & KEYED)
     layout = _entry_layout(keyed)

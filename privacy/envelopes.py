@@ -1,6 +1,6 @@
-"""What travels: an envelope with its size, and the payload it refers to.
+"""Message envelopes with their sizes, and the payloads they carry.
 
-Payloads go by reference: a receiver that may open an envelope gets the sender's own `value`, not a copy.
+Payloads are passed by reference: a receiver that can open an envelope gets the sender's `value` object, not a copy.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from privacy.anonymity import Sealed
 
 TAG_BYTES = 16
 WRAP_BYTES = 32 + 32 + TAG_BYTES
-"""A wrapped content key: the key, the ciphertext's SHA-256, and the tag."""
+"""Size of a wrapped content key: the key, the ciphertext's SHA-256, and the tag."""
 UNREADABLE = object()
-"""The value of bytes that nobody can make sense of."""
+"""The value of bytes that cannot be decoded."""
 ENCIPHERED = object()
-"""Stands where a value is that has to be deciphered first."""
+"""Placeholder for a value that must be decrypted first."""
 
 
 Refusal = Literal["corrupt", "unknown_address", "not_neighbour", "replay"]
 
 
 class Rejected(Exception):  # noqa: N818 (a refusal is an ordinary outcome here, not an error of the program)
-    """A message arrived and is refused; `reason` is the one the books record."""
+    """The receiver rejects a message; `reason` is recorded in the message log."""
 
     def __init__(self, reason: Refusal = "corrupt") -> None:
         super().__init__(reason)
@@ -39,11 +39,11 @@ class Rejected(Exception):  # noqa: N818 (a refusal is an ordinary outcome here,
 
 
 class Payload:
-    """A value on its way, of known size; its bytes are made only where a cipher needs them.
+    """A value in transit, of known size; its bytes are computed only if a cipher needs them.
 
     Args:
-        encode: makes the bytes, exactly `size_bytes` of them.
-        decode: reads them back; needed only to say what an unsealed, altered message turns into.
+        encode: returns the bytes, exactly `size_bytes` of them.
+        decode: decodes the bytes; needed only for unsealed messages that are altered in transit.
     """
 
     __slots__ = ("_decode", "_encode", "size_bytes", "value")
@@ -61,23 +61,24 @@ class Payload:
         self._decode = decode
 
     def to_bytes(self) -> bytes:
-        """The payload as sent; refuses to be of another size than was stated and counted."""
+        """Returns the payload's bytes; raises RuntimeError if their number is not `size_bytes`."""
         data = self._encode()
         if len(data) != self.size_bytes:
             raise RuntimeError(f"a payload stated as {self.size_bytes} bytes has {len(data)}")
         return data
 
     def altered(self, data: bytes) -> Payload:
-        """What a reader makes of other bytes in this one's place: their value, or `UNREADABLE`."""
+        """Returns a payload with other bytes; its value is decoded from them, or `UNREADABLE`."""
         value: Any = UNREADABLE
         if self._decode:
+            # The errors of decoders on malformed bytes; any other error is a bug and propagates.
             with suppress(ValueError, LookupError, struct.error):
                 value = self._decode(data)
         return Payload(value, len(data), lambda: data, self._decode)
 
 
 def vector_payload(vector: NDArray[np.float32]) -> Payload:
-    """The payload of an update or model; the row must not change until its last message has ended."""
+    """Returns the payload of an update or model; the row must not change until its last message has ended."""
     size_bytes = wire.vector_size(vector.size)
     return Payload(vector, size_bytes, lambda: wire.encode_vector(vector), wire.decode_vector)
 
@@ -85,8 +86,8 @@ def vector_payload(vector: NDArray[np.float32]) -> Payload:
 class Ciphertext:
     """A sealed payload, shared by all envelopes that carry it.
 
-    Its bytes never change (a damaged copy is another object), so it may remember their SHA-256 once somebody
-    has computed it, and the key that has opened it: fifty readers cost one hash and one decryption.
+    Its bytes never change (a corrupted copy is another object). It therefore caches their SHA-256 and the key that
+    has decrypted them: fifty readers take one hash and one decryption.
     """
 
     __slots__ = ("_digest", "data", "opened_with", "payload")
@@ -99,20 +100,20 @@ class Ciphertext:
 
     @property
     def digest(self) -> bytes:
-        """The SHA-256 of the bytes."""
+        """SHA-256 of the bytes."""
         if self._digest is None:
             self._digest = hashlib.sha256(self.data).digest()
         return self._digest
 
 
 class Envelope(NamedTuple):
-    """One message on the wire. Its first six fields are the header; `size_bytes` is all of it.
+    """One message on the wire; its first six fields are the header, `size_bytes` is the total.
 
     Attributes:
-        code: the kind's number on the wire, with `wire.MANY` or without
-        content: the ciphertext or, where nothing is enciphered, the payload itself
-        wrap: the wrapped content key; empty if there is none; a tuple stands for the seal in mode `sizes`
-        tampered: whether somebody changed it on the way; only mode `sizes` may look at it
+        code: code of the kind, with or without `wire.MANY`
+        content: the ciphertext or, without encryption, the payload itself
+        wrap: the wrapped content key; empty if there is none; in mode `sizes` a tuple in place of the seal
+        tampered: whether the message was altered in transit; only mode `sizes` may read it
     """
 
     code: int
@@ -128,26 +129,26 @@ class Envelope(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """The kind its header states; `unknown` if the header was damaged."""
+        """The kind in the header; `unknown` if the header was corrupted."""
         return wire.KIND_NAMES.get(self.code & ~wire.MANY, "unknown")
 
     @property
     def overhead_bytes(self) -> int:
-        """Everything but the plain payload: header and seal."""
+        """Bytes beyond the plain payload: header and seal."""
         return self.size_bytes - self.payload_bytes
 
 
 class Bundle:
-    """One payload sealed for many: the envelopes of its receivers, each made when somebody asks for it.
+    """One payload sealed for many receivers; each envelope is created on access.
 
     Attributes:
-        public: the key of the sender
+        public: the sender's public key
         receivers: their addresses and keys
-        wraps: the content key as wrapped for each receiver; none where nothing is enciphered
-        plain: the value, which whoever has the right keys is given; or `ENCIPHERED`
+        wraps: the content key as wrapped for each receiver; none without encryption
+        plain: the value, available to receivers with the right keys; or `ENCIPHERED`
     """
 
-    __slots__ = ("_named", "content", "plain", "public", "receivers", "sender", "sequence", "size_bytes", "wraps")
+    __slots__ = ("_fields", "content", "plain", "public", "receivers", "sender", "sequence", "size_bytes", "wraps")
 
     def __init__(
         self,
@@ -158,7 +159,7 @@ class Bundle:
         wraps: Sequence[bytes | tuple[object, ...]] | None,
         size_bytes: int,
     ) -> None:
-        self._named, self.public, self.receivers = named, public, receivers
+        self._fields, self.public, self.receivers = named, public, receivers
         self.content, self.wraps, self.size_bytes = content, wraps, size_bytes
         self.sequence, self.sender = named[2], named[3]
         self.plain = content.value if wraps is None and isinstance(content, Payload) else ENCIPHERED
@@ -170,30 +171,30 @@ class Bundle:
         return (self[index] for index in range(len(self.receivers)))
 
     def __getitem__(self, index: int, /) -> Envelope:
-        code, round_number, sequence, sender, payload_bytes = self._named
+        code, round_number, sequence, sender, payload_bytes = self._fields
         address, public_key = self.receivers[index]
         name = (code, round_number, sequence, sender, address, payload_bytes, self.content)
-        # In mode `sizes` an envelope keeps what it was sealed with.
+        # In mode `sizes` the wrap is a copy of keys and header, which opening compares with the envelope.
         wrap = (self.public, public_key, *name) if self.wraps is None else self.wraps[index]
         return Envelope(*name, wrap, self.size_bytes)
 
     @property
     def overhead_bytes(self) -> int:
-        """Header and seal of each message."""
-        return self.size_bytes - self._named[4]
+        """Bytes of header and seal of each message."""
+        return self.size_bytes - self._fields[4]
 
 
-@cache
+@cache  # asked for every message, with few distinct arguments
 def message_size(payload_bytes: int, *, many: bool, sealed: Sealed) -> int:
-    """Bytes of a whole message; `many` if its payload goes to more than one receiver at once.
+    """Returns the bytes of a whole message; `many` if its payload is sealed for more than one receiver.
 
-    Every kind has the same header and the same seal, so the kind does not enter.
+    The size does not depend on the kind: all kinds have the same header and seal.
     """
     return wire.HEADER_BYTES + payload_bytes + seal_size(many=many, sealed=sealed)
 
 
 def seal_size(*, many: bool, sealed: Sealed) -> int:
-    """The bytes that sealing adds to one message."""
+    """Returns the bytes that sealing adds to one message."""
     if sealed is False:
         return 0
     return TAG_BYTES + (WRAP_BYTES if many else 0)

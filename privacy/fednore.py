@@ -1,4 +1,4 @@
-"""Losses of Fed-nore-1 and Fed-nore-2 as pure formulas, the printed ones and the readings that do something."""
+"""Losses of Fed-nore-1 and Fed-nore-2 as pure formulas: as printed, and in readings that affect the gradient."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Layers = Sequence[NDArray[np.float64]]
 
 def layer_sensitivities(global_model: Layers, local_model: Layers, records: int) -> NDArray[np.float64]:
     """`||W_i,l - W_l||_2 / n_i` for each layer, the current norms."""
-    norms = [float(np.linalg.norm(mine - theirs)) for mine, theirs in zip(local_model, global_model, strict=True)]
+    norms = [float(np.linalg.norm(local - start)) for local, start in zip(local_model, global_model, strict=True)]
     return np.array(norms) / records
 
 
@@ -25,10 +25,10 @@ def nore1_penalty(sensitivities: NDArray[np.float64], strength: float, sigma: fl
 def nore1_gradient(
     global_model: Layers, local_model: Layers, records: int, strength: float, sigma: float
 ) -> list[NDArray[np.float64]]:
-    """Its derivative by the local model; zero at the start point, where the norm has none."""
+    """The penalty's gradient by the local model; zero at the global model, where the norm is not differentiable."""
     gradients = []
-    for mine, theirs in zip(local_model, global_model, strict=True):
-        step = mine - theirs
+    for local, start in zip(local_model, global_model, strict=True):
+        step = local - start
         norm = float(np.linalg.norm(step))
         gradients.append(step * (strength * sigma / (records * norm)) if norm > 0.0 else np.zeros_like(step))
     return gradients
@@ -41,6 +41,7 @@ def nore2_constant(strength: float, sigma: float, records: float) -> float:
 
 def nore2_printed(probabilities: NDArray[np.float64], c: float) -> NDArray[np.float64]:
     """`-ln(a_p (1-c))`: cross-entropy plus a constant, so its gradient is that of cross-entropy (E-T12)."""
+    # Split into two logarithms, which shows the constant; log1p keeps the digits of a small c.
     result: NDArray[np.float64] = -np.log(probabilities) - math.log1p(-c)
     return result
 
@@ -52,7 +53,7 @@ def nore2_keep_label(probabilities: NDArray[np.float64], c: float) -> NDArray[np
 
 
 def nore2_keep_label_weight(probabilities: NDArray[np.float64], c: float) -> NDArray[np.float64]:
-    """What the cross-entropy gradient is multiplied with under `nore2_keep_label`; in (0, 1)."""
+    """The factor of the cross-entropy gradient under `nore2_keep_label`, in (0, 1)."""
     kept = (1.0 - c) * probabilities
     result: NDArray[np.float64] = kept / (kept + c)
     return result

@@ -1,4 +1,4 @@
-"""How alike a reconstruction is to the original, and what the thesis concludes from it. Pixels in [0, 1]."""
+"""Similarity of reconstructed to original images (pixels in [0, 1]), and the thesis' leakage scores."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def psnr_db(x: Image, y: Image) -> float:
 
 
 def cosine_similarity(x: Image, y: Image) -> float:
-    """Cosine of the angle between the images as vectors; not a number if one is all zero."""
+    """Cosine of the angle between the images as vectors; NaN if one is all zero."""
     lengths = float(np.linalg.norm(x) * np.linalg.norm(y))
     return float(np.sum(x * y)) / lengths if lengths > 0.0 else math.nan
 
@@ -35,6 +35,7 @@ def euclidean_distance(x: Image, y: Image) -> float:
 def total_variation(image: Image) -> float:
     """Mean absolute vertical plus mean absolute horizontal difference, over the last two axes."""
     steps = [np.abs(np.diff(image, axis=axis)) for axis in (-2, -1)]
+    # An image of a single row has no vertical differences, and the mean of nothing is NaN.
     return sum(float(step.mean()) for step in steps if step.size)
 
 
@@ -43,7 +44,7 @@ def leakage_scores(
 ) -> NDArray[np.float64]:
     """(4.3): `a2 (CS_j - mean CS - rho) - (1-a2)(ED_j - mean ED + rho)`, rho = `leakage_margin(noise)`.
 
-    Centred on the mean, so it measures spread and not leakage: images that all leak perfectly score -rho (E-T15).
+    Centred on the mean, scores measure spread, not leakage: images that all leak perfectly score -rho (E-T15).
     """
     rho = leakage_margin(noise)
     closer = cosine_weight * (cosines - cosines.mean() - rho)

@@ -1,7 +1,7 @@
-"""One-time keys and the secrets that pairs of them share.
+"""One-time keys and the shared secrets of key pairs.
 
-NOT SECRET, ON PURPOSE: private keys come from named random streams, because a simulation must repeat. Whoever knows
-the seed can open everything; a deployment would draw keys from the operating system.
+NOT SECRET, ON PURPOSE: private keys come from named random streams, because a simulation must be repeatable. Knowledge
+of the seed reveals every message; a deployment would draw keys from the operating system.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NAME = struct.Struct("<BII")
 
 
 class KeyPair:
-    """What one member seals and opens with in one round."""
+    """The keys with which one member seals and opens messages in one round."""
 
     __slots__ = ("_content_secret", "_used", "private", "public")
 
@@ -29,10 +29,12 @@ class KeyPair:
         self.private = private
         self.public = public
         self._content_secret = content_secret
-        self._used: set[tuple[int, int, bytes]] | None = None  # a million stand-ins never seal
+        # Created on first use: mode `sizes` makes many pairs that never seal.
+        self._used: set[tuple[int, int, bytes]] | None = None
 
     def claim(self, code: int, sequence: int, receiver: bytes = b"") -> None:
-        """Notes that a message is being sealed; refuses to seal another one under the same keys."""
+        """Records the name of a message to be sealed; raises ValueError if the name was used before."""
+        # Nonces are constant, so sealing a second plaintext under one name would break the encryption.
         name = (code, sequence, receiver)
         if self._used is None:
             self._used = set()
@@ -41,16 +43,16 @@ class KeyPair:
         self._used.add(name)
 
     def content_key(self, code: int, round: int, sequence: int) -> bytes:
-        """A fresh key for a payload to many receivers."""
+        """Returns a fresh key for a payload to many receivers."""
         return hmac.digest(self._content_secret, _NAME.pack(code, round, sequence), "sha256")
 
 
 def draw_key_pair(seed: int, node: int, round: int, life: int = 0) -> KeyPair:
-    """A node's one-time X25519 pair for a round.
+    """Draws a node's one-time X25519 key pair for a round.
 
     Args:
-        life: how often the node has recovered, or the run been resumed. A second life may have another
-            plaintext to send in the same round, so it needs other keys.
+        life: number of recoveries of the node, or resumptions of the run. After one, the node may send another
+            plaintext in the same round, so it needs new keys.
     """
     from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
@@ -60,15 +62,15 @@ def draw_key_pair(seed: int, node: int, round: int, life: int = 0) -> KeyPair:
 
 
 def draw_stand_in(seed: int, node: int, round: int, life: int = 0) -> KeyPair:
-    """As `draw_key_pair`, with a public half that looks the same and has no private half behind it."""
+    """Like `draw_key_pair`, but returns a public key of the same form without a private key."""
     return KeyPair(None, hashlib.sha256(f"{seed}/{node}/{round}/{life}".encode()).digest())
 
 
 class PairSecrets:
-    """The secret of each unordered pair of one-time keys, computed once and used by both ends.
+    """A cache of the shared secret of each unordered pair of one-time keys.
 
-    Both ends would find the same one (X25519 commutes), so the simulation does the work of one. The same holds for
-    the key of a message, which its sender has derived before.
+    Both ends derive the same secret (X25519 commutes), so the simulation computes it once. The same holds for the key
+    of a message, which its sender has derived already.
     """
 
     def __init__(self) -> None:
@@ -80,29 +82,32 @@ class PairSecrets:
         self._derived: dict[int, dict[tuple[bytes, bytes], bytes]] = {}
 
     def begin(self, round: int) -> None:
-        """Keeps the secrets of this round from now on."""
+        """Starts caching the secrets of a round."""
         if round not in self._rounds:
             self._rounds[round], self._publics[round], self._derived[round] = {}, {}, {}
 
     def key_to_seal(self, round: int, own: KeyPair, other_public: bytes, name: bytes) -> bytes:
-        """The key of a message with this name; kept for whoever opens it."""
+        """Derives the key of a message with this name and caches it for the receiver."""
         secret = self.secret(round, own, other_public)
         key = self._derived[round][secret, name] = expand(secret, name)
         return key
 
     def key_to_open(self, round: int, own: KeyPair, other_public: bytes, name: bytes) -> bytes:
-        """The same at the other end; derived anew if nobody with this pair's secret has sealed such a message."""
+        """Returns the key at the receiver; derives it if no message with this pair's secret and name was sealed."""
         secret = self.secret(round, own, other_public)
+        # Removed on use: a message is normally opened once, and a replay derives its key again.
         return self._derived.get(round, {}).pop((secret, name), b"") or expand(secret, name)
 
     def secret(self, round: int, own: KeyPair, other_public: bytes) -> bytes:
-        """HKDF's pseudorandom key of the pair; computed, but not kept, for a round that nobody began.
+        """Returns HKDF's pseudorandom key of the pair; cached only for rounds started by `begin`.
 
         Raises:
-            ValueError: `other_public` is no usable X25519 key.
+            ValueError: `other_public` is not a usable X25519 key.
         """
         public = own.public
+        # Unordered, so that both ends find the same entry.
         pair = (public, other_public) if public < other_public else (other_public, public)
+        # Rounds not begun (or already dropped) get a temporary dict, so that nothing accumulates.
         known = self._rounds.get(round, {})
         found = known.get(pair)
         if found is None:
@@ -110,7 +115,7 @@ class PairSecrets:
         return found
 
     def drop(self, round: int) -> None:
-        """Forgets a round's secrets."""
+        """Discards a round's secrets."""
         for kept in (self._rounds, self._publics, self._derived):
             kept.pop(round, None)
 
@@ -119,16 +124,17 @@ class PairSecrets:
             raise ValueError("a stand-in has no private key to exchange with")
         known = self._publics.get(round, {})
         public = known.get(other_public)
-        if public is None:
+        if public is None:  # parsed once per round, though a key takes part in many pairs
             public = known[other_public] = self._read_public(other_public)
         return own.private.exchange(public)
 
 
 def extract(shared: bytes) -> bytes:
-    """The first half of HKDF-SHA256 (RFC 5869); by hand, for the second half runs once per message."""
+    """Computes HKDF-Extract with SHA-256 (RFC 5869)."""
+    # Written with hmac directly, because `expand` runs once per message and must be cheap.
     return hmac.digest(SALT, shared, "sha256")
 
 
 def expand(secret: bytes, info: bytes) -> bytes:
-    """The second half: the 32-byte key that `info` names."""
+    """Computes HKDF-Expand: the 32-byte key for `info`."""
     return hmac.digest(secret, info + b"\x01", "sha256")

@@ -1,4 +1,4 @@
-"""What each client has spent, kept by the client itself and charged when a noisy vector first leaves it."""
+"""Privacy ledgers: each client accounts for its own spending, charged when a noisy vector is first sent."""
 
 from __future__ import annotations
 
@@ -17,21 +17,22 @@ if TYPE_CHECKING:
     from privacy.published import PublishedRule
     from privacy.settings import Privacy
 
+# Relative tolerance on mu^2: sums of equal releases must reach their limit in spite of rounding.
 SLACK = 1e-9
 
 
 class LedgerError(Exception):
-    """A release that the budget does not allow was about to be made: a mistake in a protocol, never a user's."""
+    """A protocol attempted a release beyond the budget; a programming error, never a user's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerRule:
-    """What a ledger may spend; one object serves all clients with the same budget.
+    """The limits of a ledger; one object serves all clients with the same budget.
 
     Attributes:
-        by: what is counted.
-        delta: failure probability of the epsilons reported.
-        published: the paper's rule, None where none applies.
+        by: the quantity that is limited.
+        delta: failure probability of the reported epsilons.
+        published: the paper's rule; None where none applies.
         max_round: the last global round that `published` allows.
         mu2_limit: the largest sum of mu^2 that `rigorous` allows.
         view_share: the part of a release's mu^2 that the budgeted view sees.
@@ -46,13 +47,14 @@ class LedgerRule:
 
 
 def ledger_rule(privacy: Privacy, plan: NoisePlan, own_epsilon: float | None = None) -> LedgerRule:
-    """The rule for a run; does the numerical work once, so that a million ledgers cost nothing more.
+    """Returns the rule of a run; solves for its limits once, so that a million ledgers take no further computation.
 
     Args:
-        own_epsilon: of a class of clients that has a budget of its own; the section's unless given.
+        own_epsilon: budget of a class of clients; the section's epsilon unless given.
     """
     from privacy.gaussian import mu_of
 
+    # Where no published rule applies, `by: published` limits nothing, and `max_round` stays infinite.
     by, epsilon, delta = privacy.resolved_budget()
     epsilon = epsilon if own_epsilon is None else own_epsilon
     counted = by == "published" and plan.published is not None
@@ -67,14 +69,14 @@ def ledger_rule(privacy: Privacy, plan: NoisePlan, own_epsilon: float | None = N
 
 
 class Ledger:
-    """One client's account.
+    """One client's privacy account.
 
     Rounds are numbered from 1. Releases are charged in the order of their numbers (the client's noise counter).
 
     Guarantees:
-        what has been charged never exceeds the rule by more than a relative 1e-9 of mu^2 (rigorous), and no release
-        is charged after the last round allowed (published); a failed charge leaves the ledger as it was. Sending
-        identical bytes again costs nothing. A release counts although it may never arrive.
+        The charged total never exceeds the rule by more than a relative 1e-9 of mu^2 (rigorous), and no release is
+        charged after the last allowed round (published). A failed charge leaves the ledger unchanged. Sending
+        identical bytes again is free. A release is charged even if it never arrives.
     """
 
     __slots__ = ("last_number", "last_round", "mu2", "planned_mu2", "releases", "rule")
@@ -88,15 +90,16 @@ class Ledger:
         self.last_number = -1
 
     def may_release(self, round_number: int) -> bool:
-        """Whether one more release with the planned noise, in that round, stays within the budget."""
+        """Returns whether one more release with the planned noise, in that round, stays within the budget."""
         return self._allows(round_number, self.planned_mu2)
 
     def charge(self, round_number: int, noise_std: float, sensitivity: float, number: int | None = None) -> bool:
-        """Charges one release; False when release `number` has been charged before.
+        """Charges one release; returns False if release `number` has been charged before.
 
         Raises:
-            LedgerError: the release would overspend; nothing has been charged.
+            LedgerError: the release would exceed the budget; nothing is charged.
         """
+        # Numbers only grow, so an equal or smaller one is a retransmission of the same noisy vector.
         if number is not None and number <= self.last_number:
             return False
         cost = release_mu2(noise_std, sensitivity)
@@ -110,19 +113,19 @@ class Ledger:
 
     @property
     def published_epsilon(self) -> float | None:
-        """What the paper would print after the last round charged; None where its rule does not apply."""
+        """Epsilon by the paper's rule after the last charged round; None where no rule applies."""
         return self.rule.published.epsilon_after(self.last_round) if self.rule.published else None
 
     @property
     def rigorous_epsilon(self) -> float:
-        """What whoever received all releases of this client can learn (view `local`), exactly."""
+        """Exact epsilon against an observer of all releases of this client (view `local`)."""
         from privacy.gaussian import epsilon_of
 
         return epsilon_of(math.sqrt(self.mu2), self.rule.delta)
 
     @property
     def budget_left(self) -> float:
-        """Share of the budget that is left: of the rounds (published), of mu^2 (rigorous); NaN without a budget."""
+        """Fraction of the budget left: of the rounds (published) or of mu^2 (rigorous); NaN without a budget."""
         if self.rule.by == "published":
             return max(0.0, 1.0 - self.last_round / self.rule.max_round) if self.rule.max_round else 0.0
         if self.rule.by == "rigorous":
@@ -131,12 +134,13 @@ class Ledger:
 
     @property
     def exhausted_from(self) -> float:
-        """The first round in which it may not release any more, as far as is known now; infinite while it may."""
+        """First round without a further release, as far as known now; infinite while releases remain."""
         if self.rule.by == "published":
-            return self.rule.max_round + 1
+            return self.rule.max_round + 1  # known from the start, unlike the round of the last affordable release
         return math.inf if self.may_release(self.last_round + 1) else self.last_round + 1
 
     def _allows(self, round_number: int, cost: float) -> bool:
+        # Published rules count global rounds, including those without this client.
         if self.rule.by == "published":
             return round_number <= self.rule.max_round
         if self.rule.by == "rigorous":
@@ -145,14 +149,14 @@ class Ledger:
 
 
 def rigorous_epsilons(ledgers: Iterable[Ledger], delta: float) -> NDArray[np.float64]:
-    """`rigorous_epsilon` of many ledgers at one delta, in one vectorised step."""
+    """Returns `rigorous_epsilon` of many ledgers at one delta, vectorised."""
     from privacy.gaussian import epsilons_of
 
     return epsilons_of(np.sqrt([ledger.mu2 for ledger in ledgers]), delta)
 
 
 def release_mu2(noise_std: float, sensitivity: float) -> float:
-    """mu^2 of one release; infinite without noise or without a bound on the update."""
+    """Returns mu^2 of one release; infinite without noise or without a bound on the update."""
     if noise_std <= 0.0 or math.isinf(sensitivity):
         return math.inf
     return (sensitivity / noise_std) ** 2

@@ -1,4 +1,4 @@
-"""What happens to an update before it leaves a client: clipped, then noised. Rows of a float32 matrix, in place."""
+"""Clipping and noise for updates before release, in place on the rows of a float32 matrix."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from p2p.choices import Choice
 from privacy.calibrations import CALIBRATIONS, AdpdflCalibration, DpFedAvgCalibration, RigorousCalibration
 
 Matrix = NDArray[np.float32]
-# A float32 product may round up; this keeps a clipped row's norm at most C.
+# A float32 product may round up, by a relative 2^-24 per coordinate; this margin keeps a clipped row's norm at most C.
 _ROUND_DOWN = 1.0 - 2.0**-21
 
 
@@ -24,24 +24,26 @@ class FlatClip:
     """Scales an update down to a norm of at most `norm`, all layers as one vector.
 
     Attributes:
-        norm: C, the largest L2 norm an update may have.
+        norm: C, the largest L2 norm of an update.
 
     Guarantees:
-        every row ends with L2 norm at most C; a row that is not finite becomes zero. So one client's row moves by
-        at most 2C when its data set (or one record of it) is replaced, by C when the client is added or removed.
+        Every clipped row has L2 norm at most C; a row that is not finite becomes zero. One client's row therefore
+        changes by at most 2C if its data set (or one record of it) is replaced, by C if the client is added or removed.
     """
 
     norm: Annotated[float, Gt(0)] = 1.0
 
     @property
     def norm_bound(self) -> float:
-        """The bound this clipping enforces."""
+        """Bound that this clipping enforces."""
         return self.norm
 
     def clip(self, rows: Matrix) -> tuple[Matrix, NDArray[np.float64]]:
         """Clips `rows` in place and returns them with the norms they had before."""
         norms = row_norms(rows)
+        # A diverged update cannot be scaled, and one NaN would destroy every model that averages it.
         rows[~np.isfinite(norms)] = 0.0
+        # A float64 factor: NumPy 2 then computes the product in float64 and rounds it once.
         for index in np.flatnonzero(np.isfinite(norms) & (norms > self.norm)):
             factor = np.float64(self.norm / norms[index] * _ROUND_DOWN)
             np.multiply(rows[index], factor, out=rows[index], casting="same_kind")
@@ -50,7 +52,7 @@ class FlatClip:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoClip:
-    """Leaves updates as they are. Guarantees nothing: sensitivity is unbounded and rigorous epsilon infinite."""
+    """Leaves updates unchanged. Guarantees nothing: sensitivity is unbounded and rigorous epsilon infinite."""
 
     @property
     def norm_bound(self) -> float:
@@ -58,21 +60,21 @@ class NoClip:
         return math.inf
 
     def clip(self, rows: Matrix) -> tuple[Matrix, NDArray[np.float64]]:
-        """The same rows, and their norms."""
+        """Returns the rows unchanged, and their norms."""
         return rows, row_norms(rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GaussianNoise:
-    """Adds independent normal noise to every coordinate of what leaves a client.
+    """Adds independent normal noise to every coordinate of a release.
 
     Attributes:
-        sigma: the standard deviation actually added to each coordinate; give this or `calibrate`.
-        calibrate: how to find it from an epsilon.
+        sigma: standard deviation of the noise added to each coordinate; give this or `calibrate`.
+        calibrate: calibration of sigma from an epsilon.
 
     Guarantees:
-        with clipping at C, one release has mu = 2C/std against whoever receives it (client level, replace). The
-        noise is a float32 normal: attacks on floating-point rounding (Mironov 2012) are outside the model.
+        With clipping at C, one release has mu = 2C/std against its receivers (client level, replace-one). The noise
+        is a float32 normal: attacks on floating-point rounding (Mironov 2012) are outside the model.
     """
 
     sigma: Annotated[float, Ge(0)] | None = None
@@ -87,8 +89,8 @@ class GaussianNoise:
     def add(self, rows: Matrix, stds: NDArray[np.float64], generators: Sequence[np.random.Generator]) -> Matrix:
         """Adds noise in place; row i gets `stds[i]` and draws from `generators[i]` alone.
 
-        Give each release a generator of its own (`stream(seed, "noise", node, release_number)`): then a row's noise
-        does not depend on how rows were batched, and no noise is ever used for two different updates.
+        Each release needs its own generator (`stream(seed, "noise", node, release_number)`). A row's noise then does
+        not depend on the batching of rows, and no noise is used for two different updates.
         """
         for row, std, generator in zip(rows, stds, generators, strict=True):
             if std > 0.0:
@@ -100,10 +102,10 @@ class GaussianNoise:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoNoise:
-    """Adds nothing. Guarantees nothing: rigorous epsilon is infinite."""
+    """Adds no noise. Guarantees nothing: rigorous epsilon is infinite."""
 
     def add(self, rows: Matrix, stds: NDArray[np.float64], generators: Sequence[np.random.Generator]) -> Matrix:
-        """The same rows."""
+        """Returns the rows unchanged."""
         return rows
 
 
@@ -112,7 +114,8 @@ NOISES: dict[str, type] = {"gaussian": GaussianNoise, "none": NoNoise}
 
 
 def row_norms(rows: Matrix) -> NDArray[np.float64]:
-    """L2 norm of each row, summed in float64."""
+    """Returns the L2 norm of each row, summed in float64."""
+    # Row by row: a float64 copy of the whole matrix would take twice its memory.
     norms: NDArray[np.float64] = np.empty(len(rows), dtype=np.float64)
     for index, row in enumerate(rows):
         wide = row.astype(np.float64)

@@ -1,4 +1,4 @@
-"""Older accountants that the papers used: advanced composition and the moments accountant."""
+"""Older accountants used in the papers: advanced composition and the moments accountant."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ class LogMoments:
     per_step: NDArray[np.float64]
 
     def epsilon(self, steps: int, delta: float) -> tuple[float, int]:
-        """`min (steps alpha(lambda) + ln(1/delta)) / lambda`, and the lambda that gives it."""
+        """Returns `min (steps alpha(lambda) + ln(1/delta)) / lambda` and the minimising lambda."""
         values = (steps * self.per_step + math.log(1.0 / delta)) / self._orders()
         return float(values.min()), int(values.argmin()) + 1
 
     def log10_delta(self, steps: int, epsilon: float) -> tuple[float, int]:
-        """The logarithm of `min exp(steps alpha(lambda) - lambda epsilon)`, and the lambda that gives it."""
+        """Returns log10 of `min exp(steps alpha(lambda) - lambda epsilon)` and the minimising lambda."""
+        # A logarithm, since delta itself can underflow.
         values = steps * self.per_step - self._orders() * epsilon
         return float(values.min()) / math.log(10.0), int(values.argmin()) + 1
 
@@ -36,18 +37,18 @@ class LogMoments:
 
 
 def log_moments(rate: float, noise_multiplier: float, lambda_max: int = 32) -> LogMoments:
-    """The log moments of one step."""
+    """Returns the log moments of one step."""
     orders = tuple(range(2, lambda_max + 2))
     return LogMoments(np.arange(1, lambda_max + 1) * poisson_rdp(rate, noise_multiplier, orders))
 
 
 def advanced_composition(epsilon: float, count: int, slack: float) -> float:
-    """Epsilon of `count` (epsilon, delta)-DP steps with `slack` added to their deltas (Dwork & Roth 2014, 3.20)."""
+    """Returns epsilon of `count` (epsilon, delta)-DP steps; `slack` adds to their deltas (Dwork & Roth 2014, 3.20)."""
     return _composed(epsilon, count, 2.0 * count * math.log(1.0 / slack))
 
 
 def printed_composition(epsilon: float, count: int, slack: float) -> float:
-    """(2.23) of the thesis, with its factor 2 missing under the root (E-T01): too small."""
+    """(2.23) of the thesis, too small since a factor 2 is missing under the root (E-T01); kept for comparison."""
     return _composed(epsilon, count, count * math.log(1.0 / slack))
 
 

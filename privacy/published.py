@@ -1,4 +1,4 @@
-"""Rules that charge a run the way its paper does: epsilon as a function of global rounds alone."""
+"""Published accounting rules: epsilon as a function of the number of global rounds alone."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ if TYPE_CHECKING:
 
 
 class PublishedRule(Protocol):
-    """A paper's own accountant."""
+    """The accountant of a paper."""
 
     @property
     def delta(self) -> float: ...
 
     @property
     def formula(self) -> str:
-        """What to call it in a table."""
+        """Name of the rule in tables."""
 
     def epsilon_after(self, global_rounds: int) -> float:
-        """The epsilon the paper would print after that many rounds of the whole system."""
+        """Returns the paper's epsilon after that many rounds of the whole system."""
 
     def max_rounds(self, epsilon: float) -> int:
-        """How many rounds the paper allows; a run calibrated for T rounds gets T."""
+        """Returns the number of rounds the paper allows; a run calibrated for T rounds gets T."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,20 +37,20 @@ class Theorem8Rule:
 
     @property
     def formula(self) -> str:
-        """What to call it in a table."""
+        """Name of the rule in tables."""
         return "Theorem 8"
 
     @property
     def delta(self) -> float:
-        """The delta of the claim."""
+        """Delta of the claim."""
         return self.theorem.delta
 
     def epsilon_after(self, global_rounds: int) -> float:
-        """The epsilon that Theorem 8 claims for everybody after that many rounds."""
+        """Returns the epsilon that Theorem 8 claims for all clients after that many rounds."""
         return self.theorem.epsilon_after(global_rounds, self.sigma)
 
     def max_rounds(self, epsilon: float) -> int:
-        """Rounds allowed, with a relative slack of 1e-9."""
+        """Returns the number of rounds allowed, with a relative slack of 1e-9."""
         return self.theorem.max_rounds(epsilon, self.sigma)
 
 
@@ -65,11 +65,11 @@ class SampledRule:
 
     @property
     def formula(self) -> str:
-        """What to call it in a table."""
+        """Name of the rule in tables."""
         return f"sampled Gaussian, {self.accountant.upper()}"
 
     def epsilon_after(self, global_rounds: int) -> float:
-        """Epsilon of one who sees every mean, by the accountant that calibrated the noise."""
+        """Returns epsilon against an observer of all means, by the accountant that calibrated the noise."""
         from privacy.sampling import SEARCH_GRID, poisson_epsilon, poisson_epsilon_pld
 
         if global_rounds <= 0:
@@ -79,16 +79,17 @@ class SampledRule:
         return poisson_epsilon(self.rate, self.noise_multiplier, global_rounds, self.delta)[0]
 
     def max_rounds(self, epsilon: float) -> int:
-        """Rounds allowed, with a relative slack of 1e-9."""
+        """Returns the number of rounds allowed, with a relative slack of 1e-9."""
         from privacy.sampling import max_poisson_steps, max_steps
 
-        target = epsilon * (1.0 + 1e-9)
+        target = epsilon * (1.0 + 1e-9)  # a run calibrated for T rounds must get T in spite of rounding
         by_rdp = max_poisson_steps(self.rate, self.noise_multiplier, target, self.delta)
+        # PLD is tighter than RDP, so the count by RDP is a close first guess.
         return by_rdp if self.accountant == "rdp" else max_steps(self.epsilon_after, target, by_rdp)
 
 
 def theorem8_for(context: PlanContext, delta: float, m_reading: str = "M") -> Theorem8:
-    """The theorem with this run's sizes; a server counts like a leader."""
+    """Returns the theorem with this run's sizes; a server counts like a leader."""
     return Theorem8(
         clients=context.clients,
         train_per_round=context.train_per_round,
@@ -99,7 +100,7 @@ def theorem8_for(context: PlanContext, delta: float, m_reading: str = "M") -> Th
 
 
 def theorem8_notes(context: PlanContext, theorem: Theorem8, sigma: float, epsilon: float) -> tuple[str, ...]:
-    """The conditions of Theorem 8 that this run breaks, one sentence each."""
+    """Returns the conditions of Theorem 8 that this run does not meet, one sentence each."""
     rate = context.train_per_round / context.clients
     conditions = shortcut_conditions(rate, sigma**2, epsilon, theorem.delta)
     checks = [

@@ -1,4 +1,4 @@
-"""Renyi differential privacy: the orders used everywhere here, and conversion to (epsilon, delta)."""
+"""Renyi differential privacy: the standard orders, and conversion to (epsilon, delta)."""
 
 from __future__ import annotations
 
@@ -25,35 +25,36 @@ def improved_epsilon(order: float, rdp: float, delta: float) -> float:
 
 
 def best_epsilon(rdp: NDArray[np.float64], delta: float, orders: tuple[int, ...] = ORDERS) -> tuple[float, int]:
-    """The smallest epsilon over the orders by the improved conversion, and the order that gives it."""
+    """Returns the smallest epsilon over the orders by the improved conversion, and the minimising order."""
     epsilons = rdp + _conversion(orders, delta)
+    # The conversion can be negative for a large delta; epsilon is not.
     best = int(np.argmin(epsilons))
     return max(0.0, float(epsilons[best])), orders[best]
 
 
 def gaussian_rdp(noise_multiplier: float) -> NDArray[np.float64]:
-    """RDP of one Gaussian release at all `ORDERS`: `order / (2 z^2)`."""
+    """Returns the RDP of one Gaussian release at all `ORDERS`: `order / (2 z^2)`."""
     return np.array(ORDERS) / (2.0 * noise_multiplier**2)
 
 
 def max_count(
     per_step: NDArray[np.float64], epsilon: float, delta: float, orders: tuple[int, ...] = ORDERS
 ) -> tuple[int, int]:
-    """How many steps with that RDP fit into (epsilon, delta), and the order that allows most: closed form at each."""
+    """Returns the number of steps with that RDP that fit into (epsilon, delta), and the order that allows the most."""
     room = np.maximum(epsilon - _conversion(orders, delta), 0.0)
     with np.errstate(divide="ignore"):
-        counts = room / per_step * (1.0 + 1e-12)
+        counts = room / per_step * (1.0 + 1e-12)  # an exact fit must not lose a step to rounding
     best = int(counts.argmax())
     return math.floor(counts[best]), orders[best]
 
 
 def _conversion(orders: tuple[int, ...], delta: float) -> NDArray[np.float64]:
-    """What the improved conversion adds to RDP at each order."""
+    """Returns the term that the improved conversion adds to RDP at each order."""
     alpha = np.array(orders, dtype=np.float64)
     added: NDArray[np.float64] = np.log1p(-1.0 / alpha) - (math.log(delta) + np.log(alpha)) / (alpha - 1.0)
     return added
 
 
 def misprinted_epsilon(order: float, rdp: float, delta: float) -> float:
-    """(C2) of the DP-GenFL supplement, which adds `ln order` instead of taking it away (E-G03): larger, so safe."""
+    """(C2) of the DP-GenFL supplement, which adds `ln order` instead of subtracting it (E-G03); larger, so valid."""
     return rdp + math.log1p(-1.0 / order) + (math.log(1.0 / delta) + math.log(order)) / (order - 1.0)

@@ -1,6 +1,6 @@
-"""The Poisson-sampled Gaussian mechanism, by RDP and by privacy loss distributions, and its inversions.
+"""Accounting of the Poisson-sampled Gaussian mechanism by RDP and by privacy loss distributions, and its inversions.
 
-dp-accounting does the accounting. Sampling helps only a view that does not learn who was sampled (`model`).
+Uses the dp-accounting library. Sampling amplifies privacy only for views that do not learn the sample (`model`).
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ from numpy.typing import NDArray
 
 from privacy.rdp import ORDERS, best_epsilon, max_count
 
-_LEAST_LOG_Z = -12.0
+_LEAST_LOG_Z = -12.0  # ends the search where delta alone covers the release at any noise
 SEARCH_GRID = 3e-4
-"""Grid of losses where many evaluations are needed; cost at most a relative 2e-4 of epsilon where measured."""
+"""Grid of losses for searches with many evaluations; adds at most a relative 2e-4 to epsilon where measured."""
+# A subset of ORDERS with growing steps, since epsilon changes little between neighbouring high orders.
 _COARSE = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256)
 
 
 @lru_cache(maxsize=256)
 def poisson_rdp(rate: float, noise_multiplier: float, orders: tuple[int, ...] = ORDERS) -> NDArray[np.float64]:
-    """RDP of one Poisson-sampled Gaussian step at each order (add/remove one client); remembered, so read-only.
+    """Returns the RDP of one Poisson-sampled Gaussian step at each order (add/remove one client); cached and read-only.
 
     Guarantees:
         exact at integer orders (Mironov, Talwar & Zhang 2019).
@@ -32,14 +33,14 @@ def poisson_rdp(rate: float, noise_multiplier: float, orders: tuple[int, ...] = 
 
     step = dp_accounting.PoissonSampledDpEvent(rate, dp_accounting.GaussianDpEvent(noise_multiplier))
     rdp = np.asarray(dp_accounting.rdp.RdpAccountant(orders).compose(step).rdp, dtype=np.float64)
-    rdp.setflags(write=False)
+    rdp.setflags(write=False)  # the cache hands the same array to all callers
     return rdp
 
 
 def poisson_epsilon(rate: float, noise_multiplier: float, steps: int, delta: float) -> tuple[float, int]:
-    """Epsilon by RDP after that many Poisson-sampled steps, and the order that gives it.
+    """Returns epsilon by RDP after that many Poisson-sampled steps, and the minimising order.
 
-    The best order is looked for between the neighbours of the best of a few; every order gives a valid epsilon.
+    The search evaluates a coarse grid of orders, then all orders around its minimum; every order is valid.
     """
     best = best_epsilon(steps * poisson_rdp(rate, noise_multiplier, _COARSE), delta, _COARSE)[1]
     orders = _near(best)
@@ -47,7 +48,7 @@ def poisson_epsilon(rate: float, noise_multiplier: float, steps: int, delta: flo
 
 
 def max_poisson_steps(rate: float, noise_multiplier: float, epsilon: float, delta: float) -> int:
-    """How many Poisson-sampled steps fit into (epsilon, delta) by RDP."""
+    """Returns the number of Poisson-sampled steps that fit into (epsilon, delta) by RDP."""
     best = max_count(poisson_rdp(rate, noise_multiplier, _COARSE), epsilon, delta, _COARSE)[1]
     orders = _near(best)
     return max_count(poisson_rdp(rate, noise_multiplier, orders), epsilon, delta, orders)[0]
@@ -55,15 +56,16 @@ def max_poisson_steps(rate: float, noise_multiplier: float, epsilon: float, delt
 
 @lru_cache(maxsize=1024)
 def poisson_epsilon_pld(rate: float, noise_multiplier: float, steps: int, delta: float, grid: float = 1e-4) -> float:
-    """The same by privacy loss distributions: tighter, and pessimistic by what the grid of losses costs (add/remove).
+    """Returns epsilon by privacy loss distributions (add/remove): tighter than RDP, and rounded up by the loss grid.
 
-    The grid is refined to 2e-4 of what RDP says when epsilon is small (a fixed one would cost per cents there), and
-    coarsened to 1e-5 of it when there is next to no noise, so that time and memory stay bounded.
+    For small epsilon the grid is refined to 2e-4 of the RDP value, where a fixed grid would be off by per cents. For
+    very little noise it is coarsened to 1e-5 of that value, which bounds time and memory.
     """
     import dp_accounting
 
     step = dp_accounting.PoissonSampledDpEvent(rate, dp_accounting.GaussianDpEvent(noise_multiplier))
     scale = _coarse_epsilon(rate, noise_multiplier, steps, delta)
+    # The last bound, 5e-6, limits the grid's size if epsilon is close to 0.
     interval = max(min(grid, 2e-4 * scale), 1e-5 * scale, 5e-6)
     accountant = dp_accounting.pld.PLDAccountant(value_discretization_interval=interval)
     return float(accountant.compose(step, steps).get_epsilon(delta))
@@ -72,12 +74,13 @@ def poisson_epsilon_pld(rate: float, noise_multiplier: float, steps: int, delta:
 def calibrated_multiplier(
     rate: float, steps: int, epsilon: float, delta: float, accountant: Literal["rdp", "pld"] = "rdp"
 ) -> float:
-    """The smallest noise multiplier for which that many Poisson-sampled steps meet (epsilon, delta).
+    """Returns the smallest noise multiplier for which that many Poisson-sampled steps meet (epsilon, delta).
 
     Guarantees:
-        meets the target by the accountant named; at most a relative 1e-6 (rdp) or 1e-3 (pld) too large, or below
+        meets the target by the named accountant; at most a relative 1e-6 (rdp) or 1e-3 (pld) too large, or below
         1e-5, where sampling is so rare that delta alone covers it.
     """
+    # A cheap coarse solution brackets the expensive exact one.
     guess = _smallest(lambda z: _coarse_epsilon(rate, z, steps, delta), epsilon, 1e-3, 1.0, 4.0)
     if accountant == "pld":
         return _smallest(lambda z: poisson_epsilon_pld(rate, z, steps, delta, SEARCH_GRID), epsilon, 1e-3, guess, 1.1)
@@ -85,10 +88,11 @@ def calibrated_multiplier(
 
 
 def max_steps(epsilon_after: Callable[[int], float], epsilon: float, guess: int = 1) -> int:
-    """The largest number of steps whose epsilon stays within `epsilon`; `epsilon_after` must not decrease.
+    """Returns the largest number of steps whose epsilon stays within `epsilon`; `epsilon_after` must not decrease.
 
-    Looks where epsilon, taken as a power of the number of steps, would meet the target: few calls from a fair guess.
+    Each step extrapolates epsilon as a power of the number of steps, so that a fair guess needs few evaluations.
     """
+    # Composition of Gaussians grows like steps^0.5 for small epsilon and steps^1 for large: 0.6 is a fair start.
     low, high, step, power = 0, 2**62, max(guess, 1), 0.6
     seen: dict[int, float] = {}
     while high - low > 1:
@@ -97,28 +101,30 @@ def max_steps(epsilon_after: Callable[[int], float], epsilon: float, guess: int 
         if low in seen and high in seen:
             power = max(math.log(seen[high] / seen[low]) / math.log(high / low), 0.1)
         ratio = min(max((epsilon / seen[step]) ** (1.0 / power), 0.1), 10.0)
+        # Strictly inside the bracket, so that every evaluation shrinks it.
         step = min(max(math.floor(step * ratio), low + 1), high - 1)
     return low
 
 
 def _near(order: int) -> tuple[int, ...]:
-    """All orders between the coarse neighbours of a coarse order."""
+    """Returns all orders between the coarse neighbours of a coarse order."""
     index = _COARSE.index(order)
     return tuple(range(_COARSE[max(index - 1, 0)], _COARSE[min(index + 1, len(_COARSE) - 1)] + 1))
 
 
 def _coarse_epsilon(rate: float, z: float, steps: int, delta: float) -> float:
-    """Epsilon by RDP at few orders: a quick upper bound."""
+    """Returns epsilon by RDP at few orders: a quick upper bound."""
     return best_epsilon(steps * poisson_rdp(rate, z, _COARSE), delta, _COARSE)[0]
 
 
 def _smallest(
     epsilon_with: Callable[[float], float], epsilon: float, precision: float, guess: float, factor: float
 ) -> float:
-    """Root of ln epsilon(z) - ln epsilon in ln z near `guess`, rounded up to the safe side."""
+    """Solves epsilon(z) = epsilon for z near `guess`, in logarithms, rounded up so that the target is met."""
     from scipy.optimize import brentq
 
     def excess(log_z: float) -> float:
+        # In logarithms epsilon(z) is nearly linear, which suits the root finder; epsilon itself may be 0.
         return math.log(max(epsilon_with(math.exp(log_z)), 1e-300) / epsilon)
 
     width = math.log(factor)
@@ -130,6 +136,7 @@ def _smallest(
     if excess(low) <= 0.0:
         return math.exp(low)
     z = math.exp(brentq(excess, low, high, xtol=precision / 4))
+    # The root is found to within the precision on either side; step up until the target surely holds.
     while epsilon_with(z) > epsilon:
         z *= 1.0 + precision / 4
     return z

@@ -1,4 +1,4 @@
-"""Sealed messages: only the named receiver reads them, and it knows which address sent them.
+"""Sealed messages: only the named receiver can read them, and the sender's address is authenticated.
 
     sealer = make_sealer(True)                       # or "sizes", or False: one interface, see `Sealer`
     keys = sealer.draw_keys(seed, node, round)       # each member, each round; keys.public goes to the proxy
@@ -6,18 +6,18 @@
     value = sealer.open(envelope, my_keys, sender_public_key)       # or raises Rejected("corrupt")
     sealer.close_round(round)                        # when the round's last message has ended
 
-`receivers` are pairs (address, public key). A retransmission sends the same envelope again; a new message needs
-a new sequence number, and a node that recovered, or a run that was resumed, draws its keys with the next `life`.
+`receivers` are pairs (address, public key). A retransmission sends the same envelope again. A new message needs a new
+sequence number. A recovered node, or a resumed run, draws its keys with the next `life`.
 
-Mode true, exactly. The key of a message is HKDF-SHA256 of the X25519 secret of the sender's and the receiver's
-one-time keys, with the header up to the payload length (version, kind, round, sequence, sender, receiver) as info.
-A message to one receiver is its payload under that key (AES-256-GCM, the header as associated data). A payload
-for many is encrypted once under a fresh content key, and each receiver gets that key and the ciphertext's SHA-256
-under its message key, so nobody who knows the content key can put another payload in its place. Nonces are zero:
-no key seals two plaintexts, since the key depends on the message's full name, and names are not used twice.
+Mode true: the key of a message is HKDF-SHA256 of the X25519 secret of the sender's and the receiver's one-time keys,
+with the header up to the payload length (version, kind, round, sequence, sender, receiver) as info. A message to one
+receiver is its payload under that key (AES-256-GCM, the header as associated data). A payload for many receivers is
+encrypted once under a fresh content key. Each receiver gets that key and the ciphertext's SHA-256 under its message
+key, so that other holders of the content key cannot substitute another payload. Nonces are zero: no key seals two
+plaintexts, since the key depends on the message's full name, and names are not used twice.
 
-Mode sizes counts the same bytes and refuses the same messages, by comparison instead of by cipher. Mode false
-protects nothing: a payload altered on the way arrives altered.
+Mode sizes counts the same bytes and rejects the same messages, by comparison instead of encryption. Mode false
+protects nothing: a payload altered in transit arrives altered.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from privacy.wire import HEADER_BYTES, KIND_NAMES, KINDS, MANY, NAME_BYTES, deco
 
 Receiver = tuple[bytes, bytes]
 """A receiver's address and public key."""
-_NONCE = bytes(12)
+_NONCE = bytes(12)  # zero is safe, since every key seals one plaintext only
 
 
 class Sealer(Protocol):
-    """The three ways to send a message."""
+    """The common interface of the three sealing modes."""
 
     def draw_keys(self, seed: int, node: int, round: int, life: int = 0) -> KeyPair:
-        """A member's keys for a round."""
+        """Returns a member's keys for a round."""
 
     def seal_many(
         self,
@@ -53,42 +53,42 @@ class Sealer(Protocol):
         receivers: Sequence[Receiver],
         payload: Payload,
     ) -> Bundle:
-        """One envelope per receiver, in their order; a single receiver's is sealed as by `seal_one`."""
+        """Returns one envelope per receiver, in their order; a single receiver's is sealed as by `seal_one`."""
 
     def seal_one(
         self, kind: str, round: int, sequence: int, keys: KeyPair, sender: bytes, receiver: Receiver, payload: Payload
     ) -> Envelope:
-        """An envelope whose payload nobody else gets."""
+        """Returns an envelope for a single receiver."""
 
     def open(self, envelope: Envelope, keys: KeyPair, sender_public_key: bytes) -> Any:
-        """The payload's value, by reference; raises `Rejected` if the envelope is not what was sealed."""
+        """Returns the payload's value by reference; raises `Rejected` if the envelope differs from the sealed one."""
 
     def open_in(self, bundle: Bundle, index: int, keys: KeyPair, sender_public_key: bytes) -> Any:
-        """The same for an envelope of a bundle as it was sealed."""
+        """Opens an unaltered envelope of a bundle."""
 
     def agree(self, round: int, keys: KeyPair, other_public_key: bytes, purpose: bytes) -> bytes:
-        """32 bytes that both ends find from their keys alone, other ones for every purpose."""
+        """Returns 32 bytes that both ends derive from their keys alone, different for every purpose."""
 
     def close_round(self, round: int) -> None:
-        """Forgets what was kept for the round."""
+        """Discards the round's cached secrets."""
 
 
 def make_sealer(sealed: Sealed) -> Sealer:
-    """The sealer for the scenario's `anonymity.sealed`."""
+    """Returns the sealer for the scenario's `anonymity.sealed`."""
     if sealed is True:
         return RealSealer()
     return CountingSealer() if sealed == "sizes" else PlainSealer()
 
 
 class RealSealer:
-    """Does the cipher arithmetic (the `cryptography` package)."""
+    """Encrypts messages with the `cryptography` package."""
 
     def __init__(self) -> None:
         from cryptography.exceptions import InvalidTag
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
         self._cipher = AESGCM
-        self._invalid = (InvalidTag, ValueError)
+        self._invalid = (InvalidTag, ValueError)  # ValueError: the sender's key is not a usable X25519 key
         self._pairs = PairSecrets()
 
     def draw_keys(self, seed: int, node: int, round: int, life: int = 0) -> KeyPair:
@@ -105,25 +105,26 @@ class RealSealer:
         payload: Payload,
     ) -> Bundle:
         if len(receivers) == 1:
+            # A content key pays only if several receivers share the ciphertext.
             one = self.seal_one(kind, round, sequence, keys, sender, receivers[0], payload)
             named = (one.code, round, sequence, sender, one.payload_bytes)
             return Bundle(named, keys.public, receivers, one.content, [one.wrap], one.size_bytes)
         code, length = KINDS[kind] | MANY, payload.size_bytes
-        content, ticket = self._encrypt(code, round, sequence, keys, payload)
+        content, key_and_digest = self._encrypt(code, round, sequence, keys, payload)
         size_bytes = message_size(length, many=True, sealed=True)
-        cipher, key_to_seal = self._cipher, self._pairs.key_to_seal
+        cipher, key_to_seal = self._cipher, self._pairs.key_to_seal  # looked up once; the loop is hot
         self._pairs.begin(round)
         wraps = []
         for address, public_key in receivers:
             header = encode_header(code, round, sequence, sender, address, length)
             key = key_to_seal(round, keys, public_key, header[:NAME_BYTES])
-            wraps.append(cipher(key).encrypt(_NONCE, ticket, header))
+            wraps.append(cipher(key).encrypt(_NONCE, key_and_digest, header))
         return Bundle((code, round, sequence, sender, length), keys.public, receivers, content, wraps, size_bytes)
 
     def _encrypt(
         self, code: int, round: int, sequence: int, keys: KeyPair, payload: Payload
     ) -> tuple[Ciphertext, bytes]:
-        """The payload under a fresh content key, and the ticket that lets a receiver read and recognise it."""
+        """Encrypts the payload under a fresh content key; returns it with that key and the ciphertext's digest."""
         keys.claim(code, sequence)
         content_key = keys.content_key(code, round, sequence)
         data = self._cipher(content_key).encrypt(_NONCE, payload.to_bytes(), None)
@@ -151,8 +152,8 @@ class RealSealer:
         try:
             key = self._pairs.key_to_open(round, keys, sender_public_key, header[:NAME_BYTES])
             if code & MANY:
-                ticket = self._cipher(key).decrypt(_NONCE, wrap, header)
-                self._read(content, ticket[:32], ticket[32:])
+                key_and_digest = self._cipher(key).decrypt(_NONCE, wrap, header)
+                self._verify_and_decrypt(content, key_and_digest[:32], key_and_digest[32:])
             else:
                 _compare(self._cipher(key).decrypt(_NONCE, content.data, header), content.payload)
         except self._invalid:
@@ -166,8 +167,8 @@ class RealSealer:
         self._pairs.begin(round)
         return expand(self._pairs.secret(round, keys, other_public_key), round.to_bytes(8, "little") + purpose)
 
-    def _read(self, content: Ciphertext, content_key: bytes, digest: bytes) -> None:
-        """Checks the ciphertext against the ticket; decrypts it if nobody has yet."""
+    def _verify_and_decrypt(self, content: Ciphertext, content_key: bytes, digest: bytes) -> None:
+        """Checks the ciphertext against its digest; decrypts it unless this key has decrypted it before."""
         if content.digest != digest:
             raise Rejected
         if content.opened_with != content_key:
@@ -179,13 +180,13 @@ class RealSealer:
 
 
 def _compare(opened: bytes, payload: Payload) -> None:
-    """Makes sure that the value handed over by reference is what was really sealed."""
+    """Raises RuntimeError unless the value passed by reference still has the bytes that were sealed."""
     if opened != payload.to_bytes():
         raise RuntimeError("a payload changed between sealing and opening; released rows must not be written to")
 
 
 class CountingSealer:
-    """Counts the bytes of real sealing; an envelope keeps what it was sealed with, and opening compares."""
+    """Counts the bytes of encryption; an envelope stores the keys and header it was sealed with, opening compares."""
 
     def draw_keys(self, seed: int, node: int, round: int, life: int = 0) -> KeyPair:
         return draw_stand_in(seed, node, round, life)
@@ -212,6 +213,7 @@ class CountingSealer:
 
     def open(self, envelope: Envelope, keys: KeyPair, sender_public_key: bytes) -> Any:
         content = envelope.content
+        # A changed header differs from the stored copy. A changed payload has no bytes to compare, hence `tampered`.
         as_sealed = envelope.wrap == (sender_public_key, keys.public, *envelope[:7])
         if envelope.tampered or not as_sealed or not isinstance(content, Payload):
             raise Rejected
@@ -219,21 +221,22 @@ class CountingSealer:
 
     def open_in(self, bundle: Bundle, index: int, keys: KeyPair, sender_public_key: bytes) -> Any:
         content = bundle.content
+        # Envelopes of a bundle are unaltered, so comparing the keys suffices.
         if bundle.public != sender_public_key or bundle.receivers[index][1] != keys.public:
             raise Rejected
         return content.value if isinstance(content, Payload) else UNREADABLE
 
     def agree(self, round: int, keys: KeyPair, other_public_key: bytes, purpose: bytes) -> bytes:
-        """Stands in for the exchange: the same at both ends, and no secret at all."""
+        """Replaces the key exchange by a hash of the public keys: equal at both ends, and not secret."""
         pair = b"".join(sorted((keys.public, other_public_key)))
         return expand(pair, round.to_bytes(8, "little") + purpose)
 
     def close_round(self, round: int) -> None:
-        """Nothing is kept."""
+        """Does nothing."""
 
 
 class PlainSealer:
-    """Sends header and payload as they are; refuses only what cannot be read."""
+    """Sends header and payload in the clear; rejects only messages that cannot be decoded."""
 
     def draw_keys(self, seed: int, node: int, round: int, life: int = 0) -> KeyPair:
         return KeyPair(None, b"")
@@ -251,6 +254,7 @@ class PlainSealer:
         length = payload.size_bytes
         named = (KINDS[kind], round, sequence, sender, length)
         size_bytes = message_size(length, many=False, sealed=False)
+        # Empty wraps, not None, which would select the comparison of mode `sizes`.
         return Bundle(named, b"", receivers, payload, [b""] * len(receivers), size_bytes)
 
     def seal_one(
@@ -275,11 +279,11 @@ class PlainSealer:
         raise ValueError("without sealing there are no keys to agree with")
 
     def close_round(self, round: int) -> None:
-        """Nothing is kept."""
+        """Does nothing."""
 
 
 def tamper(envelope: Envelope, rng: np.random.Generator) -> Envelope:
-    """A copy with one bit flipped in header, wrapped key or payload; the original stays as it is."""
+    """Returns a copy with one bit flipped in header, wrapped key or payload; the original is unchanged."""
     parts = [_alter_header, _alter_content]
     if isinstance(envelope.wrap, bytes) and envelope.wrap:
         parts.append(_alter_wrap)
@@ -288,7 +292,7 @@ def tamper(envelope: Envelope, rng: np.random.Generator) -> Envelope:
 
 def _alter_header(envelope: Envelope, rng: np.random.Generator) -> Envelope:
     header = encode_header(*envelope[:6])
-    # The version is left alone: a message of another version is not read at all.
+    # The version byte is kept: a message of another version could not be decoded into an envelope at all.
     damaged = header[:1] + _flip(header[1:HEADER_BYTES], rng)
     return envelope._replace(**decode_header(damaged)._asdict())
 
@@ -302,7 +306,7 @@ def _alter_content(envelope: Envelope, rng: np.random.Generator) -> Envelope:
     if isinstance(content, Ciphertext):
         return envelope._replace(content=Ciphertext(_flip(content.data, rng), content.payload))
     if isinstance(envelope.wrap, tuple) or not content.size_bytes:
-        return envelope
+        return envelope  # mode `sizes` has no bytes to alter; the mark `tampered` stands for the change
     return envelope._replace(content=content.altered(_flip(content.to_bytes(), rng)))
 
 

@@ -17,7 +17,7 @@ By = Literal["published", "rigorous", "none"]
 
 
 class ResolvedBudget(NamedTuple):
-    """A budget with every default filled in; epsilon is infinite when nothing limits the run."""
+    """A budget with all defaults filled in; epsilon is infinite if the run is not limited."""
 
     by: By
     epsilon: float
@@ -26,10 +26,10 @@ class ResolvedBudget(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetClass:
-    """Clients with a budget of their own: a share of all, drawn by chance, or those named.
+    """Clients with their own budget: a random share of all clients, or those named.
 
     Attributes:
-        epsilon: the most such a client may spend.
+        epsilon: the most that such a client may spend.
         share: share of the clients that belong to it; all shares sum to 1.
         clients: instead of `share`, a client, a range such as 0-29, or a list of both.
     """
@@ -49,9 +49,9 @@ class Budget:
 
     Attributes:
         by: `published` counts global rounds by the paper's formula, `rigorous` the client's own releases exactly,
-            `none` never stops; default what the calibration speaks of.
-        epsilon: the most a client may spend; default the calibration's.
-        classes: clients with budgets of their own, by shares that sum to 1 or by name; others keep `epsilon`.
+            `none` never stops; default follows the calibration.
+        epsilon: the most that a client may spend; default the calibration's.
+        classes: clients with their own budgets, by shares that sum to 1 or by name; others keep `epsilon`.
     """
 
     by: By | None = None
@@ -61,14 +61,14 @@ class Budget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Privacy:
-    """How updates are protected, and how much a client may give away.
+    """Protection of updates, and the privacy budget of clients.
 
     Attributes:
-        clip: bounds what one client can contribute.
-        noise: hides what it contributed.
-        budget: when a client refuses to go on.
-        delta: failure probability of every epsilon reported; a calibration's own delta wins.
-        colluders: nodes that put together what they see, as a list or as a share of the clients; none asks for none.
+        clip: bounds the contribution of one client.
+        noise: hides the contribution of one client.
+        budget: when a client stops taking part.
+        delta: failure probability of every reported epsilon; a calibration's own delta takes precedence.
+        colluders: nodes that pool their observations, as a list or a share of the clients; none evaluates no collusion.
     """
 
     clip: Annotated[FlatClip | NoClip, Choice(CLIPS)] = field(default_factory=NoClip)
@@ -79,28 +79,29 @@ class Privacy:
 
     @property
     def calibration(self) -> AdpdflCalibration | DpFedAvgCalibration | RigorousCalibration | None:
-        """The calibration in use, if any."""
+        """Calibration in use, if any."""
         return self.noise.calibrate if isinstance(self.noise, GaussianNoise) else None
 
     @property
     def clip_norm(self) -> float:
-        """The bound that clipping enforces; infinite if there is none, or a plug-in does not state it."""
+        """Bound that clipping enforces; infinite if there is none, or a plug-in does not state it."""
         return float(getattr(self.clip, "norm_bound", math.inf))
 
     @property
     def noise_std(self) -> float | None:
-        """The standard deviation given in the scenario, if any."""
+        """Standard deviation given in the scenario, if any."""
         return self.noise.sigma if isinstance(self.noise, GaussianNoise) else None
 
     def resolved_budget(self) -> ResolvedBudget:
-        """The budget with its defaults: by and epsilon from the calibration, `none` if there is nothing to count.
+        """Returns the budget with its defaults: `by` and epsilon from the calibration, `none` if nothing is limited.
 
-        Where clients have budgets of their own and nothing else is given, epsilon is the largest of theirs.
+        If only classes of clients have budgets, epsilon is the largest of theirs.
         """
         calibration = self.calibration
         own = max((group.epsilon for group in self.budget.classes), default=math.inf)
         epsilon = self.budget.epsilon or (calibration.epsilon if calibration else own)
         delta = calibration.delta if calibration else self.delta
+        # An explicit `by` takes precedence; otherwise a paper's calibration implies the paper's accounting.
         if self.budget.by is not None:
             return ResolvedBudget(self.budget.by, epsilon, delta)
         if isinstance(calibration, AdpdflCalibration | DpFedAvgCalibration):
@@ -108,7 +109,8 @@ class Privacy:
         return ResolvedBudget("rigorous" if math.isfinite(epsilon) else "none", epsilon, delta)
 
     def problems(self, path: str = "privacy") -> list[str]:
-        """Every contradiction in this section as `path = value: rule; cure`; cheap, for `peerveil check`."""
+        """Returns all contradictions in this section as `path = value: rule; cure`; cheap, for `peerveil check`."""
+        # A plug-in may replace the clipping, so its bound decides, not its class.
         by, epsilon, _ = self.resolved_budget()
         clipped, noised = math.isfinite(self.clip_norm), isinstance(self.noise, GaussianNoise)
         found = []

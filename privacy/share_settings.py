@@ -1,4 +1,4 @@
-"""The `noise_shares` section of a scenario: noise that peers split among themselves and that cancels in the sum."""
+"""The `noise_shares` section of a scenario: noise that is split among peers and cancels in the sum."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ class NoiseShares:
     """Clients add noise in shares and send each share, negated, to a peer that adds it too (NISS).
 
     Attributes:
-        epsilon: what sigma_k is calibrated for, one number or one per client; give this or `sigma_k`
+        epsilon: calibration target of sigma_k, one number or one per client; give this or `sigma_k`
         sigma_k: the noise of a client's own shares together, as standard deviation per coordinate of its upload
-        formula: published takes the classic Gaussian formula (proved below epsilon 1), analytic the exact one
-        unit_variance: the variance of one share; sigma_k^2 / unit_variance partners are asked for
-        tau: spread of the factor on a received share; 0 cancels everything; give this or `rho`
+        formula: published uses the classic Gaussian formula (proved below epsilon 1), analytic the exact one
+        unit_variance: the variance of one share; a client has sigma_k^2 / unit_variance partners
+        tau: standard deviation of the factor on a received share; 0 cancels everything; give this or `rho`
         tau_mode: one factor per share as printed, or one per coordinate (vector), without which nothing is claimed
-        rho: the share of colluding peers a client fears; tau follows from it
-        rho_by: theorem3 takes rho as the exact share, quantile the share that is exceeded only by bad luck
-        quantile: how sure `rho_by: quantile` wants to be
-        coalitions: groups of clients that trust each other (such as 0-4): they are partners among themselves
+        rho: assumed share of colluding peers; determines tau
+        rho_by: theorem3 takes rho as the exact share among partners, quantile covers a random share up to `quantile`
+        quantile: probability with which `rho_by: quantile` covers the colluding partners
+        coalitions: groups of clients that trust each other (such as 0-4) and are partners among themselves
         coalition_tau: tau between members of one coalition
         share_as: vector sends the noise, seed 32 bytes that both ends expand, pairwise nothing (keys are agreed)
         expansion: fast is a keyed counter generator, shake the specified reference
-        policy: when peers are lost, none leaves it, omit drops shares of senders known to be gone, correct repairs
-        deadline: until when shares are waited for, from receipt of the assignment; default half the protocol's
+        policy: when peers are lost, none does nothing, omit drops shares of senders known to be gone, correct repairs
+        deadline: how long shares are awaited, from receipt of the assignment; default half the protocol's
         correct_within: how long the aggregator waits for corrections
-        least_shares: how many received shares an upload needs
-        when_short: with fewer, skip keeps the update back, fill adds independent noise for the missing ones
-        tau_ind: standard deviation of independent noise that each upload gets besides and that never cancels
-        partners: drawn at random, or among those whose updates meet at the same peers (gossip)
+        least_shares: number of received shares that an upload needs
+        when_short: with fewer, skip withholds the update, fill adds independent noise for the missing ones
+        tau_ind: standard deviation of additional independent noise in each upload, which never cancels
+        partners: drawn at random, or among clients whose updates reach the same peers (gossip)
         weights: p_k of an update: equal, or by records
-        records_public: whether record counts may be known; else weights by records are an unaccounted release
-        unequal: with different sigma_k, pad gives all the largest number of partners, list lets it be seen
+        records_public: whether record counts are public; else weights by records are an unaccounted release
+        unequal: with different sigma_k, pad gives all the largest number of partners, list reveals the numbers
     """
 
     epsilon: Annotated[float, Gt(0)] | PerClient | None = None
@@ -77,18 +77,18 @@ class NoiseShares:
             raise ValueError(f"tau = {self.tau:g}: follows from `rho` where that is given; keep one of them")
 
     def tau_against(self, others: int, count: int) -> float:
-        """The tau of a client with `count` partners among `others` peers: given, or found from `rho`."""
+        """Returns the tau of a client with `count` partners among `others` peers: as given, or derived from `rho`."""
         from privacy.noise_shares import collusion_quantile, least_tau2
 
         if self.rho is None:
             return self.tau or 0.0
         if self.rho_by == "theorem3":
             return math.sqrt(least_tau2(self.rho))
-        feared = collusion_quantile(others, round(self.rho * others), count, self.quantile)
-        return math.sqrt(least_tau2(feared / count))
+        colluding = collusion_quantile(others, round(self.rho * others), count, self.quantile)
+        return math.sqrt(least_tau2(colluding / count))
 
     def per_sensitivity(self, client: int, delta: float) -> float | None:
-        """sigma_k over the sensitivity of an upload, if it is calibrated; None if sigma_k is given."""
+        """Returns sigma_k over the sensitivity of an upload if it is calibrated, None if sigma_k is given."""
         from privacy.gaussian import classic_std, mu_of
 
         if self.epsilon is None:
@@ -97,5 +97,5 @@ class NoiseShares:
         return classic_std(epsilon, delta, 1.0) if self.formula == "published" else 1.0 / mu_of(epsilon, delta)
 
     def given_sigma(self, client: int) -> float:
-        """sigma_k as given."""
+        """Returns sigma_k as given in the scenario."""
         return self.sigma_k[client] if isinstance(self.sigma_k, tuple) else float(self.sigma_k or 0.0)

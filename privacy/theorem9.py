@@ -1,4 +1,4 @@
-"""Convergence bounds of ADPDFL (Theorem 9), as published and as its appendix gives them. Plot both, claim neither."""
+"""Convergence bounds of ADPDFL (Theorem 9), as published and as in its appendix; neither is verified."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class Theorem9:
         heterogeneity: zeta^2.
         sigma2: the noise scale squared, from Theorem 8.
         clip_norm, records: C and n; the noise added is 2 C sigma / n.
-        averaged: how many updates enter a mean, m_e (gossip) or m_tcs (leader).
-        population: out of how many, m_tcs (gossip) or M (leader).
+        averaged: number of updates in a mean, m_e (gossip) or m_tcs (leader).
+        population: number they are drawn from, m_tcs (gossip) or M (leader).
         rho2: second eigenvalue modulus of the round's mixing matrix; 0 for a leader.
     """
 
@@ -33,17 +33,21 @@ class Theorem9:
     rho2: float = 0.0
 
     def published(self) -> float:
-        """(5.8)/(5.9) literally. May be negative, which no bound on a squared norm can be (E-T09)."""
+        """Returns (5.8)/(5.9) literally; may be negative, which a bound on a squared norm cannot be (E-T09)."""
         denominator = self.rho2 + self.rho2 * self.smoothness - self.smoothness + 2.0
         return (2.0 * self.gap / self.rounds - self.heterogeneity + self._sampling() + self._noise()) / denominator
 
     def rederived(self, dimension: int) -> float:
-        """From (A.65)/(A.66): heterogeneity adds, the noise carries the model's dimension, the denominator differs."""
+        """Returns the bound from (A.65)/(A.66).
+
+        Heterogeneity is added, the noise is multiplied by the model's dimension, and the denominator differs.
+        """
         denominator = 2.0 - self.smoothness + self.rho2 * self.smoothness - self.rho2
         noise = dimension * self._noise()
         return (2.0 * self.gap / self.rounds + self.heterogeneity + self._sampling() + noise) / denominator
 
     def _sampling(self) -> float:
+        # Finite-population correction: a mean over the whole population has no sampling variance.
         missing = (
             (self.population - self.averaged) / (self.averaged * (self.population - 1)) if self.population > 1 else 0.0
         )

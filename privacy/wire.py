@@ -1,7 +1,7 @@
-"""How messages look on the wire: fixed-width, little-endian, uncompressed, so a size follows from kind and shape.
+"""Wire format of messages: fixed-width, little-endian, uncompressed, so that sizes follow from kind and shape.
 
-A message is a header of 82 bytes and a payload. Payloads are either a float32 vector (4 bytes a parameter) or a
-control message (one byte saying which, then fixed fields). Sealing adds to this; see sealing.py.
+A message is a header of 82 bytes and a payload. A payload is a float32 vector (4 bytes per parameter) or a control
+message (one byte for its type, then fixed fields). Sealing adds to this; see sealing.py.
 """
 
 from __future__ import annotations
@@ -25,16 +25,17 @@ KINDS = {
 }
 KIND_NAMES = {code: name for name, code in KINDS.items()}
 MANY = 0x80
-"""Bit of the kind's byte: the payload is shared by many receivers and its key comes wrapped."""
+"""Bit of the kind's byte: the payload is shared by many receivers and its key is wrapped for each."""
 
+# Version, kind, round, sequence, sender, receiver, payload bytes; `<` also rules out padding.
 _HEADER = struct.Struct("<BBII32s32sQ")
 HEADER_BYTES = _HEADER.size
 NAME_BYTES = HEADER_BYTES - 8
-"""The header's part before the payload length: it names the message, and so derives its key."""
+"""Length of the header's part before the payload length; this part names the message and derives its key."""
 
 
 class Header(NamedTuple):
-    """A message's header; `code` is the kind's number, with `MANY` or without."""
+    """A message's header; `code` is the kind's code, with or without `MANY`."""
 
     code: int
     round: int
@@ -45,12 +46,12 @@ class Header(NamedTuple):
 
 
 def encode_header(code: int, round: int, sequence: int, sender: bytes, receiver: bytes, payload_bytes: int) -> bytes:
-    """The header's 82 bytes."""
+    """Returns the header's 82 bytes."""
     return _HEADER.pack(VERSION, code, round, sequence, sender, receiver, payload_bytes)
 
 
 def decode_header(data: bytes) -> Header:
-    """Reads a header.
+    """Decodes a header.
 
     Raises:
         ValueError: too short, or of another version.
@@ -61,15 +62,15 @@ def decode_header(data: bytes) -> Header:
 
 
 def vector_size(dimension: int) -> int:
-    """Payload bytes of a vector of that many float32 numbers."""
+    """Returns the payload bytes of a vector of that many float32 numbers."""
     return 4 * dimension
 
 
 def encode_vector(vector: NDArray[np.float32]) -> bytes:
-    """The vector's numbers, little-endian."""
+    """Returns the vector's numbers as little-endian bytes."""
     return vector.astype("<f4", copy=False).tobytes()
 
 
 def decode_vector(data: bytes) -> NDArray[np.float32]:
-    """A read-only view of the numbers; nothing is copied."""
+    """Returns a read-only view of the numbers, without a copy."""
     return np.frombuffer(data, dtype="<f4")

@@ -1,1 +1,1 @@
-"""Attacks: what an observer makes of what it saw. They read observations only, never the log, never the seed."""
+"""Attacks by observers of a run; they read observations only, never the log or the seed."""

@@ -1,8 +1,8 @@
-"""Linkability: can an observer of two consecutive rounds tell that the same client sent in both?
+"""Linkability: the success of an observer in linking messages of one client across two consecutive rounds.
 
-Two guesses are made for each message of the later round: the earlier message from an equal address, and the
-earlier message whose vector points the same way (largest cosine). The attack sees a `Sight`: addresses and
-vectors. True identities enter only where guesses are scored, in `Linkage`.
+The attack makes two guesses for each message of the later round: the earlier message with an equal address, and the
+earlier message with the most similar vector (largest cosine). It sees a `Sight`: addresses and vectors. True
+identities are used only to score the guesses, in `Linkage`.
 """
 
 from __future__ import annotations
@@ -17,35 +17,36 @@ from numpy.typing import NDArray
 from p2p.streams import stream
 
 EXACT_UP_TO = 2**25
-"""Numbers in a round's matrix up to which cosines are exact; beyond, vectors are sketched (see `sketch`)."""
+"""Largest number of floats in a round's matrix for exact cosines; larger ones are sketched (see `sketch`)."""
 SKETCH_DIMENSIONS = 1024
 TARGETS_PER_ROUND = 512
-"""Messages of a round that are guessed at, drawn at random if there are more; candidates are always all."""
-_OBSERVERS_OWN_SEED = 0
+"""Target messages per round, drawn at random if there are more; all earlier messages are candidates."""
+# A constant: the attack must not depend on the run's seed, which would reveal the addresses.
+_OBSERVER_SEED = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """What one observer saw of one round: row i of `vectors` [k, d] came from `addresses[i]`."""
+    """One observer's view of one round: row i of `vectors` [k, d] came from `addresses[i]`."""
 
     addresses: Sequence[bytes]
     vectors: NDArray[np.float32]
 
 
 def guess_by_address(before: Sight, after: Sight) -> NDArray[np.int64]:
-    """For each message of `after`, the row of `before` with an equal address, or -1."""
+    """Returns for each message of `after` the row of `before` with an equal address, or -1."""
     rows = {address: row for row, address in enumerate(before.addresses)}
     return np.array([rows.get(address, -1) for address in after.addresses], dtype=np.int64)
 
 
 def guess_by_content(before: Sight, after: Sight) -> NDArray[np.int64]:
-    """For each message of `after`, the row of `before` with the largest cosine."""
+    """Returns for each message of `after` the row of `before` with the largest cosine."""
     nearest: NDArray[np.int64] = np.argmax(cosines(after.vectors, before.vectors), axis=1)
     return nearest
 
 
 def cosines(targets: NDArray[np.float32], candidates: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Cosine of each target with each candidate; rows that are zero or not finite match nothing, at 0."""
+    """Returns the cosine of each target with each candidate; 0 for rows that are zero or not finite."""
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         scale = np.outer(1 / _lengths(targets), 1 / _lengths(candidates))
         found = (targets @ candidates.T) * scale
@@ -53,30 +54,32 @@ def cosines(targets: NDArray[np.float32], candidates: NDArray[np.float32]) -> ND
 
 
 def _lengths(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Row by row without a temporary matrix, which would cost more than the arithmetic."""
+    """Returns the L2 norm of each row."""
+    # `einsum` needs no temporary matrix, whose allocation would take longer than the sums.
     squares: NDArray[np.float32] = np.einsum("ij,ij->i", vectors, vectors)
     return np.sqrt(squares)
 
 
 def sketch(vectors: NDArray[np.float32], dimensions: int = SKETCH_DIMENSIONS) -> NDArray[np.float32]:
-    """A random projection that keeps inner products on average, with an error of about |x||y|/sqrt(dimensions).
+    """Returns a random projection that preserves inner products in expectation.
 
-    Each number goes, with a random sign, to one of `dimensions` places (a count sketch): one pass over the
-    numbers, no large matrix. It blurs close calls, so rates found through it are slightly too low.
+    The error is about |x||y|/sqrt(dimensions). Each coordinate is added, with a random sign, to the sum at its position
+    modulo `dimensions` (a count sketch with fixed positions), in one pass and without a projection matrix. The error
+    blurs close decisions, so linkage rates by sketches are slightly too low.
     """
     total = np.zeros((len(vectors), dimensions), dtype=np.float32)
     for block, start in enumerate(range(0, vectors.shape[1], dimensions)):
         part = vectors[:, start : start + dimensions]
-        coins = stream(_OBSERVERS_OWN_SEED, "linkage", block).integers(0, 2, size=part.shape[1], dtype=np.int8)
+        bits = stream(_OBSERVER_SEED, "linkage", block).integers(0, 2, size=part.shape[1], dtype=np.int8)
         with np.errstate(over="ignore", invalid="ignore"):
-            total[:, : part.shape[1]] += part * (2 * coins - 1).astype(np.float32)
+            total[:, : part.shape[1]] += part * (2 * bits - 1).astype(np.float32)
     return total
 
 
 class Linkage:
-    """Scores one observer round by round; keeps the previous round only.
+    """Scores one observer round by round; keeps only the previous round.
 
-    Feed it every round in turn: a round in which the observer saw nothing is an empty one, and breaks the chain.
+    Every round must be given in order. A round without observations is given as empty and interrupts the linking.
     """
 
     def __init__(self) -> None:
@@ -89,7 +92,7 @@ class Linkage:
     def observe(
         self, true_ids: Sequence[int] | NDArray[np.int64], addresses: Sequence[bytes], vectors: NDArray[np.float32]
     ) -> None:
-        """Takes what was seen in the next round; `true_ids` score the guesses and are not shown to the attack."""
+        """Adds the observations of the next round; `true_ids` score the guesses and are hidden from the attack."""
         ids = np.asarray(true_ids, dtype=np.int64)
         after = Sight(addresses, self._keep(vectors))
         if self._before is not None:
@@ -98,14 +101,14 @@ class Linkage:
         self._round += 1
 
     def rates(self) -> dict[str, float | None]:
-        """Shares of returning clients linked by `address` and by `content`, and by `chance`; None if none returned."""
+        """Returns the rates of linking returning clients by `address`, `content` and `chance`; None without any."""
         if not self._returning:
             return {"address": None, "content": None, "chance": None}
         shares = (self._hits / self._returning).tolist()
         return dict(zip(("address", "content", "chance"), shares, strict=True))
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """All it knows, as arrays: a resumed run goes on from there."""
+        """Returns the complete state as arrays, from which a resumed run continues."""
         sketches = -1 if self._sketches is None else int(self._sketches)
         state: dict[str, NDArray[Any]] = {
             "counts": np.array([self._round, self._returning, sketches], dtype=np.int64),
@@ -118,7 +121,7 @@ class Linkage:
         return state
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Takes over what `state` gave."""
+        """Restores the result of `state`."""
         self._round, self._returning, sketches = state["counts"].tolist()
         self._sketches = None if sketches < 0 else bool(sketches)
         self._hits = state["hits"].copy()
@@ -129,7 +132,8 @@ class Linkage:
             self._before = (ids, Sight(addresses, state["vectors"]))
 
     def _keep(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Something that fits and stays: a copy, unless nobody may write to the rows any more."""
+        """Returns vectors to keep for the next round: sketches of large ones, copies of writable ones."""
+        # Decided once, by the first non-empty round: sketches and full vectors cannot be compared.
         if self._sketches is None and len(vectors):
             self._sketches = vectors.size > EXACT_UP_TO
         if self._sketches:
@@ -145,23 +149,25 @@ class Linkage:
         self._returning += int(returning.sum())
         for place, guess in enumerate((guess_by_address, guess_by_content)):
             rows = guess(before, targets)
+            # Row -1 (no guess) indexes the last id; `rows >= 0` excludes it.
             self._hits[place] += np.sum(returning & (rows >= 0) & (ids_before[rows] == truth))
-        self._hits[2] += returning.sum() / len(ids_before)
+        self._hits[2] += returning.sum() / len(ids_before)  # expected hits of a uniform guess
 
     def _choose_targets(self, after: Sight) -> tuple[NDArray[np.int64], Sight]:
-        """Not by who returns: the attack would learn that from the choice."""
+        """Returns the rows and observations of the target messages."""
+        # Drawn regardless of who returns: a choice by identity would reveal that to the attack.
         rows = np.arange(len(after.addresses))
         if len(rows) <= TARGETS_PER_ROUND:
             return rows, after
-        coins = stream(_OBSERVERS_OWN_SEED, "linkage-targets", self._round)
-        rows = coins.choice(rows, TARGETS_PER_ROUND, replace=False)
+        rng = stream(_OBSERVER_SEED, "linkage-targets", self._round)
+        rows = rng.choice(rows, TARGETS_PER_ROUND, replace=False)
         return rows, Sight([after.addresses[row] for row in rows.tolist()], after.vectors[rows])
 
 
 def linkability(
     rounds: Iterable[tuple[Sequence[int], Sequence[bytes], NDArray[np.float32]]],
 ) -> dict[str, float | None]:
-    """Rates over consecutive rounds, each `(true ids, addresses, vectors [k, d])` as one observer saw them."""
+    """Returns linkage rates over consecutive rounds, each `(true ids, addresses, vectors [k, d])` of one observer."""
     linkage = Linkage()
     for true_ids, addresses, vectors in rounds:
         linkage.observe(true_ids, addresses, vectors)

@@ -1,4 +1,4 @@
-"""The privacy calculator: `CALC` maps each kind to the function that computes it from named inputs."""
+"""The privacy calculator: `CALC` maps each kind of computation to its function of named inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kinds about ADPDFL: Theorem 8 and 9, views of a run, gossip, shuffling (spec B)."""
+"""Calculator kinds for ADPDFL: Theorems 8 and 9, views of a run, gossip, shuffling (spec B)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def t8_sigma(
     m_reading: Reading = "M",
     C: Positive = 1.0,
 ) -> Result:
-    """Theorem 8's noise scale, both readings of the noise, and what that sigma is worth as a noise multiplier."""
+    """Theorem 8's noise scale, both readings of the noise, and the rigorous epsilon of sigma as a noise multiplier."""
     from privacy.sampling import poisson_epsilon
 
     theorem = _theorem8(topology, M, m_tcs, m_e, delta, m_reading)
@@ -76,13 +76,13 @@ def t8_max_rounds(
     m_e: Count | None = None,
     m_reading: Reading = "M",
 ) -> Result:
-    """How many global rounds Theorem 8 allows with a given sigma."""
+    """The number of global rounds that Theorem 8 allows with a given sigma."""
     theorem = _theorem8(topology, M, m_tcs, m_e, delta, m_reading)
     return answer({"T_max": theorem.max_rounds(epsilon, sigma)}, _in_range(theorem, epsilon))
 
 
 def t8_shortcut_conditions(*, r: Rate, sigma2: Positive, epsilon: Positive, delta: Delta) -> Result:
-    """Whether the shortcut behind Theorem 8 (Lemma 3) may be used: its two conditions."""
+    """The two conditions under which the shortcut behind Theorem 8 (Lemma 3) is valid."""
     found = shortcut_conditions(r, sigma2, epsilon, delta)
     return answer(
         {
@@ -158,6 +158,7 @@ def adpdfl_views(
     mu = 2.0 * C / std
     releases = rounds_peer_is_leader + rounds_peer_not_leader
     local = mu * math.sqrt(releases)
+    # A leader sees single updates; any other peer sees means, whose unknown noise is that of the honest members.
     peer = mu * math.sqrt(rounds_peer_is_leader + rounds_peer_not_leader / honest)
     observer = mu * math.sqrt(releases / m_tcs)
     epsilons = gaussian.epsilons_of([local, peer, observer], delta)
@@ -182,10 +183,11 @@ def gossip_linear_view(
     v: Natural,
     weights: str | list[list[float]] = "Metropolis",
 ) -> Result:
-    """What v learns about u when noise is added once and averaged over a graph: the exact fraction of the loss."""
+    """The exact fraction of u's privacy loss visible to v when noise is added once and averaged over a graph."""
     from topologies.mixing import metropolis_weights
 
     both_ways = np.array([pair for a, b in edges if a != b for pair in ((a, b), (b, a))], dtype=np.int64)
+    # A repeated edge, or one given in both directions, counts once.
     both_ways = np.unique(both_ways.reshape(-1, 2), axis=0)
     refuse(
         (max(u, v, *(end for edge in edges for end in edge), 0) < n, f"n = {n}: must exceed every node's number"),
@@ -202,7 +204,7 @@ def gossip_linear_view(
 
 
 def gossip_taint_count(*, u: Natural, v: Natural, rounds: Annotated[list[dict[str, list[Pair]]], MinLen(1)]) -> Result:
-    """How many of u's releases reached v in gossip: directly, and along any path in time."""
+    """The number of u's releases that reached v in gossip: directly, and along any temporal path."""
     refuse(
         (u != v, f"u = {u}: must differ from v; a node knows itself"),
         (all(set(one) == {"edges"} for one in rounds), "rounds: each must be a mapping with `edges` alone"),
@@ -214,8 +216,8 @@ def gossip_taint_count(*, u: Natural, v: Natural, rounds: Annotated[list[dict[st
 def shuffle_amplification(
     *, eps0: Positive, n: Count, delta: Delta, n_numeric: Annotated[int, Ge(1), Le(200_000)] | None = None
 ) -> Result:
-    """Epsilon of shuffled local reports: closed form for n, clone reduction summed for n_numeric."""
-    # Fewer users hide less, so a smaller n is on the safe side where summing would take too long.
+    """Epsilon of shuffled local reports: closed form for n, numerical clone reduction for n_numeric."""
+    # Fewer users hide less, so capping n overestimates epsilon; beyond the cap the summation would take too long.
     users = min(n, 50_000) if n_numeric is None else n_numeric
     limit = shuffle.closed_form_limit(n, delta)
     return answer(

@@ -1,4 +1,4 @@
-"""Kinds about the other systems: LCDP-FL, Fed-nore, CDP with discounting, DP-FedASGP, cpSGD (spec D to H)."""
+"""Calculator kinds for baseline systems: LCDP-FL, Fed-nore, CDP with discounting, DP-FedASGP, cpSGD (spec D to H)."""
 
 from __future__ import annotations
 
@@ -89,11 +89,11 @@ def _by_rdp(q: float, sigma: float, steps: int, delta: float, order: int | None)
 
 def fednore1_penalty(*, W_t: Layers, W_i: Layers, n: Count, lam: NonNegative, sigma: NonNegative) -> Result:
     """Fed-nore-1's penalty on the distance from the global model, per layer, and its gradient."""
-    alike = [len(layer) for layer in W_t] == [len(layer) for layer in W_i]
-    refuse((alike, "W_i: must have the layers of W_t, each of equal length"))
-    theirs, mine = [np.array(layer) for layer in W_t], [np.array(layer) for layer in W_i]
-    sensitivities = fednore.layer_sensitivities(theirs, mine, n)
-    gradient = fednore.nore1_gradient(theirs, mine, n, lam, sigma)
+    same_shape = [len(layer) for layer in W_t] == [len(layer) for layer in W_i]
+    refuse((same_shape, "W_i: must have the layers of W_t, each of equal length"))
+    global_model, local_model = [np.array(layer) for layer in W_t], [np.array(layer) for layer in W_i]
+    sensitivities = fednore.layer_sensitivities(global_model, local_model, n)
+    gradient = fednore.nore1_gradient(global_model, local_model, n, lam, sigma)
     return {
         "S_per_layer": sensitivities.tolist(),
         "penalty": fednore.nore1_penalty(sensitivities, lam, sigma),
@@ -104,6 +104,7 @@ def fednore1_penalty(*, W_t: Layers, W_i: Layers, n: Count, lam: NonNegative, si
 def fednore2_loss(*, a_p: list[Rate], lam: NonNegative, sigma: NonNegative, n: Count, c_max: Inside = 0.9) -> Result:
     """Fed-nore-2's loss: printed, and in the reading that keeps the label; with gradient weights."""
     c = fednore.nore2_constant(lam, sigma, n)
+    # Capped, because both losses need c < 1 and the published settings exceed it.
     used, probabilities = min(c, c_max), np.array(a_p)
     result = {
         "c": c,
@@ -119,7 +120,7 @@ def fednore2_loss(*, a_p: list[Rate], lam: NonNegative, sigma: NonNegative, n: C
 
 
 def cdp_sigma(*, q: Rate, Delta: Positive, T: Count, epsilon: Positive, delta: Delta) -> Result:
-    """Noise of CDP: published, corrected within its own moments, and what the published one really gives."""
+    """Noise of CDP: published, corrected by its own moments, and the exact epsilon of the published one."""
     from privacy.sampling import poisson_epsilon
 
     sigma = cdp.published_sigma(q, Delta, T, epsilon, delta)
@@ -132,7 +133,7 @@ def cdp_sigma(*, q: Rate, Delta: Positive, T: Count, epsilon: Positive, delta: D
         "eps_exact_T_releases": gaussian.epsilon_of(mu * math.sqrt(T), delta),
         "lambda_star": moment,
     }
-    if q < 1.0:
+    if q < 1.0:  # without sampling the exact value above is the answer
         result["eps_poisson_rdp_int_orders"] = poisson_epsilon(q, sigma / Delta, T, delta)[0]
     return answer(
         result,
@@ -170,7 +171,7 @@ def crd_sequence(
 
 
 def asgp_threshold(*, g: Vector, t: Natural, T: Count) -> Result:
-    """DP-FedASGP's threshold in round t of T, on signed and on absolute values, and how many coordinates pass."""
+    """DP-FedASGP's threshold in round t of T, on signed and absolute values, and the number of selected coordinates."""
     refuse((t <= T, f"t = {t}: must be at most T = {T}"))
     values = np.array(g)
     signed, absolute = asgp.threshold(values, t, T), asgp.threshold(np.abs(values), t, T)
@@ -183,7 +184,7 @@ def asgp_threshold(*, g: Vector, t: Natural, T: Count) -> Result:
 
 
 def asgp_weights(*, n: list[Positive], L: list[NonNegative]) -> Result:
-    """DP-FedASGP's weights of clients, half by records and half by loss."""
+    """DP-FedASGP's client weights, half by records and half by loss."""
     refuse(
         (len(n) == len(L) > 0, f"L: must have one loss per client; n has {len(n)}, L has {len(L)}"),
         (sum(L) > 0.0, "L: must not be all zero; the weights divide by their sum"),
@@ -192,7 +193,7 @@ def asgp_weights(*, n: list[Positive], L: list[NonNegative]) -> Result:
 
 
 def asgp_svt_scales(*, epsilon: Positive, q: Positive, DeltaS: Positive, eps3_fraction: Inside = 0.9) -> Result:
-    """Laplace scales of DP-FedASGP's sparse vector: text, Algorithm 1, and a sound one."""
+    """Laplace scales of DP-FedASGP's sparse vector technique: text, Algorithm 1, and sound scales."""
     budget = asgp.divide_budget(epsilon, eps3_fraction, q)
     text, printed, sound = budget.as_text(DeltaS), budget.as_algorithm(DeltaS), budget.sound(DeltaS)
     return {
@@ -250,7 +251,7 @@ def cpsgd_binomial(
 
 
 def mia_accuracy_ceiling(*, epsilon: NonNegative, delta: Fraction = 0.0) -> Result:
-    """The best any membership inference can do against (epsilon, delta)-DP training."""
+    """Upper bounds on membership inference against (epsilon, delta)-DP training."""
     from privacy.ceilings import max_advantage, max_balanced_accuracy
 
     refuse((delta < 1.0, f"delta = {delta:g}: must be < 1"))

@@ -1,4 +1,4 @@
-"""Kinds about the Gaussian mechanism and its composition, with and without sampling (spec A.2 to A.5)."""
+"""Calculator kinds for the Gaussian mechanism and its composition, with and without sampling (spec A.2 to A.5)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from privacy.calc.inputs import Count, Delta, Fraction, Natural, NonNegative, Po
 
 
 def gaussian_sigma(*, epsilon: Positive, delta: Delta, sensitivity: Positive = 1.0) -> Result:
-    """Noise for one Gaussian release: classic formula, exact value, and what the classic one really gives."""
+    """Noise for one Gaussian release: classic formula, exact value, and the exact epsilon of the classic one."""
     classic = gaussian.classic_std(epsilon, delta, sensitivity)
     return answer(
         {
@@ -23,7 +23,7 @@ def gaussian_sigma(*, epsilon: Positive, delta: Delta, sensitivity: Positive = 1
 
 
 def gaussian_composition_eps(*, noise_multiplier: Positive, releases: Natural, delta: Delta) -> Result:
-    """Epsilon of several Gaussian releases together: exactly, and by zCDP."""
+    """Epsilon of several Gaussian releases together: exact, and by zCDP."""
     mu = math.sqrt(releases) / noise_multiplier
     rho = mu * mu / 2.0
     return {
@@ -35,7 +35,7 @@ def gaussian_composition_eps(*, noise_multiplier: Positive, releases: Natural, d
 
 
 def max_releases_gaussian(*, noise_multiplier: Positive, epsilon: Positive, delta: Delta) -> Result:
-    """How many Gaussian releases fit into a budget: exactly, and by RDP at integer orders."""
+    """The number of Gaussian releases that fit into a budget: exact, and by RDP at integer orders."""
     return {
         "N_exact": gaussian.max_releases(epsilon, delta, noise_multiplier),
         "N_rdp_int_orders": rdp.max_count(rdp.gaussian_rdp(noise_multiplier), epsilon, delta)[0],
@@ -80,7 +80,7 @@ def poisson_sampled_gaussian_eps(*, q: Rate, noise_multiplier: Positive, steps: 
 
 
 def max_rounds_poisson(*, q: Rate, noise_multiplier: Positive, epsilon: Positive, delta: Delta) -> Result:
-    """How many Poisson-sampled rounds fit into a budget: by RDP (integer orders) and by PLD."""
+    """The number of Poisson-sampled rounds that fit into a budget: by RDP (integer orders) and by PLD."""
     from privacy.sampling import SEARCH_GRID, max_poisson_steps, max_steps, poisson_epsilon_pld
 
     by_rdp = max_poisson_steps(q, noise_multiplier, epsilon, delta)
@@ -92,7 +92,7 @@ def max_rounds_poisson(*, q: Rate, noise_multiplier: Positive, epsilon: Positive
 
 
 def wor_sampled_gaussian_eps(*, M: Count, m: Count, noise_multiplier: Positive, steps: Count, delta: Delta) -> Result:
-    """Epsilon when each step draws a cohort of fixed size: two bounds, and no sampling at all."""
+    """Epsilon if each step samples a cohort of fixed size: two bounds, and without sampling."""
     from privacy.without_replacement import gaussian_bound_rdp, general_bound_rdp
 
     refuse((m <= M, f"m = {m}: must be at most M = {M}; draw fewer clients"))
@@ -115,6 +115,7 @@ def dp_fedavg_noise_multiplier(*, q: Rate, rounds: Count, epsilon: Positive, del
     """The noise multiplier of DP-FedAvg for a target: by RDP, by PLD, and the closed form of Fed-SMP."""
     from privacy.sampling import calibrated_multiplier
 
+    # Theorem 8's formula without the division by m, as Fed-SMP prints it.
     closed = math.sqrt(7.0 * q * q * rounds * (epsilon + 2.0 * math.log(1.0 / delta))) / epsilon
     return {
         "z_rdp_int_orders": calibrated_multiplier(q, rounds, epsilon, delta, "rdp"),

@@ -1,4 +1,4 @@
-"""What the calculator's formulas take and give: types of inputs, refusals, and warnings next to the numbers."""
+"""Input types of the calculator, input validation, and results with warnings."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ Check = tuple[bool, str]
 
 
 def refuse(*checks: Check) -> None:
-    """Raises everything that does not hold as one error; each text is `key = value: rule; cure`."""
+    """Raises one error with the texts of all failed checks; each text is `key = value: rule; cure`."""
     problems = [text for holds, text in checks if not holds]
     if problems:
         raise UserError(problems)
 
 
 def answer(values: Result, *checks: Check) -> Result:
-    """The numbers, and under `warnings` the condition of each check that does not hold."""
+    """Returns the values, with the texts of all failed checks under `warnings`."""
     warnings = [text for holds, text in checks if not holds]
     return {**values, "warnings": warnings} if warnings else values
 
 
 def check_sizes(M: int, m_tcs: int, m_e: int | None, topology: str) -> tuple[Check, ...]:
-    """The sizes of an ADPDFL system that make no sense."""
+    """Returns the checks on the sizes of an ADPDFL system."""
     return (
         (m_tcs <= M, f"m_tcs = {m_tcs}: must be at most M = {M}; take fewer training clients"),
         (topology != "gossip" or m_e is not None, "m_e: required key is missing for gossip; add `m_e=...`"),

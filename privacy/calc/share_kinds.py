@@ -1,4 +1,4 @@
-"""Kinds about noise shares, NISS (spec C)."""
+"""Calculator kinds for noise shares, NISS (spec C)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Word64 = Annotated[int, Ge(0), Lt(2**64)]
 def niss_basic(
     *, m: Annotated[int, Ge(2)], sigma_k2: Positive, unit_variance: Positive, tau: NonNegative, rho: Fraction = 0.0
 ) -> Result:
-    """Number of shares, and the variances of NISS as the paper states them."""
+    """The number of shares and the variances of NISS, as the paper states them."""
     wanted = sigma_k2 / unit_variance
     count = noise_shares.share_count(sigma_k2, unit_variance, m)
     least = noise_shares.least_tau2(rho)
@@ -48,7 +48,7 @@ def niss_dropout_variance(
     dropped_after_exchange: list[Natural],
     graph: str = "circulant",
 ) -> Result:
-    """Variance left in the sum when certain clients vanish after exchanging shares on a circulant graph."""
+    """The residual variance of the sum if given clients drop out after exchanging shares on a circulant graph."""
     refuse(
         _circulant(graph),
         _degree(v, m),
@@ -70,7 +70,7 @@ def niss_dropout_variance_random(
     dropped: Natural,
     graph: str = "random",
 ) -> Result:
-    """The same in expectation over random receivers, for a number of clients that vanish."""
+    """The expected residual variance of the sum over random receivers, for a number of dropped clients."""
     refuse(_degree(v, m), (dropped <= m, f"dropped = {dropped}: must be at most m = {m}"))
     variance = noise_shares.expected_residual_variance(m, v, unit_variance, tau, dropped)
     return {"expected_aggregate_variance": variance}
@@ -87,7 +87,7 @@ def niss_joint_view(
     independent_variance: NonNegative = 0.0,
     graph: str = "circulant",
 ) -> Result:
-    """What a server that sees all uploads learns about one client, multipliers s revealed: mu, and epsilon at 1e-4."""
+    """The privacy loss of a client to a server that sees all uploads and the multipliers s: mu, and epsilon at 1e-4."""
     refuse(
         _circulant(graph),
         _degree(v, m),
@@ -106,7 +106,7 @@ def niss_joint_view(
 
 
 def niss_collusion_tail(*, other_clients: Count, colluders: Natural, v: Natural, at_least: Natural) -> Result:
-    """How likely it is that at least so many of a client's v random peers collude."""
+    """The probability that at least a given number of a client's v random peers collude."""
     refuse(
         (colluders <= other_clients, f"colluders = {colluders}: must be at most other_clients = {other_clients}"),
         (v <= other_clients, f"v = {v}: must be at most other_clients = {other_clients}; peers are distinct"),
@@ -120,7 +120,7 @@ def niss_collusion_tail(*, other_clients: Count, colluders: Natural, v: Natural,
 def niss_seed_vector(
     *, seed_hex: str, round: Word64, sender: Word32, receiver: Word32, share_index: Word32, count: Length
 ) -> Result:
-    """The unit normals that a 32-byte seed stands for."""
+    """The unit normals of a 32-byte seed."""
     seed = _seed(seed_hex)
     normals = share_seeds.unit_normals(seed, round, sender, receiver, share_index, count)
     return {"unit_normals": normals.tolist()}
@@ -130,7 +130,7 @@ def _seed(text: str) -> bytes:
     try:
         seed = bytes.fromhex(text)
     except ValueError:
-        seed = b""
+        seed = b""  # fails the check of the length below, which has the message
     size = share_seeds.SEED_BYTES
     refuse((len(seed) == size, f"seed_hex = {text}: must be {2 * size} hexadecimal digits, {size} bytes"))
     return seed

@@ -1,4 +1,4 @@
-"""Kinds about vectors and images: clipping, reconstruction, leakage (spec A.6, I)."""
+"""Calculator kinds for vectors and images: clipping, reconstruction, leakage (spec A.6, I)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def lemma7_k1(*, C: Positive, g_norm: Positive, sigma: NonNegative, n: Count, d:
 
 
 def image_pair_metrics(*, x: Rows, y: Rows) -> Result:
-    """How alike two images are (pixels in [0, 1]): MSE, PSNR, cosine, distance; and the second's total variation."""
+    """Similarity of two images (pixels in [0, 1]): MSE, PSNR, cosine, distance; and the second's total variation."""
     refuse(([len(row) for row in x] == [len(row) for row in y], "y: must have the shape of x"))
     refuse((len({len(row) for row in x}) == 1, "x: must have rows of equal length"))
     one, other = np.array(x), np.array(y)
@@ -63,7 +63,7 @@ def image_pair_metrics(*, x: Rows, y: Rows) -> Result:
 def privacy_leakage_probability(
     *, CS: Vector, ED: Vector, sigma: NonNegative, C: Positive, alpha2: Fraction = 0.5
 ) -> Result:
-    """The thesis' leakage probability P(pl) from cosines and distances of reconstructions."""
+    """The thesis' leakage probability P(pl), from cosines and distances of reconstructions."""
     refuse((len(CS) == len(ED), f"ED: must have one entry per image; CS has {len(CS)}, ED has {len(ED)}"))
     scores = image_metrics.leakage_scores(np.array(CS), np.array(ED), alpha2, sigma * C)
     return {
