@@ -1,4 +1,4 @@
-"""Who has which budget, and who colludes: clients as the privacy section names them."""
+"""Resolves the clients a privacy section names: budget classes and colluders."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from privacy.settings import Privacy
 
 Finding = tuple[tuple[str | int, ...], Any, str]
 _SERVER = 3
-"""The server's number after the clients', see `scenarios.build`."""
+"""Offset of the server's node id after the clients, see `scenarios.build`."""
 _CLASSES = ("privacy", "budget", "classes")
 
 
 def budget_epsilons(privacy: Privacy, clients: int, seed: int) -> NDArray[np.float64]:
-    """The epsilon each client may spend: its class's, or the section's."""
+    """Returns the epsilon each client may spend: its class's, or the section's."""
     epsilons = np.array([*(group.epsilon for group in privacy.budget.classes), privacy.resolved_budget().epsilon])
     return epsilons[budget_classes(privacy, clients, seed)]
 
 
 def budget_classes(privacy: Privacy, clients: int, seed: int) -> NDArray[np.int64]:
-    """The class of each client as a position in `budget.classes`; one past the last for clients that are in none."""
+    """Returns each client's index into `budget.classes`; one past the last for clients in no class."""
     groups = privacy.budget.classes
     shares = [group.share for group in groups if group.share is not None]
     if shares:
@@ -40,17 +40,18 @@ def budget_classes(privacy: Privacy, clients: int, seed: int) -> NDArray[np.int6
 
 
 def colluding_nodes(privacy: Privacy, clients: int, seed: int) -> tuple[int, ...]:
-    """The nodes that put together what they see; a share is that many clients, drawn by chance, but at least one."""
+    """Returns the nodes that pool their views; a fraction means that many randomly drawn clients, at least one."""
     named = privacy.colluders
     if named is None or isinstance(named, tuple):
         return tuple(sorted(set(named or ())))
     count = min(clients, max(1, round(named * clients))) if named > 0 else 0
+    # Clients are ranked by one draw each, so a larger fraction contains every smaller one.
     order = np.argsort(draws(seed, "colluder", np.arange(clients)), kind="stable")
     return tuple(sorted(order[:count].tolist()))
 
 
 def privacy_findings(privacy: Any, clients: int, protocol: Any) -> Iterator[Finding]:
-    """What is wrong with the clients that a privacy section names, as (path, value, rule)."""
+    """Yields the problems with the clients a privacy section names, as (path, value, rule)."""
     if privacy is None:
         return
     yield from _class_findings(privacy, clients)
@@ -65,6 +66,7 @@ def _class_findings(privacy: Any, clients: int) -> Iterator[Finding]:
     groups = privacy.budget.classes
     shares = [group.share for group in groups if group.share is not None]
     if shares and len(shares) < len(groups):
+        # The remaining checks would only repeat this problem in other words.
         yield _CLASSES, f"{len(groups)} classes", "some have a share and some name clients; use one way for all"
         return
     if shares and share_problem("", shares):
@@ -82,6 +84,7 @@ def _class_findings(privacy: Any, clients: int) -> Iterator[Finding]:
 def _named_findings(who: Any, index: int, clients: int, taken: dict[int, int]) -> Iterator[Finding]:
     named = parse_nodes(who, clients, ())
     for problem in named.problems:
+        # parse_nodes words its problems for the `who` of a fault; the path here is another one.
         value, _, rule = problem.removeprefix("who = ").partition(": ")
         yield (*_CLASSES, index, "clients"), value, rule
     twice = [node for node in named.nodes if node in taken]

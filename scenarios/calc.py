@@ -1,4 +1,4 @@
-"""`peerveil calc`: one privacy formula on the command line, or a file of reference cases to compare with."""
+"""`peerveil calc`: evaluates one privacy formula, or compares a file of reference cases."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scenarios.problems import Problems, rule_of, suggestion
 
 
 def run(values: argparse.Namespace) -> int:
-    """Prints numbers (exit 0), the kinds (0), or what differs from the cases (1 if anything does)."""
+    """Prints a formula's results, the list of kinds, or the differences from the cases; returns 1 if there are any."""
     if values.list:
         print(_listing(values.json))
         return 0
@@ -30,15 +30,15 @@ def run(values: argparse.Namespace) -> int:
 
 
 def compute(kind: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """The numbers of one kind, with `warnings` where inputs leave a formula's proven range.
+    """Returns the results of one formula, with `warnings` where inputs leave its proven range.
 
     Raises:
-        UserError: unknown kind or key, missing key, or inputs that make no sense; all problems at once.
+        UserError: unknown kind or key, missing key, or invalid inputs; all problems at once.
     """
     formula = _formula(kind)
     checked = _checked(kind, formula, inputs)
     try:
-        # Extreme inputs overflow to infinity, which is the answer.
+        # Extreme inputs overflow to infinity, which is the correct result.
         with np.errstate(all="ignore"):
             return formula(**checked)
     except UserError as error:
@@ -70,7 +70,7 @@ def _listing(as_json: bool) -> str:
 
 
 def _from_words(kind: str, words: list[str]) -> dict[str, Any]:
-    """`key=value` words as inputs: values as in a scenario file, text where the formula wants text."""
+    """Parses `key=value` words: values as in a scenario file, or verbatim where the formula takes a string."""
     from scenarios.yamltext import parse_yaml
 
     hints = get_type_hints(_formula(kind))
@@ -89,7 +89,7 @@ def _from_words(kind: str, words: list[str]) -> dict[str, Any]:
 
 
 def _checked(kind: str, formula: Callable[..., Any], inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """The inputs in the formula's types."""
+    """Converts the inputs to the formula's types; raises UserError with all problems."""
     hints = get_type_hints(formula, include_extras=True)
     parameters = inspect.signature(formula).parameters
     problems = Problems()
@@ -106,11 +106,12 @@ def _checked(kind: str, formula: Callable[..., Any], inputs: Mapping[str, Any]) 
 
 
 def _typed(hint: Any, value: Any, name: str, problems: Problems) -> Any:
-    """One input as pydantic reads it: strictly, but 50.0 is a whole number too."""
+    """Validates one input strictly with pydantic, except that 50.0 counts as an integer."""
     from pydantic import ConfigDict, TypeAdapter, ValidationError
     from pydantic_core import to_json as dump
 
     adapter = TypeAdapter(hint, config=ConfigDict(strict=True, allow_inf_nan=False))
+    # Validated as JSON, because strict mode accepts a list for a tuple only there.
     try:
         return adapter.validate_json(dump(_whole(value), inf_nan_mode="constants"))
     except ValidationError as error:
@@ -120,7 +121,7 @@ def _typed(hint: Any, value: Any, name: str, problems: Problems) -> Any:
 
 
 def _whole(value: Any) -> Any:
-    """Floats without a fraction as integers, so that either may be written for the other."""
+    """Turns floats without a fraction into integers, so that either may be written for the other."""
     if isinstance(value, list):
         return [_whole(part) for part in value]
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""The command `peerveil`: finds the command's function, hands it the arguments, and turns errors into exit codes."""
+"""The `peerveil` command line: dispatches to a command's function and turns errors into exit codes."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from scenarios.problems import printable, suggestion
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One command: a line of help, what it takes, and `module:function`, imported only when it is called.
+    """One command: a line of help, its arguments, and `module:function`, imported only when called.
 
-    One that only asks computes nothing, and is to answer at once.
+    `asks` marks commands that only read and print; they compute nothing and must start fast.
     """
 
     help: str
@@ -30,7 +30,7 @@ class Command:
     asks: bool = False
 
     def call(self, values: argparse.Namespace) -> int:
-        """Runs the command; the exit code."""
+        """Runs the command and returns its exit code."""
         module, _, function = self.target.partition(":")
         with _one_thread() if self.asks else nullcontext():
             imported = import_module(module)
@@ -39,7 +39,7 @@ class Command:
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Whoever imports numpy inside does not wait for the threads that multiply matrices, unless the user set them."""
+    """Imports numpy without starting OpenBLAS's thread pool, which takes time, unless the user set its size."""
     name = "OPENBLAS_NUM_THREADS"
     given = os.environ.get(name)
     os.environ.setdefault(name, "1")
@@ -69,8 +69,12 @@ COMMANDS: dict[str, Command] = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command. 0: done, 2: the user can mend it, 130: interrupted."""
-    _print_whatever_the_terminal_takes()
+    """Runs one command and returns the exit code.
+
+    0: done, 1: the command found a difference or its output was cut off, 2: an error the user can fix,
+    130: interrupted.
+    """
+    _tolerate_terminal_encoding()
     try:
         return _dispatch(list(sys.argv[1:] if argv is None else argv))
     except UserError as error:
@@ -85,7 +89,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     finally:
         if argv is None:
-            gc.freeze()  # the program ends: nobody need look for cycles among millions of objects before
+            # The process is about to exit; without this the last collection scans millions of objects for cycles.
+            gc.freeze()
 
 
 def _dispatch(argv: list[str]) -> int:
@@ -99,6 +104,7 @@ def _dispatch(argv: list[str]) -> int:
     if command is None:
         raise UserError(f"{argv[0]}: unknown command; {suggestion(argv[0], COMMANDS)}")
     code = command.call(_parse(argv[0], command, argv[1:]))
+    # Flushed here, so that a broken pipe is raised where `main` handles it.
     sys.stdout.flush()
     return code
 
@@ -114,7 +120,7 @@ def _parse(name: str, command: Command, argv: list[str]) -> argparse.Namespace:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Complains by UserError, like everything else."""
+    """Raises UserError instead of exiting, so that all errors are reported alike."""
 
     def error(self, message: str) -> NoReturn:
         raise UserError(f"{self.prog}: {message}; see `{self.prog} --help`")
@@ -137,7 +143,7 @@ def _overview() -> str:
 
 
 def _version() -> str:
-    # Imported here, because it brings the e-mail package along, and no other command needs it.
+    # Imported here: it pulls in the e-mail package, and no other command needs it.
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -146,7 +152,8 @@ def _version() -> str:
         return "(not installed)"
 
 
-def _print_whatever_the_terminal_takes() -> None:
+def _tolerate_terminal_encoding() -> None:
+    """Escapes characters the terminal's encoding lacks instead of raising UnicodeEncodeError."""
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:

@@ -1,4 +1,4 @@
-"""A Scenario back to YAML, every default written out: loading it gives an equal Scenario."""
+"""Writes a Scenario as YAML with every default explicit; loading the text gives an equal Scenario."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scenarios.yamltext import FLOAT
 
 
 def dump_keys(record: Any, unit: Unit | None = None, leave_out: tuple[str, ...] = ()) -> dict[str, Any]:
-    """The keys of a strategy's dataclass with plain values; quantities in the unit of their field."""
+    """Returns the keys of a strategy's dataclass with plain values; quantities are in the unit of their field."""
     strategy: type = type(record)
     return {
         key.name: dump_value(key.annotation, getattr(record, key.name), unit)
@@ -25,15 +25,16 @@ def dump_keys(record: Any, unit: Unit | None = None, leave_out: tuple[str, ...] 
 
 
 def dump_value(annotation: Any, value: Any, unit: Unit | None = None) -> Any:
-    """A value of that type as it stands in a scenario file."""
+    """Returns a value of that type as written in a scenario file."""
     if value is None:
         return "none" if says_none(annotation) else None
+    # The order of the tests matters: a union may contain a choice, and a choice is also a structured type.
     if len(members(annotation)) > 1:
         return dump_value(_member(annotation, value), value, unit)
     if choice := marker(annotation, Choice):
         return _chosen(choice, value, unit)
     if drawn := marker(annotation, Drawn):
-        return _law(drawn, value)
+        return _distribution(drawn, value)
     item = item_type(annotation)
     if item is not None:
         return [dump_value(item, entry, unit) for entry in value]
@@ -43,20 +44,22 @@ def dump_value(annotation: Any, value: Any, unit: Unit | None = None) -> Any:
 
 
 def kind_of(choice: Choice, value: Any) -> str:
-    """The word that names the value's class in the table, or `module:Class`."""
+    """Returns the table's name for the value's class, or `module:Class` for a plug-in."""
     for kind, strategy in choice.table.items():
+        # Not isinstance: a plug-in may subclass a built-in strategy.
         if type(value) is strategy:
             return kind
     return f"{type(value).__module__}:{type(value).__qualname__}"
 
 
 def to_yaml(data: dict[str, Any]) -> str:
-    """Block style, keys in the order given."""
+    """Returns block-style YAML with keys in the order given."""
     return yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
 
 
 def to_flow(value: Any) -> str:
-    """One line, as it can stand behind a key."""
+    """Returns one line of YAML that can follow a key."""
+    # Dumped as a one-element list and unwrapped: a bare scalar would get a document end marker.
     text: str = yaml.dump(
         [value], Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=True, width=10_000
     )
@@ -69,7 +72,7 @@ def _chosen(choice: Choice, value: Any, unit: Unit | None) -> Any:
     return {choice.key: kind, **keys} if keys else kind
 
 
-def _law(drawn: Drawn, value: Any) -> Any:
+def _distribution(drawn: Drawn, value: Any) -> Any:
     if isinstance(value, Constant):
         return format_quantity(value.value, drawn.base)
     return _chosen(Choice(drawn.table), value, drawn)
@@ -83,7 +86,7 @@ def _scalar(annotation: Any, value: Any, unit: Unit | None) -> Any:
 
 
 def _member(annotation: Any, value: Any) -> Any:
-    """The alternative of a union that a value belongs to; a quantity with a unit wins over a plain number."""
+    """Returns the union member a value belongs to; a quantity with a unit wins over a plain number."""
     options = [option for option in members(annotation) if option is not NoneType]
     fitting = [option for option in options if _fits(option, value)]
     return (fitting or options)[0]
@@ -99,7 +102,7 @@ def _fits(option: Any, value: Any) -> bool:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes every text that our reader would take for something else (and `no`, `off` for other readers)."""
+    """Quotes strings that our reader would parse as another type (and `no`, `off` for other readers)."""
 
 
 def _tuple(dumper: yaml.SafeDumper, data: tuple[Any, ...]) -> yaml.Node:

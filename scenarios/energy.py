@@ -1,4 +1,4 @@
-"""Joules: what sending, receiving and training cost, by the rates that the scenario gives."""
+"""Energy of sending, receiving and training, by the rates of the scenario."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from scenarios.traffic import bytes_by_node, node_count
 
 
 def energy_j(log: Log, rates: Energy, samples_per_training: NDArray[np.int64]) -> dict[str, Any]:
-    """The energy of a run: all nodes together by what it was spent on, and the spread over the clients.
+    """Returns the energy of a run in joules: totals over all nodes by purpose, and the spread over the clients.
 
-    Bytes count when they have left (also those of messages lost later) and when they have arrived; a training counts
-    when it is done.
+    A byte costs energy when it leaves its sender, even if the message is lost later, and when it arrives.
+    A training costs energy when it has ended.
 
     Args:
-        samples_per_training: for each client, how many samples one training takes.
+        samples_per_training: for each client, how many samples one training processes.
     """
     clients = len(samples_per_training)
+    # A client that sent and received nothing does not appear in the message log.
     nodes = max(node_count(log), clients)
     left = np.bincount(log.messages["sender"], log.messages["left_bytes"], nodes)
     _, arrived = bytes_by_node(log.messages, nodes)

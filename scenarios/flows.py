@@ -1,4 +1,4 @@
-"""`peerveil flows`: given flows through the network model alone."""
+"""`peerveil flows`: runs given flows through the network model alone."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from scenarios.flow_files import read_case
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints when each flow has arrived, in the order given."""
+    """Prints the arrival time of each flow, in the order given."""
     print(json.dumps({"arrived_s": read_case(args.file).arrived_s().tolist()}))
     return 0

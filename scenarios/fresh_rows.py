@@ -1,4 +1,4 @@
-"""What is new in a log since one last looked."""
+"""Rows of a log that are new or changed since the last read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scenarios.traffic import Rows
 
 
 class FreshRows:
-    """Keeps a place in a log: rows added since the last `take`, and messages under way then that have ended."""
+    """A cursor into a log: rows added since the last `take`, and messages in flight then that have ended since."""
 
     __slots__ = ("_in_flight", "_seen")
 
@@ -21,7 +21,7 @@ class FreshRows:
         self._in_flight: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
 
     def take(self, log: Log) -> dict[str, Rows]:
-        """The new rows of every table, of messages also those that have changed; the next `take` starts after them."""
+        """Returns the new rows of every table, and changed messages; the next `take` starts after them."""
         found = {}
         for name in tables.LOGGED:
             length = len(getattr(log, name))
@@ -31,15 +31,16 @@ class FreshRows:
         return found
 
     def _with_ended(self, log: Log, new: slice) -> Rows:
-        """The new rows, which need not be copied if no earlier one has changed."""
+        """Returns the new rows and the earlier messages that have ended; a slice if there are none of those."""
         outcome, in_flight = log.messages["outcome"], records.OUTCOME["in_flight"]
         waiting = outcome[self._in_flight] == in_flight
         ended = self._in_flight[~waiting]
         fresh = new.start + np.flatnonzero(outcome[new] == in_flight)
         self._in_flight = np.concatenate([self._in_flight[waiting], fresh])
+        # A slice is read without copying the columns.
         return np.concatenate([ended, np.arange(new.start, new.stop)]) if len(ended) else new
 
 
 def count_rows(rows: Rows) -> int:
-    """How many there are."""
+    """Returns the number of rows."""
     return int(rows.stop - rows.start) if isinstance(rows, slice) else len(rows)

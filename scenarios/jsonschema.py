@@ -1,4 +1,4 @@
-"""The JSON Schema of a scenario, made from the same dataclasses and docstrings that the reader uses."""
+"""Generates the JSON Schema of a scenario from the dataclasses and docstrings that the reader uses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PLUGIN = {"type": "string", "pattern": r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$", "descr
 
 
 def scenario_schema() -> Schema:
-    """Draft 2020-12; every section, every kind, with half a line on each key."""
+    """Returns the schema in draft 2020-12: every section and every kind, with a description of each key."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "peerveil scenario",
@@ -28,7 +28,8 @@ def scenario_schema() -> Schema:
 
 
 def schema_of(annotation: Any, unit: Unit | None = None) -> Schema:
-    """The schema of one field."""
+    """Returns the schema of one field."""
+    # Markers come first: they override the annotated type, e.g. a Unit accepts text where the field is a float.
     if choice := marker(annotation, Choice):
         return _choice(choice, unit)
     if drawn := marker(annotation, Drawn):
@@ -67,7 +68,7 @@ def _described(key: Key, unit: Unit | None) -> Schema:
 
 
 def _choice(choice: Choice, unit: Unit | None) -> Schema:
-    """Each kind as a mapping; its bare name where no other key is needed; a plug-in."""
+    """Accepts each kind as a mapping, its bare name where no other key is needed, or a plug-in."""
     bare_names = [kind for kind, strategy in choice.table.items() if not _needs_keys(strategy)]
     options = [_record(strategy, unit, {choice.key: {"const": kind}}) for kind, strategy in choice.table.items()]
     words: list[Schema] = [{"enum": bare_names}] if bare_names else []

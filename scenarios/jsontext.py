@@ -1,4 +1,4 @@
-"""JSON as peerveil writes it: stable order, no numpy, no NaN."""
+"""JSON output: stable key order, no numpy types, no NaN."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import numpy as np
 
 
 def to_json(content: Mapping[str, Any]) -> str:
-    """JSON in the order given: infinity is the string `inf`, what is not a number is null."""
+    """Returns JSON with keys in the order given; infinity becomes the string `inf`, NaN becomes null."""
     return json.dumps(plain(content), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def plain(value: Any) -> Any:
-    """The same with nothing in it but what JSON knows."""
+    """Converts a value to JSON types only."""
     if isinstance(value, Mapping):
         return {str(key): plain(part) for key, part in value.items()}
     if isinstance(value, np.ndarray | np.generic):

@@ -1,4 +1,4 @@
-"""What a strategy's dataclass says about its keys in a scenario: name, type, default, and half a line of why."""
+"""Scenario keys of a strategy's dataclass: name, type, default, and the description from its docstring."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REQUIRED = dataclasses.MISSING
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One key of a section. `default` is `REQUIRED` where there is none."""
+    """One key of a section; `default` is `REQUIRED` where there is none."""
 
     name: str
     annotation: Any
@@ -29,9 +29,10 @@ class Key:
 
 @cache
 def keys_of(strategy: type) -> tuple[Key, ...]:
-    """The keys that a scenario may give for this dataclass, in the order of its fields."""
+    """Returns the keys a scenario may give for this dataclass, in the order of its fields."""
     hints = get_type_hints(strategy, include_extras=True)
     docs: dict[str, str] = {}
+    # From base to derived, so that a subclass may describe an inherited field anew.
     for ancestor in reversed(strategy.__mro__[:-1]):
         docs |= _attribute_docs(ancestor)
     return tuple(
@@ -42,24 +43,24 @@ def keys_of(strategy: type) -> tuple[Key, ...]:
 
 
 def summary_of(strategy: type) -> str:
-    """The first sentence of the docstring."""
+    """Returns the first line of the docstring."""
     return (inspect.getdoc(strategy) or "").partition("\n")[0]
 
 
 def marker(annotation: Any, kind: type) -> Any:
-    """The annotation's marker of that type (`Choice`, `Drawn`, `Unit`, ...), or None."""
+    """Returns the annotation's marker of that type (`Choice`, `Drawn`, `Unit`, ...), or None."""
     if get_origin(annotation) is not Annotated:
         return None
     return next((mark for mark in annotation.__metadata__ if isinstance(mark, kind)), None)
 
 
 def bare(annotation: Any) -> Any:
-    """The annotation without its markers."""
+    """Returns the annotation without its markers."""
     return get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
 
 
 def members(annotation: Any) -> tuple[Any, ...]:
-    """The alternatives of a union, or the annotation alone; a marked union is one thing."""
+    """Returns the members of a union, or the annotation alone; a `Choice` or `Drawn` union counts as one."""
     if get_origin(annotation) in (Union, types.UnionType):
         return get_args(annotation)
     if get_origin(annotation) is Annotated and not is_structured(annotation):
@@ -69,7 +70,7 @@ def members(annotation: Any) -> tuple[Any, ...]:
 
 
 def is_structured(annotation: Any) -> bool:
-    """Whether a mapping with keys of its own stands there."""
+    """Returns whether the value is a mapping with keys of its own."""
     if marker(annotation, Choice) or marker(annotation, Drawn):
         return True
     plain = bare(annotation)
@@ -77,7 +78,7 @@ def is_structured(annotation: Any) -> bool:
 
 
 def item_type(annotation: Any) -> Any:
-    """`T` of `tuple[T, ...]` or `list[T]`, else None."""
+    """Returns `T` of `tuple[T, ...]` or `list[T]`, otherwise None."""
     plain = bare(annotation)
     arguments = get_args(plain)
     if get_origin(plain) is list or (get_origin(plain) is tuple and arguments[-1:] == (Ellipsis,)):
@@ -86,13 +87,13 @@ def item_type(annotation: Any) -> Any:
 
 
 def literals(annotation: Any) -> tuple[Any, ...]:
-    """The words of a `Literal`."""
+    """Returns the values of a `Literal`; empty for other types."""
     plain = bare(annotation)
     return get_args(plain) if get_origin(plain) is typing.Literal else ()
 
 
 def says_none(annotation: Any) -> bool:
-    """Whether the word `none` stands for nothing there, and is not the name of a choice."""
+    """Returns whether the word `none` means null for this key, rather than naming a choice."""
     options = members(annotation)
     tables = [mark.table for option in options if (mark := marker(option, Choice))]
     words = [*tables, *(literals(option) for option in options)]
@@ -114,7 +115,7 @@ _ATTRIBUTE = re.compile(r"^\s+`?(\w+)`?(?:\s*\([^)]*\))?:\s+(.*)$")
 
 
 def _attribute_docs(strategy: type) -> dict[str, str]:
-    """The lines `name: text` below `Attributes:`; deeper indented lines go on with the text."""
+    """Parses the lines `name: text` below `Attributes:`; deeper indented lines continue the text."""
     docs: dict[str, str] = {}
     name = ""
     _, _, block = inspect.cleandoc(strategy.__doc__ or "").partition("Attributes:\n")

@@ -1,4 +1,4 @@
-"""A run's facts to its summary: every figure is a function of the log and of what the run says of itself."""
+"""Computes a run's summary: every figure is a function of the log and the run's facts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from scenarios.traffic import books
 
 
 def summarise(facts: RunFacts) -> dict[str, Any]:
-    """The content of `summary.json`, headline first; costs and losses are those of the rounds that are measured."""
+    """Returns the content of `summary.json`, headline first; costs and losses cover the measured rounds only."""
+    # Digests below use the whole log, so that a warm-up setting does not change them.
     measured = facts if not facts.measure_from else replace(facts, log=measured_from(facts.log, facts.measure_from))
     counts, sizes = books(measured.log.messages)
     return {
@@ -59,6 +60,7 @@ def _lost_updates(log: Log) -> dict[str, Any]:
 
 
 def _by_reason(log: Log, what: str, usual: tuple[str, ...]) -> dict[str, Any]:
+    """Counts losses by reason; the usual reasons are listed even at zero, others only when they occurred."""
     reasons = log.dropouts["reason"][log.dropouts["what"] == records.WHAT[what]]
     counts = np.bincount(reasons, minlength=len(records.DROPOUT_REASONS))
     by_reason = {

@@ -1,6 +1,6 @@
-"""Watches a run: measures models after each round and writes the round's row.
+"""Observes a run: evaluates models after each round and writes the round's row.
 
-It takes no simulated time, and its draws have names of their own, so that watching changes nothing.
+Observation takes no simulated time and uses its own named random streams, so it does not influence the run.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from scenarios.schema import Scenario
 
 Figures = Mapping[str, Any]
 FIGURES = (*(f"accuracy_{when}_{what}" for when in ("before", "after") for what in ("max", "mean", "min")), "loss")
-"""What learning adds to a round's row."""
+"""Columns that learning adds to a round's row."""
 
 
 class Watcher(Protocol):
-    """Somebody who wants to know when a round has ended."""
+    """A callback for completed rounds."""
 
     def __call__(self, row: Mapping[str, Any]) -> None:
-        """Called with the round's row once it is in the log."""
+        """Receives the round's row after it has entered the log."""
 
 
 class Observer:
-    """The experimenter: sees everything, touches nothing."""
+    """The experimenter's view: reads all state of a run and changes none of the simulated behaviour."""
 
     def __init__(
         self,
@@ -55,15 +55,15 @@ class Observer:
         self.linkage = Linkage()
         self._rigorous_up_to = 0
         self.measured: Mapping[int, Figures] = {}
-        """What was measured before an interrupt, by round: a replay measures nothing."""
+        """Figures by round from before an interruption; a replay does not evaluate models again."""
 
     def on_forming(self, round_number: int, members: NDArray[np.int64]) -> None:
-        """Asks for the accuracy of the cohort's local models, if this round is measured."""
+        """Requests the accuracy of the cohort's local models before aggregation, if this round is evaluated."""
         if self._scenario.evaluation.due(round_number, self._scenario.rounds):
             self._bench.watch(round_number, np.intersect1d(members, self._chosen).tolist())
 
     def on_closed(self, record: RoundRecord) -> None:
-        """Completes the round's row and tells the watchers."""
+        """Completes the round's row and notifies the watchers."""
         figures = self.measured.get(record.round_number) or self._accuracies(record)
         row = record.row() | {"noise_std": self._noise_std(record)} | dict(figures)
         row |= self.privacy.figures(record)
@@ -71,13 +71,14 @@ class Observer:
             row |= self._sharing.figures(record.round_number, self._world.log)
         self._fill_rigorous()
         self._observe_linkage(record)
+        # Flushed every round, checkpoint or not, so that saving a checkpoint changes no result.
         self._bench.settle()
         self._world.log.rounds.append(row)
         for watcher in self._watchers:
             watcher(row)
 
     def on_quiet(self, round_number: int, nodes: Sequence[int]) -> None:
-        """The round's last message has ended: addresses, keys and updates are let go."""
+        """Releases the round's addresses, keys and updates; called when its last message has ended."""
         for node in nodes:
             self._participants[node].endpoint.leave(round_number)
         self._world.sealer.close_round(round_number)
@@ -91,10 +92,12 @@ class Observer:
     def _accuracies(self, record: RoundRecord) -> dict[str, Any]:
         due = self._scenario.evaluation.due(record.round_number, self._scenario.rounds)
         if not due or isinstance(self._bench, NoLearning):
-            nobody = {"evaluated_nodes": None, "evaluated_accuracy": None}
-            return _figures("before", None) | _figures("after", None) | {"loss": None} | nobody
+            # Every row has the same columns, evaluated or not.
+            unevaluated = {"evaluated_nodes": None, "evaluated_accuracy": None}
+            return _figures("before", None) | _figures("after", None) | {"loss": None} | unevaluated
         before = self._bench.scores_before(record.round_number)
         nodes = np.intersect1d(record.cohort, self._chosen).tolist()
+        # With a server, its model is the only result of the round; clients hold the previous one.
         if record.leader == self._world.server:
             nodes = [self._world.server]
         after = self._bench.scores(nodes) if nodes else None
@@ -104,7 +107,10 @@ class Observer:
         return _figures("before", before) | _figures("after", after) | {"loss": loss} | who
 
     def _fill_rigorous(self) -> None:
-        """Epsilon of the `local` view for the releases charged since the last round, each distinct mu once."""
+        """Fills in the `local` view's epsilon of the releases charged since the last round.
+
+        Each distinct mu is converted once, since clients with equal histories share it.
+        """
         if self._noise is None:
             return
         from privacy.gaussian import epsilons_of
@@ -120,7 +126,10 @@ class Observer:
         return [self._participants[node] for node in range(self._scenario.clients)]
 
     def _observe_linkage(self, record: RoundRecord) -> None:
-        """Feeds the attack all that reached anybody but its sender: leaders, or receivers, that pool what they got."""
+        """Feeds the linkage attack every release that reached a node other than its sender.
+
+        The adversary is a coalition of all leaders (or receivers) that pool the releases they received.
+        """
         if isinstance(self._bench, NoLearning) or self._bench.asleep:
             return
         contributors, aggregators = record.averaged(self._world.log, void=True).T

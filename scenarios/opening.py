@@ -1,4 +1,4 @@
-"""The reading side of a run folder: whole tables, or the parts of a run that was killed."""
+"""Reads a run folder: merged tables, or the parts of a killed run."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Run:
-    """One run as its folder tells it. Tables are read when asked for.
+    """A run read from its folder; tables are read on first use.
 
     Attributes:
         path: the folder.
-        summary: what `summary.json` holds, or None if the run was killed before it could write one.
+        summary: the content of `summary.json`, or None if the run was killed before writing it.
         scenario_text: the resolved scenario.
-        environment: versions and machine; empty if the file is gone.
+        environment: versions and machine; empty if the file is missing.
     """
 
     path: Path
@@ -38,7 +38,7 @@ class Run:
 
     @cached_property
     def log(self) -> Log:
-        """The facts of the run, as they were in memory."""
+        """The log of the run, as it was in memory."""
         logged = {name: tables.from_arrow(name, self.table(name)) for name in tables.LOGGED}
         log = Log(rounds=tables.rounds_from_arrow(self.table("rounds")))
         for name, table in logged.items():
@@ -54,15 +54,16 @@ class Run:
         return content if isinstance(content, dict) else {}
 
     def table(self, name: str) -> pa.Table:
-        """The table called `name`, merged from parts if the run was killed."""
+        """Returns the table called `name`, merged from parts if the run was killed."""
         whole = self.path / f"{name}.parquet"
+        # The summary is written last: without it a merged table may be missing or stem from an earlier attempt.
         if self.summary is not None or not (self.path / "parts").is_dir():
             return _read(whole)
         return _merge(name, _parts(self.path, name))
 
 
 def open_run(path: Path) -> Run:
-    """Opens a run folder, or raises a `UserError` that says why it is none."""
+    """Opens a run folder; raises a `UserError` with the reason if it is not one."""
     if not path.is_dir():
         raise UserError(f"RUN = {path}: is not a folder; give a folder that `peerveil run` wrote")
     summary = _json(path / "summary.json")
@@ -107,6 +108,7 @@ def _read(path: Path) -> pa.Table:
 
 
 def _parts(path: Path, name: str) -> list[Path]:
+    # Sorted by number, not by name: later parts hold the final state of messages that appear twice.
     found = [(re.fullmatch(rf"{name}-(-?\d+)\.parquet", part.name), part) for part in (path / "parts").iterdir()]
     return [part for match, part in sorted((int(match[1]), part) for match, part in found if match)]
 
@@ -121,6 +123,8 @@ def _merge(name: str, parts: list[Path]) -> pa.Table:
 
 
 def _last_of_each_id(messages: pa.Table) -> pa.Table:
+    """Keeps the last row of each id: a message in flight when a part was written appears again once it has ended."""
     ids = np.asarray(messages.column("id"))
+    # np.unique finds first occurrences, hence the reversal.
     _, from_the_end = np.unique(ids[::-1], return_index=True)
     return messages.take(len(ids) - 1 - from_the_end)

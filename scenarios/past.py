@@ -1,4 +1,4 @@
-"""What a folder holds of a run that is to be resumed: nothing yet, a checkpoint to go on from, or all of it."""
+"""Finds the previous state of a run to resume: none, a checkpoint, or a finished run."""
 
 from __future__ import annotations
 
@@ -16,20 +16,23 @@ from scenarios.load import dump_scenario
 from scenarios.schema import Scenario
 
 LIVES_PER_RESUME = 1 << 16
-"""No node recovers more often than this between two resumes."""
+"""Upper bound on the recoveries of a node between two resumes.
+
+Each attempt numbers its incarnations from a multiple of this, so that no attempt reuses an earlier one's keys.
+"""
 _ABSENT = "(nothing)"
 _FIRST_TRACES = {"checkpoint", ".scenario.yaml.part"}
-"""What a run leaves that was killed before it had written its scenario."""
+"""Files of a run that was killed before it had written its scenario."""
 
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What there is of a run before it starts.
+    """The state of a run before this attempt.
 
     Attributes:
-        path: the folder it is in; None if there is none yet.
-        checkpoint: where to go on; at round 0 if it has to start over.
-        summary: of a run that has finished.
+        path: its folder; None if there is none yet.
+        checkpoint: where to continue; at round 0 if the run has to start over.
+        summary: the summary of a finished run, otherwise None.
     """
 
     path: Path | None
@@ -38,20 +41,20 @@ class Past:
 
     @property
     def first_life(self) -> int:
-        """The life in which endpoints draw their first keys, beyond the lives of all earlier attempts."""
+        """The first incarnation number of endpoints, above those of all earlier attempts."""
         return self.checkpoint.resumes * LIVES_PER_RESUME
 
 
 def no_past(scenario: Scenario) -> Past:
-    """A run that begins."""
+    """Returns the state of a run that starts from the beginning."""
     return Past(None, Checkpoint(scenario_sha256=_fingerprint(scenario)))
 
 
 def find_past(scenario: Scenario, out: Path | None) -> Past:
-    """The run of this scenario in `out`, or its newest unfinished one in `runs/`.
+    """Returns the run of this scenario in `out`, or its newest one in `runs/`, unfinished ones first.
 
     Raises:
-        UserError: `out` holds something else, or a checkpoint that cannot be used.
+        UserError: `out` holds another run or other files, or an unusable checkpoint.
     """
     found = _newest(scenario) if out is None else out
     if found is None or not found.is_dir() or not any(found.iterdir()):
@@ -66,13 +69,14 @@ def find_past(scenario: Scenario, out: Path | None) -> Past:
     if summary is not None:
         return Past(found, no_past(scenario).checkpoint, summary)
     checkpoint = read_checkpoint(found) or no_past(scenario).checkpoint
+    # Equal keys do not suffice: a plug-in's code may have changed, and the fingerprint covers it.
     if checkpoint.scenario_sha256 != _fingerprint(scenario):
         raise UserError(f"--resume = {found / FILE}: belongs to another scenario or plug-in; start the run anew")
     return Past(found, replace(checkpoint, resumes=checkpoint.resumes + 1))
 
 
 def _newest(scenario: Scenario) -> Path | None:
-    """The unfinished run of this very scenario that was last written to; else a finished one."""
+    """Returns the most recently written unfinished run of exactly this scenario, else a finished one."""
     name, keys = folder_name(scenario.name, scenario.seed), _keys(dump_scenario(scenario))
     folders = [path for path in Path("runs").glob(f"{name}*") if (path / "scenario.yaml").is_file()]
     same = [path for path in folders if _difference(_stored(path), keys) is None]
@@ -84,7 +88,7 @@ def _changed_s(path: Path) -> float:
 
 
 def _finished(path: Path) -> dict[str, Any] | None:
-    """The summary of a run that came to its end."""
+    """Returns the summary of a finished run; None for an unfinished, interrupted or unreadable one."""
     try:
         summary = json.loads((path / "summary.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -94,8 +98,8 @@ def _finished(path: Path) -> dict[str, Any] | None:
 
 
 def _fingerprint(scenario: Scenario) -> str:
-    told = [dump_scenario(scenario), sorted(scenario.plugins.items())]
-    return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+    content = [dump_scenario(scenario), sorted(scenario.plugins.items())]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
 def _check_same(scenario: Scenario, path: Path) -> None:
@@ -122,7 +126,7 @@ def _keys(text: str) -> dict[str, Any]:
 
 
 def _difference(there: Any, here: Any, key: str = "") -> tuple[str, Any, Any] | None:
-    """The first key whose values differ, with both."""
+    """Returns the first key whose values differ, with both values; None if all are equal."""
     if isinstance(there, Mapping) and isinstance(here, Mapping):
         for name in (*here, *(name for name in there if name not in here)):
             inner = f"{key}.{name}" if key else str(name)

@@ -1,4 +1,4 @@
-"""A user's own strategies: `kind: module:Class`, imported only when the user has allowed it."""
+"""User-defined strategies: `kind: module:Class`, imported only with the user's permission."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 
 
 class Plugins:
-    """Finds plug-in classes, and remembers the SHA-256 of the file each came from."""
+    """Finds plug-in classes and records the SHA-256 of each one's file."""
 
     def __init__(self, allowed: bool) -> None:
         self.allowed = allowed
         self.found: dict[str, str] = {}
 
     def find(self, name: str, folder: Path) -> type:
-        """The class called `module:Class`; modules beside the scenario can be imported.
+        """Returns the class named `module:Class`; modules in the scenario's folder can be imported.
 
         Raises:
-            ValueError: not allowed, not found, or not a class that a scenario can fill; says which.
+            ValueError: not allowed, not found, or not a dataclass; the text says which.
         """
         if not _NAME.fullmatch(name):
             raise ValueError("is not a plug-in; write `module:Class`")
@@ -46,10 +46,12 @@ class Plugins:
 def _import(name: str, folder: Path) -> ModuleType:
     with _importable(folder):
         _forget_namesake(name, folder)
+        # The file may have been written since the folder was last searched.
         importlib.invalidate_caches()
         try:
             return importlib.import_module(name)
         except ModuleNotFoundError as error:
+            # Either the plug-in itself is missing, or a module that it imports.
             if error.name == name.partition(".")[0]:
                 raise ValueError(f"there is no module `{name}`; put {name}.py into {folder}") from error
             raise ValueError(f"the module needs `{error.name}`, which is not installed") from error
@@ -59,7 +61,7 @@ def _import(name: str, folder: Path) -> ModuleType:
 
 @contextmanager
 def _importable(folder: Path) -> Iterator[None]:
-    """Last on the path, so that a module beside a scenario cannot stand in for an installed one."""
+    """Appends `folder` to the import path; last, so that a local module cannot shadow an installed one."""
     before = list(sys.path)
     sys.path.append(str(folder.absolute()))
     try:
@@ -69,7 +71,7 @@ def _importable(folder: Path) -> Iterator[None]:
 
 
 def _forget_namesake(name: str, folder: Path) -> None:
-    """Lets go of a module of the same name that came from beside another scenario."""
+    """Unloads a module of the same name that was imported from another scenario's folder."""
     top = name.partition(".")[0]
     known = sys.modules.get(top)
     spec = importlib.machinery.PathFinder.find_spec(top, sys.path)
@@ -83,7 +85,7 @@ def _forget_namesake(name: str, folder: Path) -> None:
 def _fingerprint(module: ModuleType) -> str:
     if not module.__file__:
         return "built in"
-    # Imported here, because it loads OpenSSL, and few scenarios have plug-ins.
+    # Imported here: it loads OpenSSL, and few scenarios have plug-ins.
     import hashlib
 
     return hashlib.sha256(Path(module.__file__).read_bytes()).hexdigest()

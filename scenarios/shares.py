@@ -1,4 +1,4 @@
-"""The papers' way of giving sizes: `tcsr` and `mer` as shares of all clients, turned into counts before reading."""
+"""The papers' ratio keys: `tcsr` and `mer`, fractions of all clients, become counts before the scenario is read."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _is_count(value: Any) -> bool:
 
 
 def _is_share(value: Any) -> bool:
-    """Whether it can be turned into a count; if not, reading the section will say why."""
+    """Returns whether the value is a fraction in (0, 1]; otherwise reading the section reports the problem."""
     try:
         return 0 < parse_quantity(value, "") <= 1
     except ValueError:

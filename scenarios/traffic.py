@@ -1,4 +1,4 @@
-"""What the messages of a run add up to: the books, bytes by round, node and direction, waste and stalls."""
+"""Totals over a run's message log: by outcome, round, node and direction, with waste and stalls."""
 
 from __future__ import annotations
 
@@ -18,26 +18,30 @@ Rows = slice | NDArray[Any]
 
 
 def books(messages: Table) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Messages and bytes by outcome, kind and reason: sent = delivered + lost + rejected + in_flight in both."""
+    """Returns message counts and bytes by outcome, kind and reason.
+
+    Guarantees:
+        sent = delivered + lost + rejected + in_flight, for messages and for bytes.
+    """
     ones = np.ones(len(messages), dtype=np.int64)
-    counts = _book(messages, ones)
-    sizes = _book(messages, messages["size_bytes"])
+    counts = _totals(messages, ones)
+    sizes = _totals(messages, messages["size_bytes"])
     sizes["wasted"] = int(wasted_per_message(messages).sum())
     sizes["overhead"] = int(messages["overhead_bytes"].sum())
     return counts, sizes
 
 
-def _book(messages: Table, amounts: NDArray[np.int64]) -> dict[str, Any]:
+def _totals(messages: Table, amounts: NDArray[np.int64]) -> dict[str, Any]:
     outcome = messages["outcome"]
-    book: dict[str, Any] = {"sent": int(amounts.sum())}
+    totals: dict[str, Any] = {"sent": int(amounts.sum())}
     for word in ("delivered", "lost", "rejected", "in_flight"):
-        book[word] = int(amounts[outcome == records.OUTCOME[word]].sum())
-    book["by_kind"] = _by_word(messages["kind"], records.KINDS, amounts)
+        totals[word] = int(amounts[outcome == records.OUTCOME[word]].sum())
+    totals["by_kind"] = _by_word(messages["kind"], records.KINDS, amounts)
     for word in ("lost", "rejected"):
         rows = outcome == records.OUTCOME[word]
         by_reason = _by_word(messages["reason"][rows], records.REASONS, amounts[rows])
-        book[f"{word}_by_reason"] = {reason: amount for reason, amount in by_reason.items() if amount}
-    return book
+        totals[f"{word}_by_reason"] = {reason: amount for reason, amount in by_reason.items() if amount}
+    return totals
 
 
 def _by_word(codes: NDArray[Any], words: tuple[str, ...], amounts: NDArray[np.int64]) -> dict[str, int]:
@@ -45,7 +49,7 @@ def _by_word(codes: NDArray[Any], words: tuple[str, ...], amounts: NDArray[np.in
 
 
 def late(messages: Table, rows: Rows = _ALL) -> NDArray[np.bool_]:
-    """Which messages arrived in good order and served no purpose; control messages always serve one."""
+    """Returns which messages were delivered but not used; control messages always count as used."""
     delivered: NDArray[np.bool_] = messages["outcome"][rows] == records.OUTCOME["delivered"]
     data: NDArray[np.bool_] = messages["kind"][rows] != records.KIND["control"]
     unused: NDArray[np.bool_] = ~messages["used"][rows]
@@ -53,20 +57,20 @@ def late(messages: Table, rows: Rows = _ALL) -> NDArray[np.bool_]:
 
 
 def wasted_per_message(messages: Table, rows: Rows = _ALL) -> NDArray[np.int64]:
-    """Bytes that had left before a loss, and bytes that arrived too late to be used."""
+    """Returns per message the bytes that had left before a loss, or that arrived too late to be used."""
     lost = messages["outcome"][rows] == records.OUTCOME["lost"]
     unused_bytes = np.where(late(messages, rows), messages["size_bytes"][rows], 0)
     return np.where(lost, messages["left_bytes"][rows], unused_bytes)
 
 
 def messages_by_round(messages: Table, rounds: NDArray[np.int64]) -> NDArray[np.int64]:
-    """How many messages each of `rounds` handed over."""
+    """Returns how many messages were sent in each of `rounds`."""
     row, known = _place(messages["round"], rounds)
     return np.bincount(row[known], minlength=len(rounds))
 
 
 def bytes_by_round(messages: Table, rounds: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Bytes handed over, [round, kind]."""
+    """Returns bytes sent, [round, kind]."""
     row, known = _place(messages["round"], rounds)
     cells = np.zeros(len(rounds) * _KINDS, dtype=np.int64)
     np.add.at(cells, row[known] * _KINDS + messages["kind"][known], messages["size_bytes"][known])
@@ -74,6 +78,7 @@ def bytes_by_round(messages: Table, rounds: NDArray[np.int64]) -> NDArray[np.int
 
 
 def _place(values: NDArray[Any], rounds: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Returns each value's index in `rounds`, and whether it is there at all."""
     if not len(rounds):
         return np.zeros(len(values), dtype=np.int64), np.zeros(len(values), dtype=np.bool_)
     order = np.argsort(rounds, kind="stable")
@@ -82,13 +87,14 @@ def _place(values: NDArray[Any], rounds: NDArray[np.int64]) -> tuple[NDArray[np.
 
 
 def bytes_by_node(messages: Table, nodes: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Bytes each node handed over, and bytes that arrived at it (refused ones too)."""
+    """Returns the bytes each node sent, and the bytes that arrived at it, rejected messages included."""
     sent = _sum_at(messages["sender"], messages["size_bytes"], nodes)
     arrived = np.isin(messages["outcome"], (records.OUTCOME["delivered"], records.OUTCOME["rejected"]))
     return sent, _sum_at(messages["receiver"][arrived], messages["size_bytes"][arrived], nodes)
 
 
 def _sum_at(nodes: NDArray[Any], amounts: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    # Not np.bincount, whose weights are floats: byte counts stay exact.
     sums = np.zeros(count, dtype=np.int64)
     known = (nodes >= 0) & (nodes < count)
     np.add.at(sums, nodes[known], amounts[known])
@@ -96,20 +102,21 @@ def _sum_at(nodes: NDArray[Any], amounts: NDArray[np.int64], count: int) -> NDAr
 
 
 def node_count(log: Log) -> int:
-    """One more than the highest node that any message names."""
+    """Returns one more than the highest node id in the message log."""
     ends = [log.messages[column].max(initial=-1) for column in ("sender", "receiver")]
     return int(max(ends)) + 1
 
 
 def stalls(log: Log) -> Table:
-    """Waiting in vain: for every `wait` span, how long it went on after the last useful message had come.
+    """Returns, for every `wait` span, the time from its last useful arrival to its end.
 
-    A wait that ends because what was expected has arrived stalls for no time; one that ends at a deadline stalls
-    from the last arrival that was used (or from its own start) to its end. Rows: round, node, stalled_s.
+    A wait that ends with the arrival of the last expected message has no stall. A wait that ends at a deadline
+    stalls from the last used arrival (or from its own start) to its end. Rows: round, node, stalled_s.
     """
     waits = np.flatnonzero(log.spans["name"] == records.SPAN["wait"])
     node, start_s, end_s = (log.spans[name][waits] for name in ("node", "start_s", "end_s"))
     stalled_s = end_s - np.maximum(start_s, _last_useful_arrival_s(log.messages, node, end_s))
+    # Arrivals are compared in whole microseconds, so anything shorter is rounding.
     rows = np.flatnonzero(stalled_s * _US_PER_S >= 1)
     table = Table({"round": "i4", "node": "i4", "stalled_s": "f8"})
     table.extend(len(rows), round=log.spans["round"][waits][rows], node=node[rows], stalled_s=stalled_s[rows])
@@ -117,7 +124,7 @@ def stalls(log: Log) -> Table:
 
 
 def stalled_s(log: Log) -> float:
-    """Simulated seconds lost: the longest stall of each round, summed over the rounds."""
+    """Returns the longest stall of each round, summed over the rounds."""
     found = stalls(log)
     rounds = np.unique(found["round"])
     return float(sum(found["stalled_s"][found["round"] == number].max() for number in rounds))
@@ -128,6 +135,7 @@ def _last_useful_arrival_s(messages: Table, node: NDArray[np.int32], at_s: NDArr
     payload = messages["kind"] != records.KIND["control"]
     useful = np.flatnonzero(delivered & payload & ~late(messages) & (messages["receiver"] >= 0))
     receiver, arrived_s = messages["receiver"][useful], messages["arrived_s"][useful]
+    # (node, microsecond) packed into one integer: a single sorted array answers all lookups by binary search.
     latest_s = max(arrived_s.max(initial=0.0), at_s.max(initial=0.0))
     width = int(latest_s * _US_PER_S) + 2
     keys = np.sort(receiver * np.int64(width) + _microseconds(arrived_s))

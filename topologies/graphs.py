@@ -1,7 +1,7 @@
-"""Named graphs: for analysis, for drawing, and for users who bring their own topology.
+"""Named graphs for analysis, for drawing, and for user-supplied topologies.
 
-What cannot be built raises ValueError with the rule and the cure; this layer knows no
-scenario, so the caller adds the path.
+Builders raise ValueError with the rule and the cure when a graph cannot be built. This layer knows no
+scenario, so the caller adds the path of the key.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     import numpy as np
 
 ATTEMPTS = 100
+"""Draws of a random graph before giving up on a connected one."""
+
+# networkx takes a noticeable time to import, so each builder imports it on use: most commands draw no graph.
 
 
 class GraphBuilder(Protocol):
@@ -40,7 +43,7 @@ class Ring:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Complete:
-    """Everyone is everyone's neighbour."""
+    """A complete graph: every pair of nodes is connected."""
 
     def build(self, n: int, rng: np.random.Generator) -> nx.Graph[int]:
         import networkx as nx
@@ -71,7 +74,7 @@ class Regular:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Star:
-    """Node 0 in the middle, all others at its ends."""
+    """A star: node 0 is the centre, all other nodes are leaves."""
 
     def build(self, n: int, rng: np.random.Generator) -> nx.Graph[int]:
         import networkx as nx
@@ -82,7 +85,7 @@ class Star:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """A line: the worst connected graph to mix over."""
+    """A path: the connected graph over which averaging mixes slowest."""
 
     def build(self, n: int, rng: np.random.Generator) -> nx.Graph[int]:
         import networkx as nx
@@ -112,7 +115,7 @@ class SmallWorld:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErdosRenyi:
-    """Each pair is joined with one probability; drawn again until connected.
+    """Each pair is connected with the same probability; drawn again until the graph is connected.
 
     Attributes:
         probability: of an edge; null means 2 ln(n) / n, twice the threshold of connectedness
@@ -135,6 +138,7 @@ class Torus:
     def build(self, n: int, rng: np.random.Generator) -> nx.Graph[int]:
         import networkx as nx
 
+        # The largest divisor of n up to sqrt(n) gives the squarest grid.
         rows = max(side for side in range(1, math.isqrt(_at_least(n, 9, "a torus")) + 1) if n % side == 0)
         if rows < 3:
             raise ValueError(f"{n} nodes make no torus of at least 3 x 3; use a product of two numbers >= 3")
@@ -156,6 +160,7 @@ class FromFile:
         import networkx as nx
 
         read = self._read()
+        # GML may hold a multigraph; parallel edges and self-loops mean nothing to message exchange.
         simple: nx.Graph[Any] = nx.DiGraph(read) if read.is_directed() else nx.Graph(read)
         simple.remove_edges_from(list(nx.selfloop_edges(simple)))
         if len(simple) != n:
@@ -168,6 +173,7 @@ class FromFile:
 
         try:
             if Path(self.path).suffix.lower() == ".gml":
+                # Shadow's files have no `label`, which networkx expects by default.
                 return nx.read_gml(self.path, label="id")
             return nx.read_edgelist(self.path, data=False)
         except OSError as error:
@@ -206,6 +212,6 @@ def _connected(draw: Callable[[], Any], cure: str) -> nx.Graph[int]:
 
 
 def _natural(node: object) -> tuple[int, int, str]:
-    """Numbers in numeric order, then names in alphabetic order."""
+    """Sort key: numbers in numeric order, then names in alphabetic order."""
     text = str(node)
     return (0, int(text), "") if text.isdecimal() else (1, 0, text)

@@ -1,7 +1,7 @@
-"""How fast averaging over a graph brings nodes together: weights, spectral gap, connectivity.
+"""Mixing speed of averaging over a graph: weights, spectral gap, connectivity.
 
-Edges are arrays [e, 2] of (sender, receiver) over the nodes 0..n-1. A weight matrix is a sparse scipy array
-whose row i says what node i's next model is made of; its rows sum to one.
+Edges are arrays [e, 2] of (sender, receiver) over the nodes 0..n-1. A weight matrix is a sparse scipy array;
+row i holds the weights of node i's next model, and every row sums to one.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 DENSE_NODES = 500
+"""Up to this size a dense eigenvalue solve takes well under a second and always converges."""
 
 
 def edges_of(graph: Any) -> NDArray[np.int64]:
-    """The edges of a networkx graph, both ways if it is undirected, sorted."""
+    """Returns the sorted edges of a networkx graph, in both directions if it is undirected."""
     pairs = np.array(list(graph.edges()), dtype=np.int64).reshape(-1, 2)
     if not graph.is_directed():
         pairs = np.concatenate([pairs, pairs[:, ::-1]])
@@ -26,9 +27,10 @@ def edges_of(graph: Any) -> NDArray[np.int64]:
 
 
 def uniform_weights(edges: NDArray[np.int64], n: int, include_own: bool = True) -> csr_array:
-    """Each receiver's plain mean of what it receives, its own model included or not.
+    """Returns the unweighted mean over received models, with or without the receiver's own.
 
-    Doubly stochastic if every node sends as much as it receives. A node that receives nothing keeps its own.
+    Doubly stochastic if every node sends as many messages as it receives. A node that receives nothing keeps
+    its own model.
     """
     received = np.bincount(edges[:, 1], minlength=n)
     keeps = np.flatnonzero(np.ones(n, dtype=np.bool_) if include_own else received == 0)
@@ -39,7 +41,9 @@ def uniform_weights(edges: NDArray[np.int64], n: int, include_own: bool = True) 
 
 
 def metropolis_weights(edges: NDArray[np.int64], n: int) -> csr_array:
-    """Metropolis-Hastings weights 1 / (1 + max degree of the two ends); the rest stays (Xiao, Boyd, Kim 2007).
+    """Returns Metropolis-Hastings weights 1 / (1 + max degree of the two ends) (Xiao, Boyd, Kim 2007).
+
+    The remainder to one is each node's own weight.
 
     Guarantees:
         Symmetric and doubly stochastic for any undirected graph (both directions present in `edges`).
@@ -53,24 +57,25 @@ def metropolis_weights(edges: NDArray[np.int64], n: int) -> csr_array:
 
 
 def second_eigenvalue(weights: csr_array) -> float:
-    """The second largest modulus of an eigenvalue: the factor by which disagreement shrinks per round, in the long run.
+    """Returns the second largest eigenvalue modulus: the asymptotic factor by which disagreement shrinks per round.
 
-    Dense up to 500 nodes, else Arnoldi on the matrix with its eigenvalue one taken out.
+    Dense solve up to `DENSE_NODES` nodes, otherwise Arnoldi iteration on the deflated matrix.
     """
     n = weights.shape[0]
     if n <= DENSE_NODES:
+        # The same deflation as in _largest_modulus, so that the largest modulus left is the second one.
         moduli = np.sort(np.abs(np.linalg.eigvals(weights.toarray() - 1.0 / n)))
         return float(moduli[-1])
     return _largest_modulus(weights, n)
 
 
 def spectral_gap(weights: csr_array) -> float:
-    """One minus the second largest modulus: 1 for instant agreement, 0 for none."""
+    """Returns one minus the second largest modulus: 1 for consensus in one round, 0 for no mixing."""
     return 1.0 - second_eigenvalue(weights)
 
 
 def is_strongly_connected(edges: NDArray[np.int64], n: int) -> bool:
-    """Whether everything can reach everyone along the edges."""
+    """Returns whether every node reaches every other along the directed edges."""
     from scipy.sparse.csgraph import connected_components
 
     adjacency = _matrix(np.ones(len(edges)), edges[:, 0], edges[:, 1], n)
@@ -79,10 +84,14 @@ def is_strongly_connected(edges: NDArray[np.int64], n: int) -> bool:
 
 
 def _largest_modulus(weights: csr_array, n: int) -> float:
-    """Of W - 11'/n, whose eigenvalues are those of W with one 1 replaced by 0 (Brauer), since rows of W sum to one."""
+    """Returns the spectral radius of W - 11'/n.
+
+    Its eigenvalues are those of W with one 1 replaced by 0 (Brauer), since the rows of W sum to one.
+    """
     from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs
 
     deflated = LinearOperator((n, n), matvec=lambda x: weights @ x - x.mean(), dtype=np.float64)
+    # ARPACK's default start vector is random; a fixed one keeps the result reproducible.
     start = np.sin(np.arange(1.0, n + 1.0))
     try:
         values = eigs(deflated, k=1, which="LM", v0=start, tol=1e-8, return_eigenvectors=False, maxiter=50 * n)

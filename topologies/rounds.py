@@ -7,23 +7,27 @@ from numpy.typing import NDArray
 
 TRADES = 8
 SMALL_EDGES, SMALL_TRADES = 100_000, 20
-"""A trade moves half of what two senders do not share, so what is left of the start falls as 2^-trades."""
+"""A trade moves half of the receivers two senders do not share, so the memory of the start decays as 2^-trades.
+
+Small graphs can afford more trades.
+"""
 CACHE_WORDS = 20_000
-"""Edges dealt at a time: what fits the cache; part of the law's definition, since draws follow its order."""
+"""Edges traded per block, sized to the CPU cache; changing it changes the drawn graphs."""
 
 
 def round_graph(members: NDArray[np.int64], degree: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Draws edges [m * degree, 2] of (sender, receiver), sorted, near-uniformly among all such graphs.
+    """Draws sorted edges [m * degree, 2] of (sender, receiver), near-uniformly among all such graphs.
 
     Guarantees:
-        Every member has in-degree and out-degree `degree`; no loop, no double edge; at any size.
-        The law is the same for every naming of the members (exactly), and uniform over the graphs up to
+        Every member has in-degree and out-degree `degree`; no self-loop, no parallel edge; at any size.
+        The distribution is exactly invariant under relabelling of the members, and uniform over the graphs up to
         the mixing of the Markov chain (tested against enumeration for six members).
 
-    A circulant graph under random names is mixed by global curveball trades (Carstens, Hamann, Meyer,
-    Penschuck, Tran, Wagner 2018): senders are paired at random, and each pair deals the receivers that only
-    one of them has anew. Degrees never change, so nothing is ever rejected.
+    A randomly relabelled circulant graph is mixed by global curveball trades (Carstens, Hamann, Meyer,
+    Penschuck, Tran, Wagner 2018): senders are paired at random, and each pair redistributes the receivers that
+    only one of the two has. Degrees never change, so no draw is ever rejected.
     """
+    # Sorted first, so that the result does not depend on the order in which members are given.
     nodes = np.sort(members)
     count = len(nodes)
     if (nodes[1:] == nodes[:-1]).any():
@@ -38,7 +42,8 @@ def round_graph(members: NDArray[np.int64], degree: int, rng: np.random.Generato
 
 
 def _successors(count: int, degree: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Row i: the sorted successors of i. The complement of a regular graph is one, and the sparser mixes faster."""
+    """Returns the sorted successors of node i in row i."""
+    # The complement of a regular graph is regular too, so the sparser of the two is drawn: it mixes faster.
     sparse = min(degree, count - 1 - degree)
     rows = _shuffled_circulant(count, sparse, rng)
     for _ in range(SMALL_TRADES if rows.size <= SMALL_EDGES else TRADES):
@@ -58,7 +63,10 @@ def _shuffled_circulant(count: int, degree: int, rng: np.random.Generator) -> ND
 
 
 def _trade(rows: NDArray[np.int64], rng: np.random.Generator) -> None:
-    """Pairs the senders and deals each pair's exclusive receivers anew, in place."""
+    """Pairs the senders at random and redistributes each pair's exclusive receivers, in place.
+
+    With an odd number of senders the last one in the drawn order sits out.
+    """
     half = len(rows) // 2
     order = rng.permutation(len(rows))
     step = max(1, CACHE_WORDS // max(rows.shape[1], 1))
@@ -70,12 +78,13 @@ def _trade(rows: NDArray[np.int64], rng: np.random.Generator) -> None:
 def _deal(
     rows: NDArray[np.int64], first: NDArray[np.int64], second: NDArray[np.int64], rng: np.random.Generator
 ) -> None:
-    """Deals anew what only one sender of a pair has, except edges to the other one (they would become loops).
+    """Redistributes the receivers only one sender of a pair has, except the other sender (would become a self-loop).
 
-    One sort per pair does it: words are (class, 30 random bits, receiver), where class 0 must stay with the
-    first sender, 2 with the second, and 1 may go to either.
+    One sort per pair suffices: words are (class, 30 random bits, receiver), where class 0 must stay with the
+    first sender, class 2 with the second, and class 1 may go to either.
     """
     degree = rows.shape[1]
+    # The lowest bit marks the owner; after the sort a receiver both senders have stands in two adjacent words.
     words = np.concatenate([rows[first] << 1, (rows[second] << 1) | 1], axis=1)
     words.sort(axis=1)
     receivers = words >> 1
@@ -84,8 +93,10 @@ def _deal(
     stays[:, 1:] |= shared
     stays[:, :-1] |= shared
     classes = np.where(stays, (words & 1) << 1, 1)
-    luck = rng.integers(0, 1 << 30, size=words.shape, dtype=np.uint32)
-    words = (((classes << 30) | luck) << 31) | receivers
+    # 2 + 30 + 31 bits fill the non-negative half of int64. Equal random bits (probability 2^-30) fall back to the
+    # smaller receiver first.
+    random_bits = rng.integers(0, 1 << 30, size=words.shape, dtype=np.uint32)
+    words = (((classes << 30) | random_bits) << 31) | receivers
     words.sort(axis=1)
     words &= (1 << 31) - 1
     rows[first] = words[:, :degree]

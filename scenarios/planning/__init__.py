@@ -1,1 +1,1 @@
-"""What a run will cost and prove, worked out before it starts."""
+"""Estimates of a run's cost and privacy guarantees before it starts."""

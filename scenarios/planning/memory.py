@@ -1,4 +1,4 @@
-"""Peak memory of a run, estimated, and what the machine has."""
+"""Estimated peak memory of a run, and the memory available."""
 
 from __future__ import annotations
 
@@ -15,16 +15,18 @@ from scenarios.planning.rehearsal import Rehearsal
 from scenarios.planning.shape import Shape
 from scenarios.schema import Scenario
 
-# Measured with 2,000 to 1,000,000 clients: what Python holds for a client, and for a message under way. Tables double.
+# Bytes per client and per message in flight, measured with 2,000 to 1,000,000 clients. Tables grow by doubling, so
+# their capacity is on average 1.5 times their length.
 _BASE, _TORCH = 90e6, 260e6
 _PER_CLIENT, _PER_MESSAGE, _GROWTH = 9.0e3, 0.35e3, 1.5
 _STACKS = 5
 """Copies of a cohort's vectors alive at once: before and after training, releases, and their means."""
 _DENSE_LATENCIES = 1500
+"""Up to this many nodes the latencies are kept as a dense matrix."""
 
 
 def estimate_memory(scenario: Scenario, shape: Shape, rehearsal: Rehearsal) -> dict[str, int]:
-    """Peak bytes by what holds them, and in all."""
+    """Returns the estimated peak bytes by part, and their total."""
     cohort, learns = scenario.protocol.cohort_size, scenario.learning == "torch"
     messages = messages_per_round(scenario, rehearsal)
     nodes = scenario.clients + 4 + scenario.anonymity.relay_count
@@ -37,12 +39,12 @@ def estimate_memory(scenario: Scenario, shape: Shape, rehearsal: Rehearsal) -> d
         "messages": _PER_MESSAGE * messages,
         "tables": _GROWTH * _table_bytes(scenario, rehearsal, messages),
     }
-    told = {name: round(amount) for name, amount in parts.items()}
-    return told | {"total": sum(told.values())}
+    rounded = {name: round(amount) for name, amount in parts.items()}
+    return rounded | {"total": sum(rounded.values())}
 
 
 def messages_per_round(scenario: Scenario, rehearsal: Rehearsal) -> float:
-    """Transmissions of one round, control included, losses apart."""
+    """Returns the messages of one round, control messages included, without retransmissions."""
     hops = 1 + (scenario.anonymity.hops if scenario.anonymity.relay_count else 0)
     edges = [sum(map(len, planned.arrangement.edges.values())) for planned in rehearsal.arranged]
     cohort = scenario.protocol.cohort_size
@@ -50,8 +52,9 @@ def messages_per_round(scenario: Scenario, rehearsal: Rehearsal) -> float:
 
 
 def machine_bytes() -> int:
-    """Memory that this process may use: the machine's, or its container's if that is less."""
+    """Returns the memory available to this process: the machine's, or its container's limit if that is less."""
     limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    # cgroup v2 and v1; an unlimited v2 group holds the word "max", which is no integer.
     for name in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         with suppress(OSError, ValueError):
             limits.append(int(Path(name).read_text(encoding="ascii")))
@@ -59,7 +62,7 @@ def machine_bytes() -> int:
 
 
 def refuse_what_does_not_fit(needed: dict[str, int], available: int, scenario: Scenario) -> None:
-    """Raises a `UserError` that names the largest part and what would help."""
+    """Raises a `UserError` that names the largest part and a cure if the run does not fit into memory."""
     if needed["total"] <= available:
         return
     largest = max((name for name in needed if name != "total"), key=lambda name: needed[name])
@@ -77,7 +80,7 @@ def refuse_what_does_not_fit(needed: dict[str, int], available: int, scenario: S
 
 
 def _vectors_alive(scenario: Scenario, learns: bool) -> float:
-    """Copies of each member's vector: of the arithmetic, and one ciphertext if it is really sealed."""
+    """Returns the copies of each member's vector: those of learning, and one ciphertext if messages are encrypted."""
     return (_STACKS if learns else 0) + (1 if scenario.anonymity.sealed is True else 0)
 
 

@@ -1,4 +1,4 @@
-"""What a run will claim and what will be proven of it, from its rounds on paper: the same accountants, no events."""
+"""Privacy forecast of a run: the run's own accountants applied to its projected rounds, without simulating events."""
 
 from __future__ import annotations
 
@@ -25,24 +25,25 @@ Ids = NDArray[np.int64]
 def promises(
     scenario: Scenario, topology: Topology, noise: NoisePlan | None, rehearsal: Rehearsal, release_mu2: float
 ) -> dict[str, Any]:
-    """The `privacy` entry that a run without faults will have in its summary, and the verdict on it."""
+    """Returns the `privacy` entry that the summary of a fault-free run will have, and its verdict."""
     unaccounted = unaccounted_releases(scenario)
     if scenario.privacy is None or noise is None:
         rigorous: dict[str, Any] = {"local": math.inf, "peer": {"worst": math.inf}, "model": math.inf, "unit": "client"}
-        told: dict[str, Any] = {"published": None, "rigorous": rigorous, "notes": []}
+        entry: dict[str, Any] = {"published": None, "rigorous": rigorous, "notes": []}
     else:
         delta = scenario.privacy.resolved_budget().delta
         views = _views(scenario, topology, noise, rehearsal, release_mu2, delta)
         rigorous = views_report(views, topology) | {"unit": "client", "delta": delta}
-        told = {"published": _published(scenario, noise, rehearsal), "rigorous": rigorous, "notes": list(noise.notes)}
-    told["rigorous"]["unaccounted_releases"] = unaccounted
-    told["why_infinite"] = why_infinite(unaccounted, noise)
-    return told | {"verdict": verdict(told)}
+        entry = {"published": _published(scenario, noise, rehearsal), "rigorous": rigorous, "notes": list(noise.notes)}
+    entry["rigorous"]["unaccounted_releases"] = unaccounted
+    entry["why_infinite"] = why_infinite(unaccounted, noise)
+    return entry | {"verdict": verdict(entry)}
 
 
 def noise_to_signal(scenario: Scenario, noise: NoisePlan, dimension: int) -> dict[str, Any]:
-    """The noise's expected norm against the largest norm an update may have: of one release, and of a round's mean."""
+    """Returns the ratio of the noise's expected norm to the clipping norm, for one release and for a round's mean."""
     std, averaged = float(noise.noise_std.mean()), contributions(scenario)
+    # The norm of a Gaussian vector concentrates at std * sqrt(dimension); averaging k releases divides it by sqrt(k).
     release = std * math.sqrt(dimension)
     mean = release / math.sqrt(max(averaged, 1))
     signal = noise.clip_norm
@@ -58,7 +59,7 @@ def noise_to_signal(scenario: Scenario, noise: NoisePlan, dimension: int) -> dic
 
 
 def contributions(scenario: Scenario) -> int:
-    """How many updates enter one mean when all arrive."""
+    """Returns how many updates enter one mean when all of them arrive."""
     protocol = scenario.protocol
     if isinstance(protocol, Gossip):
         return (protocol.exchange_with or 1) + protocol.include_own
@@ -77,7 +78,7 @@ def _published(scenario: Scenario, noise: NoisePlan, rehearsal: Rehearsal) -> di
 def _views(
     scenario: Scenario, topology: Topology, noise: NoisePlan, rehearsal: Rehearsal, release_mu2: float, delta: float
 ) -> Views:
-    """Exact if every round was worked out; otherwise the local view bounds the others."""
+    """Returns the rigorous views: exact if every round was projected, otherwise bounded by the local view."""
     privacy = scenario.privacy
     colluders = colluding_nodes(privacy, scenario.clients, scenario.seed) if privacy is not None else ()
     if len(rehearsal.arranged) == rehearsal.rounds or scenario.plugins:
@@ -88,6 +89,7 @@ def _views(
     local = epsilon_of(math.sqrt(rehearsal.participations.max(initial=0.0) * release_mu2), delta)
     model = local
     if topology != "gossip":
+        # The smallest noise of any client gives an upper bound on epsilon.
         z = float(noise.noise_std.min()) * math.sqrt(contributions(scenario)) / noise.sensitivity
         model = min(local, model_epsilon(_rate(scenario, rehearsal) or 1.0, [z] * rehearsal.rounds, delta))
     coalition = local if colluders else None
@@ -95,13 +97,17 @@ def _views(
 
 
 def _rate(scenario: Scenario, rehearsal: Rehearsal) -> float | None:
-    """The cohort's share of all clients, if it is a uniform sample of them in every round that will be held."""
+    """Returns the sampling rate if every round's cohort is a uniform sample of all clients, otherwise None.
+
+    Once a client has exhausted its budget, cohorts are samples of the remaining clients only.
+    """
     first = rehearsal.first_exhaustion
     sampled = scenario.protocol.selection == "uniform" and (first is None or first > rehearsal.rounds)
     return scenario.protocol.cohort_size / scenario.clients if sampled else None
 
 
 def _trace(scenario: Scenario, topology: Topology, noise: NoisePlan, rehearsal: Rehearsal) -> Trace:
+    """Returns the accountants' input: all releases and aggregations of the projected rounds."""
     releases = [_rows(planned.number, planned.releasing) for planned in rehearsal.arranged]
     arrived = [_arrivals(scenario, planned) for planned in rehearsal.arranged]
     released, came = (np.concatenate([*rows, np.zeros((0, width), dtype=np.int64)]) for rows, width in (
@@ -123,9 +129,10 @@ def _rows(number: int, *columns: Ids) -> Ids:
 
 
 def _arrivals(scenario: Scenario, planned: PlannedRound) -> Ids:
-    """Rows (round, contributor, aggregator), an aggregator's own update included where it averages it."""
+    """Returns rows (round, contributor, aggregator), with an aggregator's own update where it is averaged."""
     edges, protocol = planned.arrangement.edges["update"], scenario.protocol
     rows = _rows(planned.number, edges[:, 0], edges[:, 1])
     own = np.unique(edges[:, 1]) if protocol.include_own else np.zeros(0, dtype=np.int64)
+    # A server aggregates too, but has no update of its own.
     own = own[own < scenario.clients]
     return np.concatenate([rows, _rows(planned.number, own, own)])

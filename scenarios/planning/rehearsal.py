@@ -1,6 +1,6 @@
-"""The rounds of a run on paper: who will take part, who sends to whom, and when the budgets end it.
+"""Projects the rounds of a run: cohorts, edges, and the round in which the budgets end it.
 
-Cohorts, leaders and graphs are found by the seed alone, so with nobody offline these are the run's own.
+Cohorts, leaders and graphs depend on the seed alone, so they equal the run's own if all clients are online.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from scenarios.schema import Scenario
 
 Ids = NDArray[np.int64]
 _SERVER = 3
-# Cohorts and edges that a plan may draw: a few seconds. Longer runs are extrapolated.
+# Limits on the cohorts and edges a plan draws, reached within a few seconds. Longer runs are extrapolated.
 _MOST_DRAWS, _MOST_ROUNDS = 3e6, 5000
 _MOST_EDGES, _MOST_ARRANGED = 1e6, 1000
 
 
 @dataclass(slots=True)
 class PlannedRound:
-    """One round on paper: its cohort, who of it releases an update, and every edge by kind."""
+    """One projected round: its cohort, the members that release an update, and all edges by kind."""
 
     number: int
     members: Ids
@@ -39,16 +39,16 @@ class PlannedRound:
 
 @dataclass(slots=True)
 class Rehearsal:
-    """The run on paper.
+    """The projected run.
 
     Attributes:
         rounds: rounds that will be completed.
-        stopped_in: the round that cannot be held; None if all can.
-        why: why it ends, in the words of a run.
-        participations: how often each client will have taken part; expected values where extrapolated.
-        first_exhaustion: the first round in which somebody has no budget left; None if that does not happen.
-        arranged: the rounds worked out edge by edge: all of them, or the first few.
-        extrapolated: whether the run was too long to go through all of it.
+        stopped_in: the round that cannot take place; None if all can.
+        why: the reason for the end, worded as in a run.
+        participations: how often each client takes part; expected values where extrapolated.
+        first_exhaustion: the first round in which a client has no budget left; None if there is none.
+        arranged: the rounds projected edge by edge: all of them, or the first few.
+        extrapolated: whether the run was too long to project every round.
     """
 
     rounds: int
@@ -61,10 +61,10 @@ class Rehearsal:
 
 
 def rehearse(scenario: Scenario, rules: Sequence[LedgerRule], release_mu2: NDArray[np.float64]) -> Rehearsal:
-    """Goes through the rounds; `rules` is empty and `release_mu2` unused without privacy."""
+    """Projects the rounds; without privacy `rules` is empty and `release_mu2` unused."""
     limits = Limits.of(scenario.clients, rules, release_mu2)
     most = int(min(scenario.rounds, _MOST_ROUNDS, max(3.0, _MOST_DRAWS / scenario.clients)))
-    found = _go_through(scenario, limits, most)
+    found = _project(scenario, limits, most)
     if found.stopped_in is None and found.rounds < scenario.rounds:
         _extrapolate(found, scenario, limits)
     return found
@@ -72,33 +72,35 @@ def rehearse(scenario: Scenario, rules: Sequence[LedgerRule], release_mu2: NDArr
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How long each client may take part: its last round, and its number of releases."""
+    """Participation limits of each client: its last round, and its number of releases."""
 
     last_round: NDArray[np.float64]
     releases: NDArray[np.float64]
 
     @classmethod
     def of(cls, clients: int, rules: Sequence[LedgerRule], release_mu2: NDArray[np.float64]) -> Limits:
-        """From the rule of each client's ledger; without rules nothing ends."""
+        """Derives the limits from each client's ledger rule; without rules there are none."""
         if not rules:
             return cls(np.full(clients, np.inf), np.full(clients, np.inf))
         fits = [releases_allowed(rule, float(cost)) for rule, cost in zip(rules, release_mu2, strict=True)]
         return cls(np.array([rule.max_round for rule in rules], dtype=np.float64), np.array(fits))
 
     def eligible(self, round_number: int, done: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Who may make one more release in that round."""
+        """Returns which clients may make one more release in that round."""
         return (round_number <= self.last_round) & (done < self.releases)
 
 
 def releases_allowed(rule: LedgerRule, release_mu2: float) -> float:
-    """How many releases with that mu^2 a ledger allows; infinite where it does not count them."""
+    """Returns how many releases of that mu^2 a ledger allows; infinite where it does not count them."""
     if rule.by != "rigorous":
         return math.inf
     seen = release_mu2 * rule.view_share
+    # The same relative slack as in the ledger, so that rounding cannot cost a release here and not there.
     return float(math.floor(rule.mu2_limit * (1.0 + SLACK) / seen)) if seen > 0 else math.inf
 
 
-def _go_through(scenario: Scenario, limits: Limits, most: int) -> Rehearsal:
+def _project(scenario: Scenario, limits: Limits, most: int) -> Rehearsal:
+    """Projects up to `most` rounds, with edges as long as their number stays below the limit."""
     size, everyone = scenario.protocol.cohort_size, np.arange(scenario.clients)
     found = Rehearsal(0, None, "all rounds done", np.zeros(scenario.clients), None)
     models, holder, edges = np.zeros(scenario.clients, dtype=np.int64), NOBODY, 0
@@ -118,19 +120,22 @@ def _go_through(scenario: Scenario, limits: Limits, most: int) -> Rehearsal:
             found.arranged.append(planned)
             holder = planned.arrangement.leader
         models[members] = number
+        # A round without edges has no known leader, so a leader that releases nothing is counted as if it did.
         found.participations[found.arranged[-1].releasing if found.arranged[-1].number == number else members] += 1
         found.rounds = number
     return found
 
 
 def _cohort(scenario: Scenario, willing: Ids, size: int, number: int) -> Ids:
-    """The run's own draw; who comes first is not known before, so the smallest numbers stand for the fastest."""
+    """Returns the cohort by the run's own draw."""
+    # The order of arrival is unknown before the run; the smallest ids stand for the fastest clients.
     if scenario.protocol.selection == "first_come":
         return willing[:size]
     return choose_cohort(willing, size, "uniform", scenario.seed, number)
 
 
 def _arrange(scenario: Scenario, number: int, members: Ids, models: Ids, holder: int) -> PlannedRound:
+    # Members that missed the last round hold an older model; before the first leader all hold the initial one.
     stale = members[models[members] < number - 1] if holder != NOBODY else members[:0]
     server = scenario.clients + _SERVER
     arrangement = scenario.protocol.arrange(Draft(scenario.seed, number, members, holder, stale, server))
@@ -141,9 +146,10 @@ def _arrange(scenario: Scenario, number: int, members: Ids, models: Ids, holder:
 
 
 def _extrapolate(found: Rehearsal, scenario: Scenario, limits: Limits) -> None:
-    """The rest of a long run, by expectation: everybody takes part in its share of the rounds."""
+    """Extends a long run by expectation: each client takes part in an equal fraction of the rounds."""
     rate = scenario.protocol.cohort_size / scenario.clients
     ends = np.minimum(limits.last_round, limits.releases / rate)
+    # The run ends when fewer clients than a cohort are left: at the cohort_size-th largest of the ends.
     enough = np.sort(ends)[scenario.clients - scenario.protocol.cohort_size]
     found.extrapolated = True
     found.rounds = int(min(scenario.rounds, enough))

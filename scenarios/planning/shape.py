@@ -1,4 +1,4 @@
-"""How large a problem is, without learning anything: records, their shape, and the model's numbers."""
+"""Problem size without training: records, their shape, and the model's parameter count."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scenarios.schema import Scenario
 
 
 class Shape(NamedTuple):
-    """Training records, the shape of one, classes, and the parameters of the model."""
+    """Number of training records, shape of one record, number of classes, and model parameters."""
 
     records: int
     record: tuple[int, ...]
@@ -24,22 +24,23 @@ class Shape(NamedTuple):
 
     @property
     def data_bytes(self) -> int:
-        """The training records as float32."""
+        """Size of the training records as float32."""
         return 4 * self.records * prod(self.record)
 
     def per_client(self, clients: int) -> NDArray[np.int64]:
-        """Records of each client if all have the same."""
+        """Returns the records of each client under an equal split."""
         return np.full(clients, max(1, self.records // clients), dtype=np.int64)
 
 
 def shape_of(scenario: Scenario, data_dir: Path | None = None) -> Shape:
-    """What the scenario's data and model state; a file is read for it.
+    """Returns the size declared by the scenario's data and model; a data file is read to find out.
 
     Raises:
-        UserError: a model of somebody else does not say how many parameters it has.
+        UserError: a plug-in model lacks a `parameters` method.
     """
     records, form = scenario.data.records(), scenario.data.form()
     if records is None or form is None:
+        # Only file data sets need loading; the built-in ones declare their sizes.
         from nodes.datasets import resolve_data_dir
 
         loaded = scenario.data.load(resolve_data_dir(data_dir), scenario.seed)
@@ -51,5 +52,5 @@ def shape_of(scenario: Scenario, data_dir: Path | None = None) -> Shape:
 
 
 def is_equal_split(scenario: Scenario) -> bool:
-    """Whether all clients hold the same number of records, give or take one."""
+    """Returns whether all clients hold the same number of records, up to one."""
     return isinstance(scenario.data.split, Iid)

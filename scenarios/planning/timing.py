@@ -1,4 +1,4 @@
-"""Simulated seconds of a run, from its first rounds: events are run without learning, faults and privacy."""
+"""Simulated duration of a run, extrapolated from its first rounds without learning, faults and privacy."""
 
 from __future__ import annotations
 
@@ -12,30 +12,31 @@ from scenarios.schema import Scenario
 
 _ROUNDS = 3
 _MOST_MESSAGES = 60_000
-"""More messages than these in a round take minutes to go through; then times are not told."""
+"""Rounds with more messages take minutes to simulate; no timing is reported for them."""
 
 
 class Timing(NamedTuple):
-    """Simulated seconds: until the first round starts, of a round on average, and after the last."""
+    """Simulated seconds before the first round, per round on average, and after the last round."""
 
     set_up_s: float
     round_s: float
     end_s: float
 
     def total_s(self, rounds: int) -> float:
-        """Of a whole run."""
+        """Returns the simulated seconds of a whole run."""
         return self.set_up_s + rounds * self.round_s + self.end_s
 
 
 def measure(scenario: Scenario, shape: Shape, rehearsal: Rehearsal) -> Timing | None:
-    """Runs the first rounds' events; None if that would take long, or no round can be held."""
+    """Simulates the first rounds; returns None if that would take long or no round completes."""
     from scenarios.build import build
 
     edges = [sum(len(rows) for rows in planned.arrangement.edges.values()) for planned in rehearsal.arranged[:1]]
     hops = 1 + (scenario.anonymity.hops if scenario.anonymity.relay_count else 0)
+    # Four control messages per client: invitation, answer, assignment, completion report.
     if not edges or hops * edges[0] + 4 * scenario.clients > _MOST_MESSAGES:
         return None
-    simulation = build(_bare(scenario, shape, min(_ROUNDS, rehearsal.rounds)))
+    simulation = build(_without_learning(scenario, shape, min(_ROUNDS, rehearsal.rounds)))
     simulation.run()
     rounds = simulation.log.rounds
     if not rounds:
@@ -44,8 +45,12 @@ def measure(scenario: Scenario, shape: Shape, rehearsal: Rehearsal) -> Timing | 
     return Timing(start_s, (end_s - start_s) / len(rounds), float(simulation.clock.now) - end_s)
 
 
-def _bare(scenario: Scenario, shape: Shape, rounds: int) -> Scenario:
-    """The same links, speeds and protocol, with nothing learned, protected or broken; sizes stay the same."""
+def _without_learning(scenario: Scenario, shape: Shape, rounds: int) -> Scenario:
+    """Returns the scenario with the same network and protocol, but without learning, privacy and faults.
+
+    Message sizes are unchanged: data of unknown shape is replaced by synthetic data of the same shape, and sealing
+    is accounted by size only.
+    """
     sealed = scenario.anonymity.sealed
     data = Synthetic(samples=shape.records, shape=shape.record, classes=shape.classes)
     return replace(

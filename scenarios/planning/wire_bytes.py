@@ -1,4 +1,7 @@
-"""Bytes of a run by kind, from the rounds on paper and the wire format; losses enter by their expectation."""
+"""Expected bytes of a run by message kind, from the projected rounds and the wire format.
+
+Message loss enters by the expected number of transmissions.
+"""
 
 from __future__ import annotations
 
@@ -22,40 +25,44 @@ Bytes = Counter[str]
 
 
 class Sizes:
-    """What each message of a scenario weighs."""
+    """Message sizes of a scenario, in bytes."""
 
     def __init__(self, scenario: Scenario, dimension: int) -> None:
         self._scenario, self._dimension = scenario, dimension
         self._key = b"" if scenario.anonymity.sealed is False else bytes(KEY_BYTES)
 
     def vectors(self, edges: NDArray[np.int64]) -> int:
-        """All messages along these edges: one payload per sender, sealed for one or for many; relays included."""
+        """Returns the bytes of all messages along these edges, relay hops included.
+
+        Each sender has one payload, sealed either for a single receiver or for several at once.
+        """
         _, receivers = np.unique(edges[:, 0], return_counts=True)
         single, many = int((receivers == 1).sum()), int(receivers[receivers > 1].sum())
         return single * self._vector(many=False) + many * self._vector(many=True)
 
     def control(self, said: Register | Invite | Answer | Done | Assignment) -> int:
-        """One control message."""
+        """Returns the size of one control message."""
         return message_size(said.payload_bytes, many=False, sealed=self._sealed)
 
     def register(self) -> int:
-        """One registration."""
+        """Returns the size of one registration."""
         return self.control(Register(0, self._key))
 
     def question(self) -> int:
-        """One invitation and its answer."""
+        """Returns the size of one invitation and its answer."""
         return self.control(Invite(1, 1.0)) + self.control(Answer(1, 0, "", self._key))
 
     def refusal(self) -> int:
-        """What a refusal is longer than a consent."""
+        """Returns by how many bytes a refusal is longer than a consent."""
         return self.control(Answer(1, 0, "budget", self._key)) - self.control(Answer(1, 0, "", self._key))
 
     def orders(self, arrangement: Arrangement, members: NDArray[np.int64]) -> int:
-        """The assignments of a round, and the reports that it is done."""
+        """Returns the size of a round's assignments and completion reports."""
         ends = np.concatenate([*(edges for edges in arrangement.edges.values()), np.zeros((0, 2), dtype=np.int64)])
         nodes = np.unique(np.concatenate([ends.ravel(), members]))
         updates = len(arrangement.edges.get("update", ()))
         whole = updates if self._scenario.anonymity.hand_out == "graph" else 0
+        # An assignment lists every peer of its node once, whether the node sends to it, receives from it, or both.
         pairs = np.unique(np.concatenate([ends, ends[:, ::-1]]), axis=0)
         known = len(nodes) * len(members) if whole else len(pairs)
         one = self.control(self._assignment(0, whole)) + self.control(Done(1, 0))
@@ -66,11 +73,12 @@ class Sizes:
         return Assignment(1, "member", b"", {}, {}, known=known, edges=edges, keyed=bool(self._key))
 
     def _vector(self, *, many: bool) -> int:
-        """One message with all its hops: each relay takes a layer off."""
+        """Returns the bytes of one message over all its hops."""
         size = message_size(vector_size(self._dimension), many=many and self._sealed is not False, sealed=self._sealed)
         if not self._scenario.anonymity.relay_count:
             return size
         hops, layer = self._scenario.anonymity.hops, message_size(0, many=False, sealed=self._sealed)
+        # Each relay removes one layer, so the hops carry hops, hops - 1, ..., 0 layers.
         return (hops + 1) * size + layer * hops * (hops + 1) // 2
 
     @property
@@ -79,22 +87,22 @@ class Sizes:
 
 
 def planned_bytes(scenario: Scenario, rehearsal: Rehearsal, dimension: int) -> dict[str, Mapping[str, int]]:
-    """Bytes by kind: of a mean round, and of the whole run with set-up and collection."""
+    """Returns bytes by kind of an average round, and of the whole run with set-up and collection."""
     sizes = Sizes(scenario, dimension)
     rounds: Bytes = Counter()
     for planned in rehearsal.arranged:
         rounds.update(_round(scenario, sizes, planned))
-    worked_out = max(len(rehearsal.arranged), 1)
-    total = Counter({kind: round(amount * rehearsal.rounds / worked_out) for kind, amount in rounds.items()})
+    projected = max(len(rehearsal.arranged), 1)
+    total = Counter({kind: round(amount * rehearsal.rounds / projected) for kind, amount in rounds.items()})
     total.update(_set_up(scenario, sizes))
     total.update(_end(scenario, sizes, rehearsal))
     factor = transmissions(scenario.network.loss, scenario.network.retransmit.tries)
-    per_round = {kind: round(factor * amount / worked_out) for kind, amount in rounds.items()}
+    per_round = {kind: round(factor * amount / projected) for kind, amount in rounds.items()}
     return {"per_round": per_round, "total": {kind: round(factor * amount) for kind, amount in total.items()}}
 
 
 def transmissions(loss: float, tries: int) -> float:
-    """How often a message is sent on average until it arrives or is given up."""
+    """Returns the expected number of transmissions of a message until it arrives or is given up."""
     return float(sum(loss**attempt for attempt in range(tries)))
 
 
@@ -106,6 +114,7 @@ def _round(scenario: Scenario, sizes: Sizes, planned: PlannedRound) -> Bytes:
 
 
 def _invited(scenario: Scenario) -> int:
+    # A central protocol invites the server along with the clients.
     return scenario.clients + isinstance(scenario.protocol, Central)
 
 
@@ -122,6 +131,7 @@ def _set_up(scenario: Scenario, sizes: Sizes) -> Bytes:
 def _end(scenario: Scenario, sizes: Sizes, rehearsal: Rehearsal) -> Bytes:
     found: Bytes = Counter()
     if rehearsal.stopped_in is not None:
+        # The round that fails for lack of budget has sent its invitations.
         found["control"] += _invited(scenario) * sizes.question()
     if not isinstance(scenario.protocol, Central):
         sources = np.arange(scenario.clients if getattr(scenario.protocol, "collect", "") == "mean" else 1)
