@@ -1,4 +1,4 @@
-"""What a person sees while a run goes and when it ends. Plain text, readable at 80 columns."""
+"""Console output during a run and at its end: plain text, readable at 80 columns."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
 _COLUMNS_AT_ONCE = 3
-"""More scenarios than these are told in several tables: 80 columns hold no more intervals."""
+"""Scenarios per comparison table; 80 columns hold no more intervals."""
 
 
 class RoundProgress(Protocol):
-    """Something that is told of every round."""
+    """A listener for completed rounds."""
 
     def round(
         self, record: Mapping[str, Any], bytes_sent: int, dropouts: int = 0, epsilon: float | None = None
     ) -> None:
-        """One round has ended; bytes, dropouts and epsilon are those of the run so far."""
+        """Receives one completed round; bytes, dropouts and epsilon are those of the run so far."""
 
 
 class Silence:
-    """Shows nothing."""
+    """A listener that shows nothing."""
 
     def round(
         self, record: Mapping[str, Any], bytes_sent: int, dropouts: int = 0, epsilon: float | None = None
@@ -48,7 +48,7 @@ class Bar:
     def round(
         self, record: Mapping[str, Any], bytes_sent: int, dropouts: int = 0, epsilon: float | None = None
     ) -> None:
-        """Moves the bar on."""
+        """Advances the bar."""
         parts = [f"{seconds_text(record['end_s'])} simulated", bytes_text(bytes_sent)]
         if record.get("accuracy_after_mean") is not None:
             parts.insert(1, f"accuracy {accuracy_text(record['accuracy_after_mean'])}")
@@ -56,14 +56,14 @@ class Bar:
             parts.append(f"{count_text(dropouts)} dropouts")
         if epsilon is not None:
             parts.append(f"epsilon {epsilon_text(epsilon)}")
-        self._bar.update(self._task, advance=1, told=", ".join(parts))
+        self._bar.update(self._task, advance=1, details=", ".join(parts))
 
 
 @contextmanager
 def progress(
     total_rounds: int, quiet: bool, title: str = "rounds", file: TextIO | None = None
 ) -> Iterator[RoundProgress]:
-    """A bar over rounds on stderr; silent if asked to be, or where nobody watches."""
+    """Shows a progress bar over rounds on stderr; silent if `quiet` or if the stream is no terminal."""
     stream = file if file is not None else sys.stderr
     if quiet or not stream.isatty():
         yield Silence()
@@ -71,14 +71,15 @@ def progress(
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-    name, told = TextColumn("{task.description}", markup=False), TextColumn("{task.fields[told]}", markup=False)
+    # Markup off: a scenario's name may contain square brackets.
+    name, details = TextColumn("{task.description}", markup=False), TextColumn("{task.fields[details]}", markup=False)
     console = Console(file=stream, markup=False, highlight=False, emoji=False)
-    with Progress(name, BarColumn(20), MofNCompleteColumn(), told, console=console) as bar:
-        yield Bar(bar, bar.add_task(printable(title), total=total_rounds, told=""))
+    with Progress(name, BarColumn(20), MofNCompleteColumn(), details, console=console) as bar:
+        yield Bar(bar, bar.add_task(printable(title), total=total_rounds, details=""))
 
 
 def print_headline(summary: Mapping[str, Any], file: TextIO | None = None) -> None:
-    """The final table of one run."""
+    """Prints the final table of one run."""
     console = make_console(file)
     rounds = f"{summary['rounds_completed']} of {summary.get('rounds_planned', '?')} rounds"
     console.print(printable(f"{summary['scenario']}, seed {summary['seed']}: {rounds}, {summary['stopped_because']}"))
@@ -86,7 +87,7 @@ def print_headline(summary: Mapping[str, Any], file: TextIO | None = None) -> No
 
 
 def headline_rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The lines of the final table: what is told, and how much of it."""
+    """Yields the rows of the final table as (label, text)."""
     head = summary["headline"]
     clients = {what: accuracy_text(value) for what, value in head["accuracy"]["clients"].items()}
     yield (
@@ -111,15 +112,15 @@ def headline_rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _share_rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Where noise shares were exchanged: what they left, what they cost, and what they protect."""
+    """Yields the rows on noise shares, if any were exchanged: residual noise, cost and epsilon."""
     shares, views = summary.get("noise_shares"), summary["privacy"].get("noise_shares") or {}
     if shares is None:
         return
-    told = (
+    variances = (
         f"{value:.3g}" if value is not None else "unknown"
         for value in (shares["residual_variance"], shares["predicted_variance"])
     )
-    yield "residual noise", "variance {} measured, {} predicted".format(*told)
+    yield "residual noise", "variance {} measured, {} predicted".format(*variances)
     cost = shares["bytes"]
     each, all_of_them = (bytes_text(round(cost[name])) for name in ("per_share", "per_client_round"))
     ratio = f"{cost['ratio_to_vectors']:.3g} of what vectors cost"
@@ -143,10 +144,10 @@ def _target_row(target: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _client_bytes(spread: Mapping[str, Any]) -> str:
-    told = f"{bytes_text(spread['median'])} median, {bytes_text(spread['p95'])} 95th percentile, "
+    middle = f"{bytes_text(spread['median'])} median, {bytes_text(spread['p95'])} 95th percentile, "
     most = spread["max_is"]
     who = f" (client {most['node']}, {most['role']})" if most else ""
-    return f"{told}{bytes_text(spread['max'])} most{who}"
+    return f"{middle}{bytes_text(spread['max'])} most{who}"
 
 
 def _privacy_rows(head: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -158,12 +159,12 @@ def _privacy_rows(head: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         f"worst peer, {epsilon_text(epsilon['rigorous_model'])} model ({epsilon['unit']} level{at})",
     )
     yield "verdict", epsilon["verdict"]
-    told = (f"{share_text(links.get(what))} by {what}" for what in ("address", "content", "chance"))
-    yield "rounds linked", ", ".join(told)
+    linked = (f"{share_text(links.get(what))} by {what}" for what in ("address", "content", "chance"))
+    yield "rounds linked", ", ".join(linked)
 
 
 def print_comparison(summaries: Sequence[Mapping[str, Any]], file: TextIO | None = None) -> None:
-    """Several runs side by side; over seeds the mean with its 95% interval, and paired differences."""
+    """Prints several runs side by side; over seeds the mean with its 95% interval, and paired differences."""
     console, compared = make_console(file), compare(summaries)
     labels = list(compared["scenarios"])
     for start in range(0, len(labels), _COLUMNS_AT_ONCE):
@@ -219,14 +220,14 @@ def _seeds_text(seeds: Sequence[int]) -> str:
 
 
 def make_console(file: TextIO | None) -> Console:
-    """Where tables go: plain, names taken as they are."""
+    """Returns a console that prints text literally, without markup, highlighting or emoji."""
     from rich.console import Console
 
     return Console(file=file, markup=False, highlight=False, emoji=False)
 
 
 def print_rows(console: Console, rows: Sequence[tuple[str, ...]]) -> None:
-    """Columns that line up; the last may wrap."""
+    """Prints rows in aligned columns; the last column may wrap."""
     from rich.table import Table
 
     table = Table.grid(padding=(0, 2, 0, 0))

@@ -1,4 +1,4 @@
-"""`peerveil run --watch`: a small page on this machine that follows a run. Read-only, loopback only."""
+"""`peerveil run --watch`: serves a live page of a run, read-only and on the loopback interface only."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from scenarios.report.embed import csp_hash
 
 LOOPBACK = "127.0.0.1"
 _MOST_ROUNDS = 5000
+"""Only the latest rounds are kept, which bounds memory and the size of an answer."""
 
 
 class LivePage:
-    """What the page shows; told of every round, asked by browsers from other threads."""
+    """State of the live page: updated by the run after every round, read by the server's threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -29,7 +30,7 @@ class LivePage:
         self._rows: deque[dict[str, Any]] = deque(maxlen=_MOST_ROUNDS)
 
     def begin(self, name: str, question: str | None, rounds_planned: int) -> None:
-        """A run starts; the page forgets the one before."""
+        """Starts a new run and clears the previous one."""
         with self._lock:
             self._run = {"name": name, "question": question or "", "rounds_planned": rounds_planned}
             self._rows.clear()
@@ -37,9 +38,9 @@ class LivePage:
     def round(
         self, record: Mapping[str, Any], bytes_sent: int, dropouts: int = 0, epsilon: float | None = None
     ) -> None:
-        """One round has ended; bytes, dropouts and epsilon are those of the run so far."""
+        """Adds one completed round; bytes, dropouts and epsilon are those of the run so far."""
         accuracy = record.get("accuracy_after_mean")
-        told = {
+        row = {
             "round": int(record["round"]),
             "accuracy": accuracy,
             "end_s": float(record["end_s"]),
@@ -52,16 +53,16 @@ class LivePage:
             ],
         }
         with self._lock:
-            self._rows.append(told)
+            self._rows.append(row)
 
     def state(self) -> str:
-        """All of it as JSON."""
+        """Returns the state as JSON."""
         with self._lock:
             return json.dumps(plain({**self._run, "rows": list(self._rows)}), allow_nan=False)
 
 
 class NoPage:
-    """Shows nothing to nobody."""
+    """A listener without a page."""
 
     def begin(self, name: str, question: str | None, rounds_planned: int) -> None:
         """Does nothing."""
@@ -74,7 +75,7 @@ class NoPage:
 
 @contextmanager
 def watching(wanted: bool, port: int = 0) -> Iterator[LivePage | NoPage]:
-    """Serves a page while the block runs, if wanted; its address is told on stderr."""
+    """Serves a live page while the block runs, if wanted, and prints its address on stderr."""
     if not wanted:
         yield NoPage()
         return
@@ -98,10 +99,11 @@ def _handler(page: LivePage) -> type[BaseHTTPRequestHandler]:
     policy = f"default-src 'none'; connect-src 'self'; script-src {csp_hash(script)}; style-src 'unsafe-inline'"
 
     class Handler(BaseHTTPRequestHandler):
-        """Two addresses, nothing to change."""
+        """Serves two read-only addresses."""
 
         def do_GET(self) -> None:
-            """Answers `/` and `/state.json`; a name other than loopback's (a rebound one) is refused."""
+            """Answers `/` and `/state.json`."""
+            # Other host names are refused: a web site could otherwise read the page by DNS rebinding.
             port = cast("ThreadingHTTPServer", self.server).server_port
             if self.headers.get("Host") not in {f"{LOOPBACK}:{port}", f"localhost:{port}"}:
                 self._answer(403, "text/plain", "ask for 127.0.0.1\n")
@@ -130,6 +132,6 @@ def _handler(page: LivePage) -> type[BaseHTTPRequestHandler]:
             self.wfile.write(body)
 
         def log_message(self, format: str, *args: Any) -> None:
-            """Says nothing: the terminal belongs to the run."""
+            """Logs nothing: the terminal shows the run's progress."""
 
     return Handler

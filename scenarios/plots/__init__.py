@@ -1,1 +1,1 @@
-"""Pictures for papers: svg, png, pdf."""
+"""Figures for papers as svg, png and pdf."""

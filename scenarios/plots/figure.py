@@ -1,4 +1,4 @@
-"""Pictures by matplotlib, without a screen and without the date: the same run gives the same file."""
+"""Matplotlib figures without a display and without time stamps, so that equal runs give equal files."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ HUES = {
     "pink": "#cc79a7",
     "grey": "#999999",
 }
-"""Okabe and Ito's palette: told apart with any colour vision."""
+"""Okabe and Ito's palette, distinguishable with any colour vision."""
 _NO_DATE = {".svg": {"Date": None}, ".pdf": {"CreationDate": None, "ModDate": None}, ".png": {}}
 
 
 def check_ending(out: Path, allowed: tuple[str, ...]) -> str:
-    """The ending of `out`, which says what to write; a `UserError` if it is none of `allowed`."""
+    """Returns the file name extension of `out`; raises a `UserError` if it is not among `allowed`."""
     ending = out.suffix.lower()
     if ending not in allowed:
         raise UserError(f"--out = {out}: its ending must be one of {', '.join(allowed)}")
@@ -35,16 +35,17 @@ def check_ending(out: Path, allowed: tuple[str, ...]) -> str:
 
 
 def new_figure(width_in: float, height_in: float) -> Figure:
-    """An empty figure; nothing global is touched."""
+    """Returns an empty figure without touching pyplot's global state."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width_in, height_in), layout="constrained")
 
 
 def save(figure: Figure, out: Path) -> None:
-    """Writes the picture in the form its ending names."""
+    """Writes the figure in the format given by the extension of `out`."""
     import matplotlib as mpl
 
     ending = out.suffix.lower()
+    # A fixed salt makes the ids inside an SVG reproducible; the font settings keep text as text.
     with mpl.rc_context({"svg.hashsalt": "peerveil", "svg.fonttype": "none", "pdf.fonttype": 42}):
         atomic.write_with(out, lambda path: figure.savefig(path, format=ending[1:], dpi=200, metadata=_NO_DATE[ending]))

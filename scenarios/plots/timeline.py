@@ -1,4 +1,4 @@
-"""Rounds as a picture: one row per node, spans as bars, the critical path as a line."""
+"""Draws rounds as a timeline: one row per node, spans as bars, the critical path as a line."""
 
 from __future__ import annotations
 
@@ -30,11 +30,12 @@ _SPAN_HUES = {
     "down": "#444444",
 }
 _THIN = {"send": (-0.45, 0.3), "broadcast": (-0.45, 0.3), "aggregate": (0.15, 0.3)}
+"""Offset and height of the spans that may overlap others of their node."""
 _MOST_LABELS = 60
 
 
 def draw_timeline(account: Account, rounds: Sequence[int], nodes: NDArray[np.int64] | None = None) -> Figure:
-    """What each node did in `rounds`; all nodes that took part, or those asked for."""
+    """Draws the spans of `rounds` for the given nodes, or for all nodes that took part."""
     log = account.log
     paths = [
         path for record, path in critical_paths(log, account.roles.node("proxy")) if record["round"] in set(rounds)
@@ -56,6 +57,7 @@ def draw_timeline(account: Account, rounds: Sequence[int], nodes: NDArray[np.int
 
 def _draw_spans(axes: Axes, account: Account, rows: NDArray[np.int64], row_of: dict[int, int], start_s: float) -> None:
     spans = account.log.spans
+    # Thin bars last, so that they are drawn on top.
     for code, name in sorted(enumerate(records.SPANS), key=lambda pair: pair[1] in _THIN):
         own = rows[spans["name"][rows] == code]
         if not len(own):
@@ -79,11 +81,13 @@ def _draw_paths(axes: Axes, paths: Sequence[Sequence[Step]], row_of: dict[int, i
         known = [step for step in path if step.node in row_of and (step.receiver is None or step.receiver in row_of)]
         x = [at_s - start_s for step in known for at_s in (step.start_s, step.end_s)]
         y = [row_of[node] for step in known for node in (step.node, _end(step))]
+        # One legend entry for all paths.
         label = None if number else "critical path"
         axes.plot(x, y, color=HUES["red"], linewidth=1.6, marker="o", markersize=2.5, label=label)
 
 
 def _end(step: Step) -> int:
+    """Returns the node at which a step ends; a lost message does not leave its sender."""
     return step.node if step.receiver is None or step.what == "resend" else step.receiver
 
 

@@ -1,4 +1,4 @@
-"""The graph of one round as a picture."""
+"""Draws the graph of one round."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MANY = 600
 
 
 def draw_topology(account: Account, round_number: int) -> Figure:
-    """Who sent data to whom: nodes by role, edges by outcome, thicker with more bytes."""
+    """Draws the round's data messages: nodes coloured by role, edges by outcome, line width by bytes."""
     log = account.log
     nodes = shown_nodes(log, account.roles, [])
     place = {int(node): number for number, node in enumerate(nodes)}
@@ -50,12 +50,13 @@ def draw_topology(account: Account, round_number: int) -> Figure:
 
 
 def _edges(account: Account, nodes: NDArray[np.int64], round_number: int) -> dict[tuple[int, int], tuple[int, int]]:
-    """(sender, receiver) to (bytes, best outcome) of the round's data messages."""
+    """Maps (sender, receiver) to (bytes, best outcome) of the round's data messages."""
     columns = collect_flows(account.log, nodes, most=1 << 40).columns
     rank = {
         FATES.index(fate): place
         for place, fate in enumerate(("delivered", "late", "in_flight", "rejected", "lost", "not_sent"))
     }
+    # Unused edges have kind 0 for want of a message, hence the second condition.
     data = (columns["kind"] != records.KIND["control"]) | (columns["fate"] == FATES.index("not_sent"))
     found: dict[tuple[int, int], tuple[int, int]] = {}
     for row in np.flatnonzero(data & (columns["round"] == round_number)).tolist():
@@ -66,21 +67,23 @@ def _edges(account: Account, nodes: NDArray[np.int64], round_number: int) -> dic
     return found
 
 
-def _draw_edges(axes: Axes, at: NDArray[np.float64], ends: NDArray[np.int64], told: list[tuple[int, int]]) -> None:
+def _draw_edges(axes: Axes, at: NDArray[np.float64], ends: NDArray[np.int64], edges: list[tuple[int, int]]) -> None:
     from matplotlib.collections import LineCollection
 
-    most = max((size for size, _ in told), default=1) or 1
-    faint = 0.08 if len(told) > _MANY else max(0.25, min(0.8, 60 / max(len(told), 1)))
+    most = max((size for size, _ in edges), default=1) or 1
+    faint = 0.08 if len(edges) > _MANY else max(0.25, min(0.8, 60 / max(len(edges), 1)))
     for fate, hue in _FATE_HUES.items():
-        rows = [row for row, (_, code) in enumerate(told) if FATES[code] == fate]
+        rows = [row for row, (_, code) in enumerate(edges) if FATES[code] == fate]
         if not rows:
             continue
-        widths = [0.4 + 1.4 * told[row][0] / most for row in rows]
+        widths = [0.4 + 1.4 * edges[row][0] / most for row in rows]
+        # The few edges on which something went wrong must stand out among many faint ones.
         strong = fate != "delivered" and len(rows) < _MANY
         lines = LineCollection(
             list(at[ends[rows]]), colors=HUES[hue], linewidths=widths, alpha=0.8 if strong else faint
         )
         axes.add_collection(lines)
+        # An empty line makes the legend entry at full opacity.
         axes.plot([], [], color=HUES[hue], label=f"{fate.replace('_', ' ')} ({len(rows):,})")
 
 

@@ -1,4 +1,4 @@
-"""`peerveil topology RUN-or-SCENARIO`: the graph of a round as svg, png, pdf or html."""
+"""`peerveil topology RUN-or-SCENARIO`: draws the graph of a round as svg, png, pdf or html."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scenarios.report.account import Account, read_account
 
 
 def run(args: argparse.Namespace) -> int:
-    """Draws the round and says where the picture is."""
+    """Draws the round and prints the path of the picture."""
     ending = check_ending(args.out, (*PICTURES, ".html"))
     source = Path(args.source)
     if source.is_dir():
@@ -48,11 +48,12 @@ def _round(account: Account, wanted: int | None) -> int:
 
 
 def _dry_run(args: argparse.Namespace, folder: Path) -> Account:
-    """The same scenario without learning: graphs, messages and times are those of the real run."""
+    """Runs the scenario without learning; graphs, messages and times equal those of the real run."""
     from scenarios.load import load_scenario
     from scenarios.run import run_scenario
 
     scenario = load_scenario(args.source, ["learning=none"], None, args.allow_plugins)
+    # Rounds after the drawn one are not needed.
     if args.round is not None and 1 <= args.round <= scenario.rounds:
         scenario = replace(scenario, rounds=args.round)
     run_scenario(scenario, folder)

@@ -1,1 +1,1 @@
-"""Run folders as one page to look at."""
+"""Self-contained HTML reports of run folders."""

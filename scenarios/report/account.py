@@ -1,4 +1,4 @@
-"""All that a run folder can still tell: whole runs, killed ones and damaged ones, with notes on what is missing."""
+"""Run data for reports, from finished, killed and damaged run folders, with notes on missing parts."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ KILLED = "killed"
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """One run as a page needs it.
+    """The data of one run for a report.
 
     Attributes:
-        summary: that of the folder, or one made from the rounds that a killed run left.
-        notes: what is missing, for people.
-        faults: `(start_s, end_s, kind, who)` as words and numbers.
+        summary: the folder's summary, or one computed from the completed rounds of a killed run.
+        notes: messages to the reader about missing or damaged parts.
+        faults: rows `(start_s, end_s, kind, who)`.
     """
 
     run: Run
@@ -50,18 +50,18 @@ class Account:
 
     @property
     def target_accuracy(self) -> float | None:
-        """The accuracy whose price is asked for."""
+        """The accuracy for which the cost is reported."""
         target = (self.summary["headline"].get("to_target") or {}).get("accuracy")
         return None if target is None else float(target)
 
     def label(self, node: int) -> str:
-        """A node's name for people."""
+        """Returns the display name of a node."""
         role = self.roles.role(node)
         return f"{role} {node}" if role in {"client", "relay", "intruder"} else role
 
 
 def read_account(path: Path) -> Account:
-    """Reads a run folder; raises a `UserError` only where there is nothing to show."""
+    """Reads a run folder; raises a `UserError` only if there is nothing to show."""
     run = open_run(path)
     log, notes = _read_log(run)
     roles = _roles(run)
@@ -77,7 +77,7 @@ def read_account(path: Path) -> Account:
 
 
 def _read_log(run: Run) -> tuple[Log, list[str]]:
-    """Every table that can be read; an empty one and a note for each that cannot."""
+    """Reads every readable table; each unreadable one becomes an empty table and a note."""
     log, notes = Log(), []
     for name in tables.TABLES:
         try:
@@ -96,15 +96,16 @@ def _read_log(run: Run) -> tuple[Log, list[str]]:
 
 
 def _with_every_column(arrow: pa.Table, empty: Table) -> tuple[pa.Table, list[str]]:
-    """The table with columns that it lacks filled by their plainest meaning, and which these are."""
+    """Adds missing columns with neutral values, for folders of other versions; returns the table and their names."""
     import pyarrow as pa
 
     missing = [column for column in empty.names if column not in arrow.column_names]
     for column in missing:
-        twin = {"origin": "sender", "destination": "receiver"}.get(column)
+        # Without relays the origin is the sender, and the destination the receiver.
+        substitute = {"origin": "sender", "destination": "receiver"}.get(column)
         kind = empty[column].dtype
-        plainest = np.nan if kind.kind == "f" else (column == "used" if kind.kind == "b" else records.NOBODY)
-        values = arrow.column(twin) if twin else pa.array(np.full(arrow.num_rows, plainest, dtype=kind))
+        neutral = np.nan if kind.kind == "f" else (column == "used" if kind.kind == "b" else records.NOBODY)
+        values = arrow.column(substitute) if substitute else pa.array(np.full(arrow.num_rows, neutral, dtype=kind))
         arrow = arrow.append_column(column, values)
     return arrow, missing
 
@@ -117,7 +118,7 @@ def _roles(run: Run) -> Roles:
 
 
 def _faults(run: Run, last_s: float, notes: list[str]) -> tuple[tuple[float, float, str, str], ...]:
-    """The faults on record, if any; one without end lasts until `last_s`."""
+    """Returns the recorded faults; one without an end lasts until `last_s`."""
     if not (run.path / "faults.parquet").exists():
         return ()
     import pyarrow as pa
@@ -140,10 +141,11 @@ def _end_s(end_s: float | None, last_s: float) -> float:
 
 
 def _prefix_summary(run: Run, log: Log) -> dict[str, Any]:
-    """The summary that the finished rounds amount to; privacy as far as the releases were charged."""
+    """Computes a summary from the completed rounds of a killed run; privacy covers the releases charged so far."""
     scenario = run.scenario
     evaluation = scenario.get("evaluation") if isinstance(scenario.get("evaluation"), dict) else {}
     target = evaluation.get("target_accuracy") if evaluation else None
+    # Only the keys a summary reads: loading the scenario again could need plug-ins or data files.
     stand_in = SimpleNamespace(
         name=str(scenario.get("name", run.path.name)),
         question=scenario.get("question"),
@@ -174,6 +176,7 @@ def _privacy_so_far(log: Log, scenario: dict[str, Any]) -> dict[str, Any]:
     delta = section.get("delta") if isinstance(section, dict) else None
     published = log.privacy["published"][np.isfinite(log.privacy["published"])]
     local = log.privacy["rigorous"][~np.isnan(log.privacy["rigorous"])]
+    # Without a charged release no bound is known.
     proven = float(local.max()) if len(local) else float("inf")
     claim = {"epsilon": float(published.max()), "formula": "so far"} if len(published) else None
     known = {"delta": delta} if isinstance(delta, int | float) else {}

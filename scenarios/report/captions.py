@@ -1,4 +1,4 @@
-"""What a chart shows, in words: for those who do not see it."""
+"""Text alternatives of the charts, for screen readers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scenarios.amounts import accuracy_text, bytes_text, count_text, epsilon_tex
 
 
 def accuracy_alternative(rounds: Mapping[str, Any], against: str) -> str:
-    """First, best and last mean accuracy, with where they stand."""
+    """Describes the first, best and last mean accuracy and when they occurred."""
     known = [(place, mean) for place, mean in enumerate(rounds["accuracy_after_mean"]) if mean is not None]
     if not known:
         return "No accuracy was measured."
@@ -32,26 +32,26 @@ def _place(rounds: Mapping[str, Any], against: str) -> Any:
 
 
 def bytes_alternative(rounds: Mapping[str, Any]) -> str:
-    """The kinds by their share."""
+    """Describes the bytes by kind, largest first."""
     sums = {kind: sum(amounts) for kind, amounts in rounds["bytes"].items()}
-    told = [
+    kinds = [
         f"{kind} {bytes_text(amount)}" for kind, amount in sorted(sums.items(), key=lambda item: -item[1]) if amount
     ]
-    return f"Bytes of the rounds by kind: {', '.join(told)}." if told else "No bytes were sent."
+    return f"Bytes of the rounds by kind: {', '.join(kinds)}." if kinds else "No bytes were sent."
 
 
 def node_bytes_alternative(traffic: Mapping[str, Any]) -> str:
-    """The busiest nodes."""
+    """Describes the three nodes with the most bytes."""
     bars = traffic["bars"]
     total = [sent + received for sent, received in zip(bars["sent"], bars["received"], strict=True)]
     most = sorted(range(len(total)), key=lambda place: -total[place])[:3]
-    told = ", ".join(f"{bars['name'][place]} {bytes_text(total[place])}" for place in most)
+    busiest = ", ".join(f"{bars['name'][place]} {bytes_text(total[place])}" for place in most)
     start = "Histogram of bytes per client. " if "histogram" in traffic else ""
-    return f"{start}Most bytes sent and received: {told}." if told else f"{start}No node sent anything."
+    return f"{start}Most bytes sent and received: {busiest}." if busiest else f"{start}No node sent anything."
 
 
 def gap_alternative(rounds: Mapping[str, Any]) -> str:
-    """The range of the spectral gap."""
+    """Describes the range of the spectral gap."""
     known = [gap for gap in rounds["spectral_gap"] if gap is not None]
     if not known:
         return "No round has a known spectral gap."
@@ -59,7 +59,7 @@ def gap_alternative(rounds: Mapping[str, Any]) -> str:
 
 
 def dropout_alternative(summary: Mapping[str, Any], log: Log) -> str:
-    """Totals, and the worst round."""
+    """Describes the totals and the round with the most dropouts."""
     dropped = log.dropouts["round"][log.dropouts["what"] == records.WHAT["dropout"]]
     totals = ", ".join(
         f"{count_text((summary.get(key) or {}).get('total'))} {name}"
@@ -72,13 +72,13 @@ def dropout_alternative(summary: Mapping[str, Any], log: Log) -> str:
 
 
 def views_alternative(privacy: Mapping[str, Any]) -> str:
-    """Every epsilon by name."""
-    told = [f"{view} {epsilon_text(value)}" for view, value in privacy["views"].items()]
-    return f"Published epsilon {epsilon_text(privacy['published'])}; rigorous: {', '.join(told) or 'none'}."
+    """Describes the published epsilon and that of every view."""
+    views = [f"{view} {epsilon_text(value)}" for view, value in privacy["views"].items()]
+    return f"Published epsilon {epsilon_text(privacy['published'])}; rigorous: {', '.join(views) or 'none'}."
 
 
 def spent_alternative(name: str, privacy: Mapping[str, Any]) -> str:
-    """Where spending ends."""
+    """Describes the epsilon spent after the last round."""
     spent = privacy["spent"]
     last: Sequence[Any] = [spent[name][what][-1] for what in ("min", "median", "max")]
     low, middle, high = (epsilon_text(value) for value in last)

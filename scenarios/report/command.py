@@ -1,4 +1,4 @@
-"""`peerveil report RUN...`: one page of a run, or one page comparing several."""
+"""`peerveil report RUN...`: writes the page of one run, or a page comparing several."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from scenarios.report.timeline_data import picture_data
 
 
 def run(args: argparse.Namespace) -> int:
-    """Writes the page and says where it is."""
+    """Writes the page and prints its path."""
     accounts = [read_account(path) for path in args.runs]
     one = len(accounts) == 1
     page = report_page(accounts[0]) if one else comparison_page(accounts)
@@ -30,26 +30,26 @@ def run(args: argparse.Namespace) -> int:
 
 
 def report_page(account: Account) -> str:
-    """The page of one run; the same run gives the same bytes."""
+    """Returns the page of one run; equal runs give equal bytes."""
     data = run_data(account)
     return assemble(f"{account.name}, seed {account.summary.get('seed', '?')}", run_body(account, data), data, LINKS)
 
 
 def comparison_page(accounts: list[Account]) -> str:
-    """The page that sets runs side by side."""
+    """Returns the page that compares several runs."""
     data = comparison_data(accounts)
     return assemble("Runs compared", comparison_body(accounts, data), data, COMPARISON_LINKS)
 
 
 def picture_page(account: Account, what: str, round_number: int | None) -> str:
-    """A page of the timeline or the topology alone, opened at a round."""
+    """Returns a page with only the timeline or the topology, opened at a round."""
     data = run_data(account) | {"open_round": round_number}
     section = timeline(data) if what == "timeline" else topology(data)
     return assemble(f"{account.name}: {what}", f"{header(account)}{section}", data)
 
 
 def run_data(account: Account) -> dict[str, Any]:
-    """All that the page's charts are drawn from."""
+    """Returns the data of all charts of the page."""
     return {
         "page": "run",
         "name": account.name,

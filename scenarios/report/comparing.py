@@ -1,4 +1,4 @@
-"""Several runs on one page: same axes, a table with differences, what accuracy costs, what it leaks."""
+"""The comparison page: several runs on the same axes, their differences, cost to accuracy, and privacy."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _COMMAND = "This page compares the runs as they are; `peerveil run A B --seeds K
 
 
 def labels(accounts: Sequence[Account]) -> list[str]:
-    """A different name for each run: the scenario, the seed where needed, a number where that is not enough."""
+    """Returns a distinct label per run: the scenario, with the seed and then a number where needed."""
     names = [account.name for account in accounts]
     seeded = [
         f"{name}, seed {account.summary.get('seed', '?')}" if names.count(name) > 1 else name
@@ -37,7 +37,7 @@ def labels(accounts: Sequence[Account]) -> list[str]:
 
 
 def comparison_data(accounts: Sequence[Account]) -> dict[str, Any]:
-    """Per run: its rounds and its epsilons."""
+    """Returns the chart data of the page: per run its rounds, final accuracy and epsilons."""
     return {"page": "comparison", "runs": [_run(*pair) for pair in zip(labels(accounts), accounts, strict=True)]}
 
 
@@ -62,7 +62,7 @@ def _finite(value: Any) -> float | str | None:
 
 
 def comparison_body(accounts: Sequence[Account], data: Mapping[str, Any]) -> str:
-    """All sections in order."""
+    """Returns the HTML of all sections in order."""
     names = [run["label"] for run in data["runs"]]
     return "\n".join(
         (
@@ -82,7 +82,7 @@ def _questions(accounts: Sequence[Account], names: Sequence[str]) -> str:
 
 
 def _figures(accounts: Sequence[Account], names: Sequence[str]) -> str:
-    """Every figure of every run, with its difference from the first run."""
+    """Tabulates every figure of every run, with its difference from the first run."""
     head = ["", names[0]]
     for name in names[1:]:
         head += [name, f"minus {names[0]}"]
@@ -91,8 +91,9 @@ def _figures(accounts: Sequence[Account], names: Sequence[str]) -> str:
         values = [figure.of(account.summary) for account in accounts]
         if any(value is not None for value in values):
             rows.append([figure.label, *_cells(figure, values)])
-    told = [str(account.summary.get("headline", {}).get("transport") or "-") for account in accounts]
-    rows.append(["transport", told[0], *(cell for text in told[1:] for cell in (text, ""))])
+    transport = [str(account.summary.get("headline", {}).get("transport") or "-") for account in accounts]
+    # An empty cell under each difference column.
+    rows.append(["transport", transport[0], *(cell for text in transport[1:] for cell in (text, ""))])
     notes = [f"{name}: {note}" for name, account in zip(names, accounts, strict=True) for note in account.notes]
     table = markup.table(head, rows, "Figures of each run and differences from the first")
     return markup.section("figures", "Figures", markup.notes(notes), table, markup.paragraph(_COMMAND, "hint"))
@@ -109,11 +110,12 @@ def _cells(figure: Figure, values: Sequence[float | None]) -> list[str]:
 def _difference(figure: Figure, value: float | None, base: float | None) -> str:
     if value is None or base is None or float("inf") in (value, base):
         return "-"
+    # Sums in different orders differ in the last bits; that is not a difference between runs.
     if math.isclose(value, base, rel_tol=1e-9):
         return figure.text(0.0)
-    told = figure.text(value - base)
+    difference = figure.text(value - base)
     factor = f" ({value / base:.2g} times)" if base > 0 and value > 0 and not 0.5 <= value / base <= 2 else ""
-    return f"{'+' if value > base else ''}{told}{factor}"
+    return f"{'+' if value > base else ''}{difference}{factor}"
 
 
 def _learning() -> str:
@@ -166,7 +168,7 @@ def _epsilon() -> str:
 
 
 def _settings(accounts: Sequence[Account], names: Sequence[str]) -> str:
-    """The keys in which the scenarios differ."""
+    """Tabulates the keys in which the scenarios differ."""
     flat = [_flat(account.run.scenario) for account in accounts]
     keys = [key for key in dict.fromkeys(key for one in flat for key in one) if len({one.get(key) for one in flat}) > 1]
     rows = [[key, *(one.get(key, "-") for one in flat)] for key in keys]

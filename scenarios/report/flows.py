@@ -1,4 +1,4 @@
-"""The messages and spans of a run as compact columns, cut to what a page can hold."""
+"""The messages and spans of a run as compact columns, reduced to a size a page can hold."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scenarios.report.embed import packed
 from scenarios.traffic import late
 
 FATES = ("in_flight", "delivered", "lost", "rejected", "late", "not_sent")
-"""What became of a message: its outcome, or `late` (arrived and served no purpose), or an edge never used."""
+"""The fate of a message: its outcome, or `late` (delivered but unused), or `not_sent` for an unused edge."""
 MOST_MESSAGES = 250_000
 _LATE, _NOT_SENT = FATES.index("late"), FATES.index("not_sent")
 Columns = dict[str, NDArray[Any]]
@@ -22,14 +22,17 @@ Columns = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Flows:
-    """Messages by round, and what was done to make them fit."""
+    """Message columns sorted by round, and a note on how they were reduced."""
 
     columns: Columns
     note: str
 
 
 def collect_flows(log: Log, shown: NDArray[np.int64], most: int = MOST_MESSAGES) -> Flows:
-    """The messages between `shown` nodes: each, or summed over (round, sender, receiver, fate), or of some rounds."""
+    """Returns the messages between `shown` nodes, reduced until at most `most` rows are left.
+
+    First step: one row per (round, sender, receiver, fate). Second step: every n-th round only.
+    """
     columns, note = _between(_joined(log), shown), ""
     if len(columns["round"]) > most:
         columns = _summed(columns)
@@ -42,11 +45,11 @@ def collect_flows(log: Log, shown: NDArray[np.int64], most: int = MOST_MESSAGES)
 
 
 def _joined(log: Log) -> Columns:
-    """Messages with their fate, then edges of the graph over which nothing was sent."""
+    """Returns messages with their fate, followed by the graph's edges over which nothing was sent."""
     messages = log.messages
     fate = np.where(late(messages), _LATE, messages["outcome"]).astype(np.int64)
     sent = {name: messages[name] for name in ("round", "sender", "receiver", "kind", "size_bytes", "sent_s")}
-    silent = _silent_edges(log)
+    silent = _unused_edges(log)
     zeros = np.zeros(len(silent["round"]), dtype=np.int64)
     start_s = {record["round"]: record["start_s"] for record in log.rounds}
     began_s = np.array([start_s.get(number, 0.0) for number in silent["round"].tolist()], dtype=np.float64)
@@ -58,7 +61,7 @@ def _joined(log: Log) -> Columns:
     return columns
 
 
-def _silent_edges(log: Log) -> Columns:
+def _unused_edges(log: Log) -> Columns:
     data = log.messages["kind"] != records.KIND["control"]
     used = _keys(*(log.messages[name][data] for name in ("round", "sender", "receiver")))
     planned = _keys(*(log.graphs[name] for name in ("round", "sender", "receiver")))
@@ -67,6 +70,7 @@ def _silent_edges(log: Log) -> Columns:
 
 
 def _keys(rounds: NDArray[Any], sender: NDArray[Any], receiver: NDArray[Any]) -> NDArray[np.int64]:
+    # 21 bits each for round, sender and receiver fill a 63-bit key; node ids from two million on could collide.
     width = np.int64(1 << 21)
     keys: NDArray[np.int64] = (rounds.astype(np.int64) * width + sender) * width + receiver
     return keys
@@ -78,7 +82,7 @@ def _between(columns: Columns, shown: NDArray[np.int64]) -> Columns:
 
 
 def _summed(columns: Columns) -> Columns:
-    """One row for equal (round, sender, receiver, fate): first sent, last arrived, sums of bytes and counts."""
+    """Merges rows of equal (round, sender, receiver, fate): first sent, last arrived, sums of bytes and counts."""
     keys = _keys(columns["round"], columns["sender"], columns["receiver"]) * len(FATES) + columns["fate"]
     _, first, group = np.unique(keys, return_index=True, return_inverse=True)
     merged = {name: columns[name][first] for name in ("round", "sender", "receiver", "kind", "fate")}
@@ -93,7 +97,7 @@ def _summed(columns: Columns) -> Columns:
 
 
 def _some_rounds(columns: Columns, most: int) -> tuple[Columns, int, int]:
-    """Rounds evenly spaced over the run, as many as fit."""
+    """Keeps every n-th round, with the smallest n that fits; returns the columns, rounds kept, and all rounds."""
     rounds, counts = np.unique(columns["round"], return_counts=True)
     step = 2
     while counts[::step].sum() > most and step < len(rounds):
@@ -103,13 +107,16 @@ def _some_rounds(columns: Columns, most: int) -> tuple[Columns, int, int]:
 
 
 def pack_by_round(columns: Columns, base_s: dict[int, float]) -> dict[str, Any]:
-    """Columns sorted by round to packed ones; times count from the round's base, `starts` says where rounds begin."""
+    """Packs columns sorted by round; `starts` holds the first row of each round.
+
+    Times count from the round's base, since float32 would lose precision late in a long run.
+    """
     rounds, starts = np.unique(columns["round"], return_index=True)
     base = np.array([base_s[number] for number in columns["round"].tolist()], dtype=np.float64)
-    told: dict[str, Any] = {"rounds": rounds.tolist(), "starts": [*starts.tolist(), len(columns["round"])]}
+    result: dict[str, Any] = {"rounds": rounds.tolist(), "starts": [*starts.tolist(), len(columns["round"])]}
     for name, column in columns.items():
         if name == "count" and (column == 1).all():
             continue
         if name != "round":
-            told[name] = packed(column - base if name.endswith("_s") else column)
-    return told
+            result[name] = packed(column - base if name.endswith("_s") else column)
+    return result

@@ -1,4 +1,4 @@
-"""Where nodes stand in a drawing: computed once for a run, so that rounds can be compared by eye."""
+"""Node positions in a drawing, fixed for a run so that rounds can be compared visually."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ Place = NDArray[np.float64]
 
 
 def positions(log: Log, roles: Roles, nodes: NDArray[np.int64]) -> tuple[Place, Place]:
-    """x and y of `nodes` in [-1, 1]: clients on a circle by id, by springs if few edges join all; services inside."""
+    """Returns x and y of `nodes` in [-1, 1].
+
+    Clients are placed on a circle by id, or by a spring layout if a sparse graph connects them all. Services are
+    placed inside the circle.
+    """
     clients = nodes[nodes < roles.clients]
     x, y = np.zeros(len(nodes)), np.zeros(len(nodes))
     x[: len(clients)], y[: len(clients)] = _clients(log, clients)
@@ -41,7 +45,10 @@ def _circle(count: int, radius: float) -> tuple[Place, Place]:
 
 
 def _springs(clients: NDArray[np.int64], edges: NDArray[np.int64]) -> tuple[Place, Place] | None:
-    """None if the clients are not connected: what nothing holds would fly away, and the rest shrink to a blob."""
+    """Returns a spring layout, or None if the clients are not connected.
+
+    Unconnected components would drift apart and shrink the rest of the drawing.
+    """
     import networkx as nx
 
     graph: nx.Graph[int] = nx.Graph()
@@ -50,6 +57,7 @@ def _springs(clients: NDArray[np.int64], edges: NDArray[np.int64]) -> tuple[Plac
     if not nx.is_connected(graph):
         return None
     start = dict(zip(clients.tolist(), np.stack(_circle(len(clients), 1.0), axis=1), strict=True))
+    # A fixed start and seed: the same run gives the same picture.
     placed = nx.spring_layout(graph, pos=start, seed=0, iterations=100, method="force")
     places = np.array([placed[node] for node in clients.tolist()])
     places = (places - places.mean(axis=0)) / max(float(np.abs(places - places.mean(axis=0)).max()), 1e-9)

@@ -1,4 +1,4 @@
-"""The few pieces of HTML a page is made of; every text goes through `escape`."""
+"""HTML building blocks of a page; all text is escaped."""
 
 from __future__ import annotations
 
@@ -9,36 +9,36 @@ from scenarios.problems import printable
 
 
 def text(content: object) -> str:
-    """Text for HTML: nothing in it is markup, nothing in it reorders or hides its neighbours."""
+    """Escapes text for HTML, including characters that reorder or hide text."""
     return escape("\n".join(printable(line) for line in str(content).split("\n")), quote=True)
 
 
 def section(name: str, title: str, *parts: str) -> str:
-    """A titled section; `name` is its anchor."""
+    """Returns a titled section; `name` is its anchor."""
     body = "\n".join(part for part in parts if part)
     head = f'<h2 id="{name}-title">{text(title)}</h2>'
     return f'<section id="{name}" aria-labelledby="{name}-title">{head}\n{body}\n</section>'
 
 
 def paragraph(content: str, kind: str = "") -> str:
-    """A paragraph of text."""
+    """Returns a paragraph of text, or nothing if it is empty."""
     return f"<p{_class(kind)}>{text(content)}</p>" if content else ""
 
 
 def notes(lines: Iterable[str]) -> str:
-    """What a reader must know before believing the rest."""
+    """Returns a list of notes to the reader, or nothing if there are none."""
     items = "".join(f"<li>{text(line)}</li>" for line in lines)
     return f'<ul class="notes">{items}</ul>' if items else ""
 
 
 def facts(rows: Iterable[tuple[str, str]]) -> str:
-    """A table of names and what they are."""
+    """Returns a two-column table of names and values."""
     cells = "".join(f'<tr><th scope="row">{text(name)}</th><td>{text(value)}</td></tr>' for name, value in rows)
     return f'<table class="facts"><tbody>{cells}</tbody></table>'
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], caption: str) -> str:
-    """A table with headed columns; the first column heads the rows."""
+    """Returns a table with column headers; the first column holds the row headers."""
     heads = "".join(f'<th scope="col">{text(cell)}</th>' for cell in head)
     body = "".join(
         f'<tr><th scope="row">{text(row[0])}</th>{"".join(f"<td>{text(cell)}</td>" for cell in row[1:])}</tr>'
@@ -51,7 +51,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], caption: str) -> s
 
 
 def figure(name: str, caption: str, alternative: str, controls: str = "") -> str:
-    """A place for a chart: its controls, its caption, its text alternative and its numbers behind a fold."""
+    """Returns a chart's placeholder: controls, caption, text alternative, and its numbers in a collapsed block."""
     return (
         f'<figure class="chart" id="fig-{name}">{controls}'
         f'<div class="plot" id="{name}" role="group" tabindex="0" aria-label="{text(alternative)}"></div>'
@@ -61,24 +61,24 @@ def figure(name: str, caption: str, alternative: str, controls: str = "") -> str
 
 
 def choice(name: str, label: str, options: Sequence[tuple[str, str]]) -> str:
-    """A labelled drop-down list; the first option is chosen."""
+    """Returns a labelled drop-down list; the first option is selected."""
     items = "".join(f'<option value="{text(value)}">{text(shown)}</option>' for value, shown in options)
     return f'<label>{text(label)} <select id="{name}">{items}</select></label>'
 
 
 def button(name: str, label: str, meaning: str = "") -> str:
-    """A push button."""
+    """Returns a push button."""
     hint = f' title="{text(meaning)}" aria-label="{text(meaning)}"' if meaning else ""
     return f'<button type="button" id="{name}"{hint}>{text(label)}</button>'
 
 
 def controls(*parts: str) -> str:
-    """A row of controls."""
+    """Returns a row of controls."""
     return f'<div class="controls">{"".join(parts)}</div>'
 
 
 def code(content: str) -> str:
-    """Text set as it is."""
+    """Returns preformatted text."""
     return f'<pre tabindex="0"><code>{text(content)}</code></pre>'
 
 

@@ -1,4 +1,4 @@
-"""Bytes by node, and dropouts by reason and moment."""
+"""Chart data: bytes by node, and dropouts by reason and time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_MOMENTS = 5000
 
 
 def traffic_by_node(account: Account) -> dict[str, Any]:
-    """Bytes sent and received: one bar per node, or how many clients lie in each range where bars would not fit."""
+    """Returns bytes sent and received: one bar per node, or a histogram over clients if there are too many."""
     nodes = max(node_count(account.log), account.roles.node("server") + 1)
     sent, received = bytes_by_node(account.log.messages, nodes)
     busy = np.flatnonzero(sent + received)
@@ -40,7 +40,7 @@ def _bars(account: Account, nodes: NDArray[np.int64], sent: NDArray[Any], receiv
 
 
 def dropout_data(log: Log) -> dict[str, Any]:
-    """Counts by what, reason and round; and when in the round each happened (evenly sampled if many)."""
+    """Returns counts by type, reason and round, and the time within the round of each (evenly sampled if many)."""
     table = log.dropouts
     counts: dict[str, dict[str, dict[str, int]]] = {what: {} for what in records.WHATS}
     keys = np.stack([table["what"], table["reason"], table["round"]], axis=1).astype(np.int64)

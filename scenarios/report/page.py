@@ -1,4 +1,4 @@
-"""One self-contained file: styles, scripts and data inside, and a policy that lets nothing else in."""
+"""Assembles a self-contained HTML file with inline styles, scripts and data, and a strict content security policy."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ SCRIPTS = ("base.js", "charts.js", "timeline.js", "topology.js", "compare.js")
 
 
 def assemble(title: str, body: str, data: Mapping[str, Any], links: Sequence[tuple[str, str]] = ()) -> str:
-    """The page: the same input gives the same bytes. `links` are (anchor, words) for the way through the page."""
+    """Returns the page; equal input gives equal bytes. `links` are the (anchor, text) pairs of its navigation."""
     library = script_source(_plotly())
     own = script_source("\n".join(_resource(name) for name in SCRIPTS))
     policy = _policy(library, own)
-    way = "".join(f'<a href="#{anchor}">{text(words)}</a>' for anchor, words in links)
+    navigation = "".join(f'<a href="#{anchor}">{text(words)}</a>' for anchor, words in links)
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="referrer" content="no-referrer">\n<meta name="color-scheme" content="light dark">\n'
         f"<title>{text(title)}</title>\n<style>{_resource('page.css')}</style>\n</head>\n<body>\n"
-        f'<a class="skip" href="#content">Skip to the content</a>\n<nav aria-label="Sections">{way}'
+        f'<a class="skip" href="#content">Skip to the content</a>\n<nav aria-label="Sections">{navigation}'
         '<button type="button" id="theme" aria-pressed="false">Dark</button></nav>\n'
         f'<main id="content">\n{body}\n</main>\n'
         '<noscript><p class="notes">Charts need JavaScript; the tables on this page do not.</p></noscript>\n'
@@ -34,6 +34,7 @@ def assemble(title: str, body: str, data: Mapping[str, Any], links: Sequence[tup
 
 
 def _policy(*scripts: str) -> str:
+    # Scripts are allowed by hash only: text from a scenario that slipped through escaping could not run.
     allowed = " ".join(csp_hash(source) for source in scripts)
     return (
         f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data: blob:; "

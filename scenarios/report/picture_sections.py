@@ -1,4 +1,4 @@
-"""The two pictures a reader can work with: the round timeline and the topology of any round."""
+"""The interactive charts of a page: the round timeline and the topology of any round."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scenarios.report.captions import gap_alternative
 
 
 def timeline(data: Mapping[str, Any]) -> str:
-    """The round timeline with its controls."""
+    """Returns the round timeline with its controls."""
     controls = markup.controls(
         markup.button("round-before", "◀", "Earlier round"),
         '<label>Round <select id="timeline-round"></select></label>',
@@ -43,7 +43,7 @@ def timeline(data: Mapping[str, Any]) -> str:
 
 
 def topology(data: Mapping[str, Any]) -> str:
-    """The graph of any round with its controls, and the spectral gap."""
+    """Returns the graph of any round with its controls, and the spectral gap."""
     controls = markup.controls(
         '<label class="wide">Round <input type="range" id="topology-round" min="0" max="0" step="1" value="0">'
         ' <output id="topology-number"></output></label>',

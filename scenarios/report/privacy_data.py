@@ -1,4 +1,4 @@
-"""Privacy for the eye: epsilons per view, what was spent by when, and who received whose updates."""
+"""Chart data on privacy: epsilon per view, epsilon spent over time, and received updates by sender."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ VIEWS = (("local", ("local",)), ("worst peer", ("peer", "worst")), ("median peer
 
 
 def privacy_data(account: Account) -> dict[str, Any]:
-    """All three, as plain data."""
+    """Returns all privacy data of a page."""
     return {
         "views": views_of(account.summary.get("privacy") or {}),
         "published": epsilon_of((account.summary.get("privacy") or {}).get("published")),
@@ -29,7 +29,7 @@ def privacy_data(account: Account) -> dict[str, Any]:
 
 
 def views_of(privacy: Mapping[str, Any]) -> dict[str, float | None]:
-    """The rigorous epsilon of each view that the summary states."""
+    """Returns the rigorous epsilon of each view in the summary."""
     rigorous = privacy.get("rigorous") or {}
     paths = (*VIEWS, ("model", ("model",)), ("coalition", ("coalition",)))
     found = {view: epsilon_of(_at(rigorous, path)) for view, path in paths}
@@ -43,7 +43,7 @@ def _at(value: Any, path: tuple[str, ...]) -> Any:
 
 
 def budget_of(scenario: Mapping[str, Any]) -> float | None:
-    """The epsilon that the scenario allows: the budget's own, or the one that the noise was calibrated for."""
+    """Returns the epsilon the scenario allows: the budget's, or the one the noise was calibrated for."""
     for path in (("budget", "epsilon"), ("noise", "calibrate", "epsilon")):
         value = _at(scenario.get("privacy"), path)
         if isinstance(value, int | float) and not isinstance(value, bool):
@@ -52,18 +52,22 @@ def budget_of(scenario: Mapping[str, Any]) -> float | None:
 
 
 def spent_by_round(log: Log) -> dict[str, Any]:
-    """Published and rigorous (local) epsilon so far, over the clients that had released: min, median, max by round."""
+    """Returns min, median and max by round of the published and rigorous (local) epsilon spent so far.
+
+    Clients that have not released yet do not count.
+    """
     numbers = np.unique(log.privacy["round"])
-    told: dict[str, Any] = {"round": numbers.tolist()}
+    spent: dict[str, Any] = {"round": numbers.tolist()}
     for name in ("published", "rigorous"):
+        # A client that sits out a round keeps the epsilon of its last release.
         latest: dict[int, float] = {}
         spread: list[tuple[float | None, ...]] = []
         for number in numbers:
             rows = log.privacy["round"] == number
             latest.update(zip(log.privacy["node"][rows].tolist(), log.privacy[name][rows].tolist(), strict=True))
             spread.append(_spread(np.array(list(latest.values()))))
-        told[name] = {what: [row[place] for row in spread] for place, what in enumerate(("min", "median", "max"))}
-    return told
+        spent[name] = {what: [row[place] for row in spread] for place, what in enumerate(("min", "median", "max"))}
+    return spent
 
 
 def _spread(values: NDArray[np.float64]) -> tuple[float | None, ...]:
@@ -74,15 +78,17 @@ def _spread(values: NDArray[np.float64]) -> tuple[float | None, ...]:
 
 
 def who_saw_what(account: Account) -> dict[str, Any]:
-    """How many updates of each node reached each other node, late ones too; many nodes are put in equal groups."""
+    """Returns how many updates of each node reached each other node, late ones included; many nodes are grouped."""
     messages = account.log.messages
     kinds = [records.KIND["update"], records.KIND["share"]]
     came = np.isin(messages["kind"], kinds) & (messages["outcome"] == records.OUTCOME["delivered"])
+    # Hops to relays do not count, only the final delivery.
     came &= messages["receiver"] == messages["destination"]
     sender, receiver = messages["origin"][came].astype(np.int64), messages["receiver"][came].astype(np.int64)
     nodes = np.unique(np.concatenate([sender, receiver]))
     if not len(nodes):
         return {"names": [], "counts": [], "group": 1}
+    # Ceiling divisions: nodes per group, and groups.
     size = -(-len(nodes) // _MOST_SQUARES)
     groups = -(-len(nodes) // size)
     counts = np.zeros((groups, groups), dtype=np.int64)

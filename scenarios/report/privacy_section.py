@@ -1,4 +1,4 @@
-"""Privacy on the page: published and rigorous side by side, never mixed."""
+"""The privacy section of a page: published and rigorous epsilons side by side, never mixed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scenarios.report.privacy_data import views_of
 
 
 def privacy_section(account: Account, data: Mapping[str, Any]) -> str:
-    """The verdict, every view, what was spent by when, and who saw what."""
+    """Returns the verdict, all views, the epsilon spent over time, and the matrix of received updates."""
     privacy = account.summary.get("privacy") or {}
     epsilon = account.summary["headline"].get("epsilon") or {}
     verdict = markup.paragraph(f"Verdict: {epsilon.get('verdict', 'none stated')}")

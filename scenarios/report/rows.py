@@ -1,4 +1,4 @@
-"""Which nodes a picture shows: all of them while they fit, else the ones worth a look and an even sample."""
+"""Selects the nodes a chart shows: all if they fit, otherwise the notable ones and an even sample."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ MOST_ROWS = 200
 
 
 def shown_nodes(log: Log, roles: Roles, paths: Sequence[Sequence[Step]], most: int = MOST_ROWS) -> NDArray[np.int64]:
-    """The nodes to show, by id: services, those that held rounds up (most often first), leaders, dropouts, a sample."""
+    """Returns the node ids to show, sorted.
+
+    If there are too many: services, nodes on critical paths (longest first), leaders and dropouts fill at most half
+    of the rows, and an even sample of the other nodes the rest.
+    """
     active = active_nodes(log)
     if len(active) <= most:
         return active
@@ -33,7 +37,7 @@ def shown_nodes(log: Log, roles: Roles, paths: Sequence[Sequence[Step]], most: i
 
 
 def active_nodes(log: Log) -> NDArray[np.int64]:
-    """Every node that any message or span names."""
+    """Returns every node that appears in a message or span."""
     named = [log.messages["sender"], log.messages["receiver"], log.spans["node"]]
     nodes = np.unique(np.concatenate(named)).astype(np.int64)
     known: NDArray[np.int64] = nodes[nodes >= 0]
@@ -41,7 +45,7 @@ def active_nodes(log: Log) -> NDArray[np.int64]:
 
 
 def sample_note(shown: int, of: int) -> str:
-    """What to say where not all nodes are shown; nothing if they are."""
+    """Returns a note if not all nodes are shown, otherwise an empty string."""
     if shown >= of:
         return ""
     return (
@@ -51,6 +55,7 @@ def sample_note(shown: int, of: int) -> str:
 
 
 def _blamed(paths: Sequence[Sequence[Step]]) -> list[int]:
+    """Returns the nodes on critical paths by their total time there, longest first; ties by id."""
     seconds: dict[int, float] = {}
     for step in (step for path in paths for step in path):
         seconds[step.blamed] = seconds.get(step.blamed, 0.0) + step.duration_s

@@ -1,4 +1,4 @@
-"""The page of one run, section by section: words from the summary, places for the charts."""
+"""The sections of a run's page: text from the summary, and placeholders for the charts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LINKS = (
 
 
 def run_body(account: Account, data: Mapping[str, Any]) -> str:
-    """All sections in order."""
+    """Returns the HTML of all sections in order."""
     parts = (
         header(account),
         headline(account),
@@ -49,7 +49,7 @@ def run_body(account: Account, data: Mapping[str, Any]) -> str:
 
 
 def header(account: Account) -> str:
-    """Title, question and answer."""
+    """Returns the title, the scenario's question and a one-sentence answer."""
     summary = account.summary
     title = f"<h1>{markup.text(account.name)}</h1>"
     question = markup.paragraph(str(summary.get("question") or ""), "question")
@@ -57,8 +57,9 @@ def header(account: Account) -> str:
 
 
 def answer(summary: Mapping[str, Any]) -> str:
-    """The run in one sentence."""
+    """Returns a one-sentence description of the run."""
     head = summary["headline"]
+    # Summaries of other versions may lack keys; the page does without the sentence then.
     try:
         accuracy, spread = head["accuracy"], head["bytes_per_client"]
         right = accuracy["collected"] if accuracy["collected"] is not None else accuracy["clients"]["mean"]
@@ -74,7 +75,7 @@ def answer(summary: Mapping[str, Any]) -> str:
 
 
 def headline(account: Account) -> str:
-    """The figures a run is judged by, the same as in the final table."""
+    """Returns the headline figures, the same as in the console's final table."""
     try:
         rows = list(headline_rows(account.summary))
     except (KeyError, TypeError, AttributeError, ValueError):

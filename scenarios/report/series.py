@@ -1,4 +1,4 @@
-"""What a run's rounds say, one column per figure."""
+"""Figures of a run by round, one column each."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ _FIGURES = (
     "loss",
     *(f"accuracy_{when}_{what}" for when in ("before", "after") for what in ("max", "mean", "min")),
 )
+# An eigenvalue solve per round: larger inputs would make a report take minutes.
 _MOST_GAPS = 200
 _MOST_NODES = 2000
 
 
 def round_series(log: Log) -> dict[str, Any]:
-    """Columns over the rounds: times, cohort, accuracy, loss, bytes by kind, and bytes of the run up to its end."""
+    """Returns columns over the rounds: times, cohort, accuracy, loss, bytes by kind, and cumulative bytes."""
     columns: dict[str, Any] = {name: [record.get(name) for record in log.rounds] for name in _FIGURES}
     columns["leader"] = [_leader(record) for record in log.rounds]
     numbers = np.array(columns["round"], dtype=np.int64)
@@ -45,7 +46,7 @@ def _leader(record: dict[str, Any]) -> int | None:
 
 
 def bytes_until(log: Log, at_s: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Bytes handed over up to each moment, that moment included."""
+    """Returns the bytes sent up to and including each point in time."""
     order = np.argsort(log.messages["sent_s"], kind="stable")
     sums = np.concatenate([[0], np.cumsum(log.messages["size_bytes"][order])])
     found: NDArray[np.int64] = sums[np.searchsorted(log.messages["sent_s"][order], at_s, side="right")]
@@ -53,9 +54,10 @@ def bytes_until(log: Log, at_s: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def spectral_gaps(log: Log) -> list[float | None]:
-    """Per round, how fast its averaging brings the cohort together; None where nothing was averaged.
+    """Returns the spectral gap of each round's averaging; None if nothing was averaged or it was not computed.
 
-    From what really entered each aggregation. A round with a leader agrees at once: gap 1.
+    The weights are those of the updates that entered each aggregation. A round with a leader reaches consensus at
+    once, so its gap is 1.
     """
     rounds = log.aggregations["round"]
     gaps: list[float | None] = []
@@ -78,6 +80,7 @@ def _gap(log: Log, rows: NDArray[np.int64], led: bool) -> float | None:
         return None
     try:
         weights = uniform_weights(places.reshape(-1, 2), len(nodes), include_own=False)
+        # The solver's rounding errors may take the gap slightly out of [0, 1].
         return float(np.clip(round(spectral_gap(weights), 9), 0.0, 1.0))
     except ValueError:
         return None

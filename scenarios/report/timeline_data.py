@@ -1,4 +1,4 @@
-"""What the timeline and the topology of a page are drawn from."""
+"""The data of a page's timeline and topology charts."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from scenarios.report.layout import positions
 from scenarios.report.rows import active_nodes, sample_note, shown_nodes
 
 MOST_ROUNDS_OF_PATHS = 500
+"""Runs with more rounds show no critical paths: following one scans the round's messages at every step."""
 
 
 def picture_data(account: Account) -> dict[str, Any]:
-    """Nodes, spans, messages, dropouts, faults and critical paths, each by round; node numbers are true ids."""
+    """Returns nodes, spans, messages, dropouts, faults and critical paths by round; nodes are given by true id."""
     log = account.log
     paths = _paths(account)
     nodes = shown_nodes(log, account.roles, list(paths.values()))
@@ -52,12 +53,13 @@ def _paths(account: Account) -> dict[int, list[Step]]:
 
 
 def _bases(log: Log) -> dict[int, float]:
-    """The moment each round's times count from: its start, or its first fact if that came earlier."""
+    """Returns each round's time origin: its start, or its first message or span if that is earlier."""
     base_s = {int(record["round"]): float(record["start_s"]) for record in log.rounds}
     for table, column in ((log.messages, "sent_s"), (log.spans, "start_s")):
         for number in np.unique(table["round"]).tolist():
             first_s = float(table[column][table["round"] == number].min())
             base_s[number] = min(base_s.get(number, first_s), first_s)
+    # An interrupted round may have a graph and nothing else yet.
     for number in np.unique(log.graphs["round"]).tolist():
         base_s.setdefault(number, 0.0)
     return base_s
@@ -81,7 +83,10 @@ def _spans(log: Log, nodes: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
 
 
 def _dropouts(log: Log, nodes: NDArray[np.int64]) -> list[list[Any]]:
-    """`[round, node, what, reason, at_s]` of absences and dropouts; a missing update shows as its message's fate."""
+    """Returns rows `[round, node, what, reason, at_s]` of absences and dropouts.
+
+    Missing updates are left out: the fate of their messages already shows them.
+    """
     table = log.dropouts
     rows = np.flatnonzero(np.isin(table["node"], nodes) & (table["what"] != records.WHAT["missing"]))
     return [
@@ -101,7 +106,7 @@ def _step(step: Step) -> list[Any]:
 
 
 def _budget(log: Log, nodes: NDArray[np.int64]) -> dict[str, Sequence[Any]]:
-    """Epsilon so far of the shown nodes, one row per release."""
+    """Returns the epsilon spent so far by the shown nodes, one row per release."""
     table = log.privacy
     rows = np.flatnonzero(np.isin(table["node"], nodes))
     rows = rows[np.lexsort((table["node"][rows], table["round"][rows]))]
@@ -114,7 +119,7 @@ def _budget(log: Log, nodes: NDArray[np.int64]) -> dict[str, Sequence[Any]]:
 
 
 def _accuracy(log: Log, nodes: NDArray[np.int64]) -> dict[str, Sequence[Any]]:
-    """Accuracy of the shown nodes' models after each round in which they were measured."""
+    """Returns the accuracy of the shown nodes' models after each round in which they were evaluated."""
     shown = set(nodes.tolist())
     found = [
         (int(record["round"]), int(node), float(f"{accuracy:.6g}"))

@@ -1,1 +1,1 @@
-"""A run's timeline in the form that trace viewers open."""
+"""A run's timeline in the format of trace viewers."""

@@ -1,4 +1,4 @@
-"""`peerveil timeline RUN`: rounds as svg, png, pdf, html, or as a trace that Perfetto opens."""
+"""`peerveil timeline RUN`: draws rounds as svg, png, pdf or html, or writes a trace for Perfetto."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_ROUNDS_DRAWN = 10
 
 
 def run(args: argparse.Namespace) -> int:
-    """Writes the timeline and says where it is."""
+    """Writes the timeline and prints its path."""
     ending = check_ending(args.out, (*PICTURES, ".html", ".json", ".gz"))
     account = read_account(args.run)
     known = sorted({int(record["round"]) for record in account.log.rounds})
@@ -70,12 +70,13 @@ def _write_trace(
     for note in trace["otherData"]["notes"]:
         print(note, file=sys.stderr)
     content = trace_text(trace).encode()
+    # No time stamp in the archive: equal runs give equal files.
     packed = gzip.compress(content, mtime=0) if out.suffix.lower() == ".gz" else content
     atomic.write_with(out, lambda path: path.write_bytes(packed))
 
 
 def parse_numbers(option: str, text: str | None, known: list[int]) -> list[int]:
-    """`0-9,12` as those of the `known` numbers; all of them for None. None of them is the user's error."""
+    """Parses `0-9,12` into the matching `known` numbers; None selects all, no match is a `UserError`."""
     if text is None:
         return known
     wanted: set[int] = set()

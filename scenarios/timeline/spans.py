@@ -1,4 +1,4 @@
-"""Spans as slices where they nest, as asynchronous pairs where they do not."""
+"""Trace events of spans: slices where they nest, asynchronous pairs where they do not."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from scenarios.report.account import Account
 _NODES = 1
 Event = dict[str, Any]
 Busy = dict[int, NDArray[np.int64]]
-"""For each node its slices' [start, end] in microseconds, by start; an arrow can begin or end inside one."""
+"""For each node its slices' [start, end] in microseconds, sorted by start; arrows attach to slices."""
 
 
 def span_events(account: Account, nodes: NDArray[np.int64], rounds: Sequence[int] | None) -> tuple[list[Event], Busy]:
-    """The events of all spans of `nodes`, and when each node has a slice."""
+    """Returns the events of all spans of `nodes`, and the slices of each node."""
     spans = account.log.spans
     chosen = np.isin(spans["node"], nodes)
     if rounds is not None:
         chosen &= np.isin(spans["round"], rounds)
     rows = np.flatnonzero(chosen)
     start_us, end_us = (np.rint(spans[name][rows] * 1e6).astype(np.int64) for name in ("start_s", "end_s"))
+    # Of spans with equal start the longest comes first: it encloses the others.
     order = np.lexsort((-end_us, start_us, spans["node"][rows]))
     events: list[Event] = []
     slices: dict[int, list[tuple[int, int]]] = {}
@@ -37,6 +38,7 @@ def span_events(account: Account, nodes: NDArray[np.int64], rounds: Sequence[int
         last = node
         name = records.SPANS[spans["name"][row]]
         at = {"pid": _NODES, "tid": node, "name": name, "ts": start, "args": {"round": int(spans["round"][row])}}
+        # A span that outlives an open slice overlaps it only in part, which the viewer cannot show as a slice.
         if all(end <= until for until in open_ends):
             open_ends.append(end)
             slices.setdefault(node, []).append((start, end))
@@ -52,9 +54,10 @@ def _pair(at: Event, end_us: int, number: str) -> list[Event]:
 
 
 def covered(busy: Busy, node: int, at_us: int) -> bool:
-    """Whether the node has a slice at that moment."""
+    """Returns whether the node has a slice at that time."""
     own = busy.get(node)
     if own is None:
         return False
     before = own[: int(np.searchsorted(own[:, 0], at_us, side="right"))]
+    # Slices nest only a few levels deep, so looking back at eight of them finds an enclosing one.
     return bool(len(before)) and bool((before[-8:, 1] >= at_us).any())

@@ -1,9 +1,9 @@
-"""A run as Chrome trace events, which Perfetto and chrome://tracing open. Times in microseconds.
+"""A run as Chrome trace events for Perfetto and chrome://tracing, with times in microseconds.
 
-Nodes are threads. Spans that nest are slices; one that overlaps another only in part is an asynchronous pair, since
+Nodes are threads. Nested spans are slices; a span that overlaps another only in part is an asynchronous pair, since
 overlapping slices would break the viewer. Transfers are asynchronous pairs at their sender, with an arrow from the
-slice that sent to the slice that received. Bytes in flight and accuracy are counters; losses, dropouts and faults
-are instants.
+sending slice to the receiving slice. Bytes in flight and accuracy are counters; losses, dropouts and faults are
+instants.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def chrome_trace(
     most_tracks: int | None = MOST_TRACKS,
     most_events: int | None = MOST_EVENTS,
 ) -> dict[str, Any]:
-    """The trace; `otherData.notes` says what was left out."""
+    """Returns the trace; `otherData.notes` lists omissions."""
     notes: list[str] = []
     chosen = _choose(account, nodes, most_tracks, notes)
     events = [*_names(account, chosen), *_round_events(account, rounds), *_instants(account, chosen, rounds)]
@@ -48,20 +48,21 @@ def chrome_trace(
             f"{left_out:,} messages are left out (at most {most_events:,} events); --rounds or --all shows them"
         )
     counters = counter_events(account, rounds, 2000)
+    # Metadata first, then by time; the sort is stable, so enclosing slices stay before enclosed ones.
     ordered = sorted([*events, *transfers, *counters], key=lambda event: (event["ph"] != "M", event.get("ts", 0)))
     other = {"scenario": account.name, "seed": str(account.summary.get("seed")), "notes": notes}
     return {"displayTimeUnit": "ms", "otherData": other, "traceEvents": ordered}
 
 
 def trace_text(trace: dict[str, Any]) -> str:
-    """The trace as JSON, one event per line."""
+    """Returns the trace as JSON, one event per line."""
     events = ",\n".join(json.dumps(event, separators=(",", ":"), allow_nan=False) for event in trace["traceEvents"])
     head = json.dumps({key: value for key, value in trace.items() if key != "traceEvents"}, allow_nan=False)
     return f'{head[:-1]}, "traceEvents": [\n{events}\n]}}\n'
 
 
 def _choose(account: Account, nodes: NDArray[np.int64] | None, most: int | None, notes: list[str]) -> NDArray[np.int64]:
-    """The nodes to show, slowest first: those that spend most time training and sending."""
+    """Returns the nodes to show: services first, then clients, each by time spent training and sending."""
     active = active_nodes(account.log) if nodes is None else nodes
     spans = account.log.spans
     working = np.isin(spans["name"], [records.SPAN[name] for name in ("train", "send", "share", "broadcast")])
@@ -132,5 +133,5 @@ def _instants(account: Account, nodes: NDArray[np.int64], rounds: Sequence[int] 
 
 
 def microseconds(time_s: float) -> int:
-    """Whole microseconds."""
+    """Converts seconds to whole microseconds."""
     return round(float(time_s) * 1_000_000)

@@ -1,4 +1,7 @@
-"""Messages as asynchronous pairs with arrows, losses as instants, bytes in flight and accuracy as counters."""
+"""Trace events of messages, losses, bytes in flight and accuracy.
+
+Messages are asynchronous pairs with arrows, losses are instants, the others are counters.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +17,14 @@ from scenarios.timeline.spans import Busy, covered
 
 _NODES, _RUN = 1, 2
 _EVENTS_EACH = 6
+"""At most this many events per message: a pair, an arrow's two ends, and two anchors."""
 Event = dict[str, Any]
 
 
 def transfer_events(
     account: Account, nodes: NDArray[np.int64], rounds: Sequence[int] | None, busy: Busy, room: int | None
 ) -> tuple[list[Event], int]:
-    """The events of the messages between `nodes`, and how many messages had no room; data goes before control."""
+    """Returns the events of the messages between `nodes`, and how many were left out, control messages first."""
     messages = account.log.messages
     chosen = np.isin(messages["sender"], nodes) & np.isin(messages["receiver"], nodes)
     if rounds is not None:
@@ -49,17 +53,17 @@ def _message(account: Account, row: int, busy: Busy, anchors: set[tuple[int, int
         "name": f"{kind} to {account.label(receiver)}",
         "ts": sent_us,
     }
-    told = {"bytes": int(messages["size_bytes"][row]), "round": int(messages["round"][row]), "outcome": outcome}
+    details = {"bytes": int(messages["size_bytes"][row]), "round": int(messages["round"][row]), "outcome": outcome}
     arrived_s = float(messages["arrived_s"][row])
     if not np.isfinite(arrived_s):
         reason = records.REASONS[messages["reason"][row]]
         name = f"{kind} {outcome.replace('_', ' ')}{f': {reason}' if reason else ''}"
-        return [{**at, "ph": "i", "s": "t", "name": name, "args": {**told, "receiver": account.label(receiver)}}]
+        return [{**at, "ph": "i", "s": "t", "name": name, "args": {**details, "receiver": account.label(receiver)}}]
     arrived_us = max(sent_us, round(arrived_s * 1e6))
     pair = {**at, "id": f"m{row}"}
     arrow = {"cat": "message", "name": kind, "id": row, "pid": _NODES}
     return [
-        {**pair, "ph": "b", "args": told},
+        {**pair, "ph": "b", "args": details},
         {**pair, "ph": "e", "ts": arrived_us},
         *_anchor(busy, anchors, sender, sent_us, f"send {kind}"),
         *_anchor(busy, anchors, receiver, arrived_us, f"receive {kind}"),
@@ -69,7 +73,7 @@ def _message(account: Account, row: int, busy: Busy, anchors: set[tuple[int, int
 
 
 def _anchor(busy: Busy, anchors: set[tuple[int, int]], node: int, at_us: int, name: str) -> list[Event]:
-    """A slice of one microsecond for an arrow to hold on to, where the node has none."""
+    """Returns a slice of one microsecond for an arrow to attach to, if the node has none at that time."""
     if (node, at_us) in anchors or covered(busy, node, at_us):
         return []
     anchors.add((node, at_us))
@@ -77,7 +81,7 @@ def _anchor(busy: Busy, anchors: set[tuple[int, int]], node: int, at_us: int, na
 
 
 def counter_events(account: Account, rounds: Sequence[int] | None, most: int) -> list[Event]:
-    """Bytes in flight (at `most` moments) and mean accuracy after each round."""
+    """Returns counters of bytes in flight (at most `most` samples) and of mean accuracy after each round."""
     events = [
         {"ph": "C", "pid": _RUN, "name": "accuracy", "ts": round(record["end_s"] * 1e6), "args": {"mean": mean}}
         for record in account.log.rounds
@@ -92,7 +96,7 @@ def counter_events(account: Account, rounds: Sequence[int] | None, most: int) ->
 
 
 def bytes_in_flight(account: Account, rounds: Sequence[int] | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Every moment at which a message that arrives sets out or comes in, and the bytes under way just after it."""
+    """Returns all send and arrival times of messages that arrive, and the bytes in flight just after each."""
     messages = account.log.messages
     chosen = np.isfinite(messages["arrived_s"])
     if rounds is not None:
@@ -102,6 +106,7 @@ def bytes_in_flight(account: Account, rounds: Sequence[int] | None) -> tuple[NDA
     times_us = np.rint(moments * 1e6).astype(np.int64)
     changes = np.concatenate([messages["size_bytes"][rows], -messages["size_bytes"][rows]])
     order = np.argsort(times_us, kind="stable")
+    # Several changes at one time count as one: the sum after the last of them.
     distinct, first = np.unique(times_us[order], return_index=True)
     ends = np.append(first[1:], len(order)) - 1 if len(order) else first
     return distinct, np.cumsum(changes[order])[ends] if len(order) else distinct
