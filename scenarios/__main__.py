@@ -1,4 +1,4 @@
-"""`python -m scenarios` is `peerveil`."""
+"""`python -m scenarios` runs `peerveil`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers for people: three digits that count, and a unit."""
+"""Formats numbers for display: three significant digits and a unit."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ NOTHING = "-"
 
 
 def bytes_text(amount: float | None) -> str:
-    """`12300000` as `12.3 MB` (powers of 1000)."""
+    """Formats `12300000` as `12.3 MB` (powers of 1000)."""
     if amount is None:
         return NOTHING
     scaled, unit = float(amount), 0
+    # 999.5 and not 1000: it would be rounded to 1000 of the smaller unit.
     while abs(scaled) >= 999.5 and unit < len(_BYTE_UNITS) - 1:
         scaled, unit = scaled / 1000, unit + 1
     return f"{_three_digits(scaled)} {_BYTE_UNITS[unit]}"
 
 
 def seconds_text(time_s: float | None) -> str:
-    """`4.2 s`, `35 ms`, `2 min 5 s`, `3 h 20 min`, `2 d 4 h`."""
+    """Formats a duration: `4.2 s`, `35 ms`, `2 min 5 s`, `3 h 20 min`, `2 d 4 h`."""
     if time_s is None:
         return NOTHING
     if time_s < 0:
@@ -31,6 +32,7 @@ def seconds_text(time_s: float | None) -> str:
     if time_s < 119.5:
         return f"{_three_digits(time_s)} s"
     for unit_s, unit, smaller_s, smaller in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
+        # Rounded to the smaller unit first, so that 59.9 min becomes 1 h and not 60 min.
         whole, rest = divmod(round(time_s / smaller_s) * smaller_s, unit_s)
         if whole:
             return f"{whole} {unit} {rest // smaller_s} {smaller}" if rest else f"{whole} {unit}"
@@ -38,26 +40,26 @@ def seconds_text(time_s: float | None) -> str:
 
 
 def share_text(share: float | None) -> str:
-    """`0.634` as `63%`; one digit more below 10%."""
+    """Formats `0.634` as `63%`, with one digit more below 10%."""
     if share is None:
         return NOTHING
     return f"{share:.0%}" if abs(share) >= 0.0995 or share == 0 else f"{share:.1%}"
 
 
 def accuracy_text(accuracy: float | None) -> str:
-    """Three digits after the point."""
+    """Formats an accuracy with three decimals."""
     return NOTHING if accuracy is None else f"{accuracy:.3f}"
 
 
 def count_text(count: float | None) -> str:
-    """Thousands set apart; a mean of counts keeps one digit."""
+    """Formats a count with thousands separators; a mean of counts keeps one decimal."""
     if count is None:
         return NOTHING
     return f"{count:,.0f}" if float(count).is_integer() else f"{count:,.1f}"
 
 
 def epsilon_text(epsilon: float | str | None) -> str:
-    """Three digits that count, powers of ten from a million on, `inf` for no guarantee."""
+    """Formats an epsilon: three significant digits, two from 1000 on, `inf` for no guarantee."""
     if epsilon is None:
         return NOTHING
     if epsilon == "inf" or math.isinf(float(epsilon)):

@@ -1,4 +1,4 @@
-"""What each command takes on the command line."""
+"""The command line arguments of each command."""
 
 from __future__ import annotations
 
@@ -139,6 +139,7 @@ def _json(parser: argparse.ArgumentParser, text: str) -> None:
 
 
 def _positive(text: str) -> int:
+    # Nine digits at most: a longer number is a slip, and very long ones are slow to convert.
     if not text.isdecimal() or len(text) > 9 or int(text) < 1:
         raise argparse.ArgumentTypeError("must be a whole number >= 1")
     return int(text)

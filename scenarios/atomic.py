@@ -1,4 +1,4 @@
-"""Files that are either whole or not there: written beside their place, then renamed into it."""
+"""Atomic file writes: a temporary file in the same folder is renamed into place."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from p2p.errors import UserError
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes `text` to `path` in one step."""
+    """Writes `text` to `path` atomically."""
     write_with(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
 
 
 def write_with(path: Path, write: Callable[[Path], object]) -> None:
-    """Lets `write` fill a file beside `path` and renames it into place when that has succeeded."""
+    """Calls `write` with a temporary path and renames the file to `path` on success."""
+    # In the same folder: a rename is atomic only within one file system.
     temporary = path.with_name(f".{path.name}.part")
     try:
         write(temporary)

@@ -1,4 +1,4 @@
-"""Reference cases against the calculator: which fields differ by more than their tolerance."""
+"""Compares reference cases with the calculator: fields that differ by more than their tolerance."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from scenarios.calc import compute
 from scenarios.jsontext import plain, to_json
 
 _INFORMATIVE = "monte_carlo"
+"""Prefix of expected fields that are sampled, and so are not compared."""
 _DEFAULT_REL = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One field of one case that is not as expected."""
+    """One field of one case that differs from its expected value."""
 
     case: str
     field: str
@@ -29,7 +30,7 @@ class Difference:
 
 
 def compare_file(path: Path, as_json: bool) -> int:
-    """Prints what differs; 1 if anything does."""
+    """Prints the differences; returns 1 if there are any, otherwise 0."""
     cases = read_cases(path)
     found = [difference for case in cases for difference in compare_case(case)]
     if as_json:
@@ -41,10 +42,10 @@ def compare_file(path: Path, as_json: bool) -> int:
 
 
 def read_cases(path: Path) -> list[dict[str, Any]]:
-    """The cases of a file `{"cases": [{id, kind, inputs, expected, tolerance}]}`.
+    """Reads the cases of a file `{"cases": [{id, kind, inputs, expected, tolerance}]}`.
 
     Raises:
-        UserError: no such file, not JSON, or not of that form.
+        UserError: the file cannot be read, is not JSON, or has another form.
     """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -60,7 +61,7 @@ def read_cases(path: Path) -> list[dict[str, Any]]:
 
 
 def compare_case(case: Mapping[str, Any]) -> Iterator[Difference]:
-    """The fields of one case that differ; a refused input or a missing field differs too."""
+    """Yields the fields of one case that differ; refused inputs and missing fields count as differences."""
     name = str(case.get("id", case["kind"]))
     try:
         got = plain(compute(case["kind"], case["inputs"]))
@@ -77,7 +78,10 @@ def compare_case(case: Mapping[str, Any]) -> Iterator[Difference]:
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """How far a number may be off: within `rel` of it or within `absolute`. Named for one field, it covers integers."""
+    """The allowed deviation of a number: the larger of `rel` times its value and `absolute`.
+
+    Integers must be equal unless the tolerance is named for their field.
+    """
 
     rel: float
     absolute: float
@@ -85,7 +89,7 @@ class Tolerance:
 
     @classmethod
     def of(cls, field: str, tolerance: Mapping[str, float]) -> Tolerance:
-        """The field's own tolerance if it has one, else the general one."""
+        """Returns the field's own tolerance if it has one, otherwise the general one."""
         keys = (f"{field}_rel", f"{field}_abs")
         if any(key in tolerance for key in keys):
             return cls(tolerance.get(keys[0], 0.0), tolerance.get(keys[1], 0.0), named=True)
@@ -93,7 +97,7 @@ class Tolerance:
         return cls(tolerance.get("rel", 0.0 if general else _DEFAULT_REL), tolerance.get("abs", 0.0), named=False)
 
     def admits(self, expected: Any, got: Any) -> bool:
-        """Whether `got` may stand for `expected`: lists entry by entry; integers, booleans and text exactly."""
+        """Returns whether `got` matches `expected`: lists entry by entry; integers, booleans and text exactly."""
         if isinstance(expected, list):
             return (
                 isinstance(got, list)
@@ -126,7 +130,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _table(found: list[Difference]) -> list[str]:
-    """The differences in columns; nothing if there are none."""
+    """Returns the differences as aligned lines; none if there are no differences."""
     if not found:
         return []
     rows = [("case", "field", "expected", "got", "allowed")]

@@ -1,4 +1,4 @@
-"""Where scenarios are found: a path, or a name in the catalog that comes with the package."""
+"""Finds scenarios by path, or by name in the package's catalog."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ SUFFIXES = (".yaml", ".yml")
 
 
 def catalog() -> dict[str, Path]:
-    """Name to file of every scenario in the catalog, sorted by name."""
+    """Returns the file of every scenario in the catalog, sorted by name."""
     folder = Path(__file__).parent / "catalog"
     return {path.stem: path for path in sorted(folder.glob("*.yaml"), key=lambda path: path.stem)}
 
 
 def catalog_path(ref: str | Path) -> Path:
-    """The file that `ref` means.
+    """Returns the file that `ref` refers to; an existing path wins over a catalog name.
 
     Raises:
-        UserError: neither a file nor a name in the catalog.
+        UserError: `ref` is neither a file nor a name in the catalog.
     """
     text = str(ref)
     path = Path(text)

@@ -1,7 +1,7 @@
-"""The state of a run between two rounds, on disk: what `--resume` goes on from.
+"""The checkpoint of a run between two rounds, from which `--resume` continues.
 
-One file, replaced in one step, so that the last whole checkpoint is there at every instant. Events are not in it: they
-are replayed from the start. What it holds of them is a chain of digests, by which the replay is recognised.
+It is one file, replaced atomically, so that a complete checkpoint exists at all times. Events are not stored: they are
+replayed from the start. A chain of digests verifies that the replay equals the original run.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ Arrays = Mapping[str, NDArray[Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """A run after some rounds.
+    """The state of a run after some rounds.
 
     Attributes:
-        scenario_sha256: of the resolved scenario and its plug-ins.
-        round_number: the last round that had closed; 0 before the first.
-        resumes: how often the run has been resumed; its keys are drawn accordingly.
-        chain: the events' digest after each round, [rounds, 32] bytes.
-        arrays: models and all else that was learnt, by name.
+        scenario_sha256: digest of the resolved scenario and its plug-ins.
+        round_number: the last closed round; 0 before the first.
+        resumes: how often the run has been resumed; keys are drawn accordingly.
+        chain: the digest of the events after each round, [rounds, 32] bytes.
+        arrays: models and all other learning state, by name.
     """
 
     scenario_sha256: str
@@ -48,14 +48,14 @@ class Checkpoint:
     arrays: Arrays = field(default_factory=dict)
 
     def part(self, name: str) -> dict[str, NDArray[Any]]:
-        """The arrays called `name.x`, by `x`."""
+        """Returns the arrays named `name.x`, by `x`."""
         return {key.partition(".")[2]: array for key, array in self.arrays.items() if key.partition(".")[0] == name}
 
 
 class EventChain:
-    """Digests of a run's events, one after each round: over the rows that are new, and the digest before.
+    """A hash chain over a run's events: each link covers the previous link and the rows new in a round.
 
-    Rows are hashed as they stand when the round closes; times are rounded to 1 us, as in `digest.events`.
+    Rows are hashed in their state at the close of the round; times are rounded to 1 us, as in `digest.events`.
     """
 
     def __init__(self) -> None:
@@ -63,7 +63,7 @@ class EventChain:
         self._links: list[bytes] = []
 
     def extend(self, log: Log) -> NDArray[np.uint8]:
-        """Takes in what happened since the last call; the chain so far, [rounds, 32] bytes."""
+        """Adds a link for the rows since the last call; returns the chain so far, [rounds, 32] bytes."""
         digest = hashlib.sha256(self._links[-1] if self._links else b"peerveil chain 1\n")
         rows = self._fresh.take(log)
         for name in EVENT_TABLES:
@@ -77,42 +77,48 @@ class EventChain:
 
 
 def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
-    """Replaces the folder's checkpoint."""
+    """Replaces the folder's checkpoint atomically."""
     from safetensors.numpy import save_file
 
     arrays = {"chain": checkpoint.chain} | dict(checkpoint.arrays)
     arrays = {name: np.ascontiguousarray(array) for name, array in sorted(arrays.items())}
-    told = {
+    header = {
         "format": FORMAT,
         "scenario_sha256": checkpoint.scenario_sha256,
         "round": checkpoint.round_number,
         "resumes": checkpoint.resumes,
     }
-    metadata = {"peerveil": json.dumps(told), "sha256": _checksum(json.dumps(told), arrays)}
+    metadata = {"peerveil": json.dumps(header), "sha256": _checksum(json.dumps(header), arrays)}
     path = folder / FILE
     path.parent.mkdir(exist_ok=True)
     atomic.write_with(path, lambda temporary: save_file(arrays, temporary, metadata))
 
 
 def read_checkpoint(folder: Path) -> Checkpoint | None:
-    """The folder's checkpoint, if it has one.
+    """Returns the folder's checkpoint, or None if it has none.
 
     Raises:
-        UserError: it is damaged, or of another format.
+        UserError: the checkpoint is damaged, or of another format.
     """
     path = folder / FILE
     if not path.exists():
         return None
     metadata, arrays = _read(path)
-    told = _told(path, metadata.get("peerveil", ""))
-    if told["format"] != FORMAT:
+    header = _header(path, metadata.get("peerveil", ""))
+    # The format comes first: another one may define the checksum differently.
+    if header["format"] != FORMAT:
         cure = f"this peerveil resumes format {FORMAT}; use the version that began the run, or start it anew"
-        raise UserError(f"--resume = {path}: has format {told['format']}; {cure}")
+        raise UserError(f"--resume = {path}: has format {header['format']}; {cure}")
     if metadata.get("sha256") != _checksum(metadata["peerveil"], arrays):
         raise _damaged(path, "its checksum does not match")
     chain = arrays.pop("chain")
-    names = {"scenario_sha256": told["scenario_sha256"], "round_number": told["round"], "resumes": told["resumes"]}
-    return Checkpoint(**names, chain=chain, arrays=arrays)
+    return Checkpoint(
+        scenario_sha256=header["scenario_sha256"],
+        round_number=header["round"],
+        resumes=header["resumes"],
+        chain=chain,
+        arrays=arrays,
+    )
 
 
 def _read(path: Path) -> tuple[dict[str, str], dict[str, NDArray[Any]]]:
@@ -125,22 +131,23 @@ def _read(path: Path) -> tuple[dict[str, str], dict[str, NDArray[Any]]]:
         raise _damaged(path, str(error)) from error
 
 
-def _told(path: Path, text: str) -> dict[str, Any]:
+def _header(path: Path, text: str) -> dict[str, Any]:
     try:
-        told = json.loads(text)
+        header = json.loads(text)
     except ValueError as error:
         raise _damaged(path, str(error)) from error
-    if not isinstance(told, dict) or not {"format", "scenario_sha256", "round", "resumes"} <= told.keys():
+    if not isinstance(header, dict) or not {"format", "scenario_sha256", "round", "resumes"} <= header.keys():
         raise _damaged(path, "it does not say what it is")
-    return told
+    return header
 
 
 def _damaged(path: Path, why: str) -> UserError:
     return UserError(f"--resume = {path}: is damaged ({why}); run the scenario anew into another folder")
 
 
-def _checksum(told: str, arrays: Arrays) -> str:
-    digest = hashlib.sha256(told.encode())
+def _checksum(header: str, arrays: Arrays) -> str:
+    """Returns a SHA-256 over the header and all arrays with their names, types and shapes."""
+    digest = hashlib.sha256(header.encode())
     for name, array in sorted(arrays.items()):
         digest.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode())
         digest.update(np.ascontiguousarray(array).data.cast("B") if array.size else b"")

@@ -1,4 +1,4 @@
-"""Rules between sections: each looks at the parts it names, and only if all of them could be read."""
+"""Rules across sections; each applies only if all the sections it needs could be read."""
 
 from __future__ import annotations
 
@@ -19,22 +19,26 @@ Check = Callable[..., Iterator[Finding]]
 
 
 def check_parts(parts: Mapping[str, Any], problems: Problems) -> None:
-    """Adds a problem for every impossible combination among the sections that could be read."""
+    """Adds a problem for every impossible combination among the readable sections."""
     for names, check in CHECKS:
         if all(name in parts for name in names):
             for path, value, rule in check(*(parts[name] for name in names)):
-                if not problems.about(path) and not problems.about(_given_instead(path)):
+                # One problem per key: a value that could not be read would only be reported twice.
+                if not problems.about(path) and not problems.about(_ratio_key(path)):
                     problems.wrong(path, value, rule)
-    _ask_the_parts(parts, problems)
+    _check_within_parts(parts, problems)
 
 
-def _given_instead(path: Path) -> Path:
-    """`protocol.tcsr` for `protocol.train_per_round`, and so on: a bad share is not a missing count."""
+def _ratio_key(path: Path) -> Path:
+    """Returns the ratio key of a count: `protocol.tcsr` for `protocol.train_per_round`.
+
+    An invalid ratio leaves the count missing, which is not a second problem.
+    """
     shares = {count: share for share, count in SHARES.items()}
     return (*path[:-1], shares.get(str(path[-1]), path[-1]))
 
 
-def _name_is_a_folder(name: str) -> Iterator[Finding]:
+def _name_fits_folder(name: str) -> Iterator[Finding]:
     if not name.isprintable() or "/" in name or "\\" in name or name.strip(" .") != name:
         yield ("name",), name, "names the folder of results; use letters, digits, spaces, - _ and . inside"
 
@@ -86,7 +90,7 @@ def _owners_known(data: Any) -> Iterator[Finding]:
         yield ("data", "split"), "by_client", "needs to know whose records are whose; name the column in `client`"
 
 
-def _faults_strike_somebody(faults: Any, protocol: Any, clients: int) -> Iterator[Finding]:
+def _faults_have_targets(faults: Any, protocol: Any, clients: int) -> Iterator[Finding]:
     roles = roles_of(protocol)
     for index, fault in enumerate(faults):
         for problem in fault_problems(fault, clients, roles):
@@ -95,28 +99,28 @@ def _faults_strike_somebody(faults: Any, protocol: Any, clients: int) -> Iterato
             yield ("faults", index, key), value, rule
 
 
-def _something_is_measured(evaluation: Any, rounds: int) -> Iterator[Finding]:
+def _measured_rounds_exist(evaluation: Any, rounds: int) -> Iterator[Finding]:
     if evaluation.measure_from > rounds:
         rule = f"must be <= rounds, which is {rounds}: nothing would be measured; lower it"
         yield ("evaluation", "measure_from"), evaluation.measure_from, rule
 
 
 CHECKS: tuple[tuple[tuple[str, ...], Check], ...] = (
-    (("name",), _name_is_a_folder),
+    (("name",), _name_fits_folder),
     (("protocol", "clients"), _cohort_fits),
     (("protocol",), _exchange_fits),
     (("evaluation", "clients"), _evaluation_fits),
-    (("evaluation", "rounds"), _something_is_measured),
+    (("evaluation", "rounds"), _measured_rounds_exist),
     (("data", "clients"), _records_suffice),
     (("data",), _owners_known),
-    (("faults", "protocol", "clients"), _faults_strike_somebody),
+    (("faults", "protocol", "clients"), _faults_have_targets),
     (("privacy", "clients", "protocol"), privacy_findings),
     (("noise_shares", "protocol", "privacy", "anonymity", "clients"), share_findings),
 )
 
 
-def _ask_the_parts(parts: Mapping[str, Any], problems: Problems) -> None:
-    """Contradictions that a section finds in itself, and a model that does not take the data's records."""
+def _check_within_parts(parts: Mapping[str, Any], problems: Problems) -> None:
+    """Adds the contradictions a section finds in itself, and a model that does not accept the data's shape."""
     privacy: Any = parts.get("privacy")
     data: Any = parts.get("data")
     model: Any = parts.get("model")

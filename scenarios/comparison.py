@@ -1,4 +1,4 @@
-"""Several runs side by side: mean and 95% interval over seeds, paired differences on equal seeds."""
+"""Compares runs: mean and 95% interval over seeds, and paired differences on equal seeds."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Summary = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One line of a comparison: where a summary holds it and how it is told."""
+    """One row of a comparison: its path in a summary, and its formatting function."""
 
     label: str
     path: tuple[str, ...]
     text: Callable[[float | None], str]
 
     def of(self, summary: Summary) -> float | None:
-        """Its value in one run, None where it has none."""
+        """Returns its value in one run, or None."""
         value: Any = summary
         for key in self.path:
             value = value.get(key) if isinstance(value, Mapping) else None
@@ -61,9 +61,9 @@ FIGURES = {
 
 
 def compare(summaries: Sequence[Summary]) -> dict[str, Any]:
-    """What several runs have in common and where they differ, as plain data.
+    """Returns the figures of several runs and their differences, as plain data.
 
-    Runs of one scenario with different seeds are one column. A figure that some seed does not have (a target not
+    Runs of one scenario with different seeds form one column. A figure that is missing for some seed (a target not
     reached) has no mean: leaving that seed out would flatter the scenario.
     """
     groups = group(summaries)
@@ -74,7 +74,7 @@ def compare(summaries: Sequence[Summary]) -> dict[str, Any]:
 
 
 def group(summaries: Sequence[Summary]) -> dict[str, dict[int, Summary]]:
-    """The runs by scenario and seed; a second run of the same scenario and seed gets a column of its own."""
+    """Groups runs by scenario and seed; a repeated run of the same scenario and seed gets its own column."""
     groups: dict[str, dict[int, Summary]] = {}
     for summary in summaries:
         name, seed, number = str(summary["scenario"]), int(summary["seed"]), 1
@@ -103,21 +103,21 @@ def _difference(label: str, runs: Mapping[int, Summary], against: str, base: Map
 def _minus(mine: float | None, theirs: float | None) -> float | None:
     if mine is None or theirs is None or math.isinf(mine) or math.isinf(theirs):
         return None
-    # Figures that agree to rounding agree.
+    # Differences within rounding error count as none.
     return 0.0 if math.isclose(mine, theirs, rel_tol=1e-12) else mine - theirs
 
 
 def interval(values: Sequence[float | None]) -> dict[str, Any]:
-    """Mean and 95% interval (Student's t) of as many runs as have the figure; no interval from one run."""
+    """Returns mean and 95% interval (Student's t); none if a run lacks the figure, no interval from one run."""
     known = np.array([value for value in values if value is not None], dtype=np.float64)
-    told: dict[str, Any] = {"mean": None, "low": None, "high": None, "n": len(known), "of": len(values)}
+    empty: dict[str, Any] = {"mean": None, "low": None, "high": None, "n": len(known), "of": len(values)}
     if not len(known) or len(known) < len(values):
-        return told
+        return empty
     mean = float(known.mean())
     if len(known) < 2 or math.isinf(mean):
-        return told | {"mean": mean}
+        return empty | {"mean": mean}
     half = _student(len(known) - 1) * float(known.std(ddof=1)) / math.sqrt(len(known))
-    return told | {"mean": mean, "low": mean - half, "high": mean + half}
+    return empty | {"mean": mean, "low": mean - half, "high": mean + half}
 
 
 def _student(freedom: int) -> float:

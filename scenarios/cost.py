@@ -1,4 +1,4 @@
-"""`peerveil cost RUN`: where the bytes and seconds of a round go, who held it up, what each dropout cost."""
+"""`peerveil cost RUN`: bytes and seconds of a round by cause, nodes on its critical path, and the cost of dropouts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from scenarios.traffic import books, late, stalled_s
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints where the cost of a run lies; the exit code."""
+    """Prints the cost of a run and returns the exit code."""
     found = cost_of(open_run(args.run), args.measure_from)
     if args.json:
         print(to_json(found), end="")
@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def cost_of(run: Run, first_round: int | None = None) -> dict[str, Any]:
-    """The cost of a run as plain data; rounds before `first_round` are left out."""
+    """Returns the cost of a run as plain data; rounds before `first_round` are left out."""
     log, roles = _measured(run.log, first_round), _roles(run)
     counts, sizes = books(log.messages)
     routing = (run.summary or {}).get("anonymity", {}).get("routing", "assumed")
@@ -70,7 +70,7 @@ def _roles(run: Run) -> Roles:
 
 
 def _goodput(log: Log) -> float | None:
-    """Data bytes that served their purpose, without sealing, per second of the rounds."""
+    """Returns used data bytes, without sealing overhead, per simulated second of the rounds."""
     duration_s = sum(record["end_s"] - record["start_s"] for record in log.rounds)
     messages = log.messages
     delivered = messages["outcome"] == records.OUTCOME["delivered"]
@@ -93,7 +93,7 @@ def _seconds(log: Log, roles: Roles) -> dict[str, Any]:
 
 
 def _by_what(steps: Sequence[Step], rounds: int, duration_s: float) -> dict[str, dict[str, float]]:
-    """Seconds of the critical paths by what passed in them, most first."""
+    """Returns the seconds of the critical paths by type of step, largest first."""
     sums: dict[str, float] = {}
     for step in steps:
         sums[step.what] = sums.get(step.what, 0.0) + step.duration_s
@@ -102,7 +102,7 @@ def _by_what(steps: Sequence[Step], rounds: int, duration_s: float) -> dict[str,
 
 
 def _who(paths: Sequence[Sequence[Step]], roles: Roles) -> list[dict[str, Any]]:
-    """Nodes by the seconds that critical paths spent at them, with what took longest there."""
+    """Returns nodes by their seconds on critical paths, longest first, with the longest type of step at each."""
     nodes: dict[int, dict[str, float]] = {}
     rounds: dict[int, set[int]] = {}
     for number, path in enumerate(paths):
@@ -110,14 +110,14 @@ def _who(paths: Sequence[Sequence[Step]], roles: Roles) -> list[dict[str, Any]]:
             sums = nodes.setdefault(step.blamed, {})
             sums[step.what] = sums.get(step.what, 0.0) + step.duration_s
             rounds.setdefault(step.blamed, set()).add(number)
-    told: list[dict[str, Any]] = []
+    entries: list[dict[str, Any]] = []
     for node, by_what in nodes.items():
         mostly = max(by_what, key=by_what.__getitem__)
         at = {"node": node, "role": roles.role(node), "rounds": len(rounds[node])}
-        told.append(at | {"seconds": sum(by_what.values()), "mostly": mostly})
-    return sorted(told, key=lambda entry: (-entry["seconds"], entry["node"]))
+        entries.append(at | {"seconds": sum(by_what.values()), "mostly": mostly})
+    return sorted(entries, key=lambda entry: (-entry["seconds"], entry["node"]))
 
 
 def _plain(step: Step) -> dict[str, Any]:
-    told = {"what": step.what, "node": step.node, "start_s": step.start_s, "end_s": step.end_s}
-    return told if step.receiver is None else told | {"receiver": step.receiver, "held_back_by": step.held_back_by}
+    entry = {"what": step.what, "node": step.node, "start_s": step.start_s, "end_s": step.end_s}
+    return entry if step.receiver is None else entry | {"receiver": step.receiver, "held_back_by": step.held_back_by}

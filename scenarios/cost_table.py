@@ -1,4 +1,4 @@
-"""The answer of `peerveil cost` for people."""
+"""The text output of `peerveil cost`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WHAT = {"resend": "lost and sent again", "wait": "waiting (deadline, window, ti
 
 
 def print_cost(found: Mapping[str, Any], file: TextIO | None = None) -> None:
-    """Bytes, seconds, links and dropouts, each in a few lines."""
+    """Prints bytes, seconds, links and dropouts, each in a few lines."""
     console = make_console(file)
     count = len(found["rounds"])
     state = "" if found["complete"] else " (the run was killed; this is what it had written)"
@@ -33,8 +33,8 @@ def print_cost(found: Mapping[str, Any], file: TextIO | None = None) -> None:
 def _sections(found: Mapping[str, Any]) -> Iterator[tuple[str, list[Row]]]:
     sizes, seconds = found["bytes"], found["seconds"]
     wasted = share_text(sizes["wasted"] / sizes["sent"] if sizes["sent"] else None)
-    told = f"{bytes_text(sizes['sent'])} sent, {wasted} wasted, {bytes_text(sizes['goodput_bytes_per_s'])}/s goodput"
-    yield f"Bytes: {told}", _kind_rows(found)
+    total = f"{bytes_text(sizes['sent'])} sent, {wasted} wasted, {bytes_text(sizes['goodput_bytes_per_s'])}/s goodput"
+    yield f"Bytes: {total}", _kind_rows(found)
     yield "Bytes by role", _role_rows(found)
     per_round = seconds_text(seconds["per_round_s"])
     yield f"Seconds: {per_round} a round, {seconds_text(seconds['stalled_s'])} stalled in all", _second_rows(seconds)
@@ -47,18 +47,18 @@ def _sections(found: Mapping[str, Any]) -> Iterator[tuple[str, list[Row]]]:
 
 def _kind_rows(found: Mapping[str, Any]) -> list[Row]:
     rows: list[Row] = [("kind", "messages", "bytes", "a round", "share", "wasted")]
-    for kind, told in found["by_kind"].items():
-        sums = (bytes_text(told["sent"]), bytes_text(told["per_round"]), share_text(told["share"]))
-        rows.append((kind, count_text(told["messages"]), *sums, bytes_text(told["wasted"])))
+    for kind, cost in found["by_kind"].items():
+        sums = (bytes_text(cost["sent"]), bytes_text(cost["per_round"]), share_text(cost["share"]))
+        rows.append((kind, count_text(cost["messages"]), *sums, bytes_text(cost["wasted"])))
     return rows
 
 
 def _role_rows(found: Mapping[str, Any]) -> list[Row]:
     rows: list[Row] = [("role", "sent", "received", "most of it")]
-    for role, told in found["by_role"].items():
-        sent, received = sum(told["sent"].values()), sum(told["received"].values())
+    for role, cost in found["by_role"].items():
+        sent, received = sum(cost["sent"].values()), sum(cost["received"].values())
         both = {
-            kind: told["sent"].get(kind, 0) + told["received"].get(kind, 0) for way in told.values() for kind in way
+            kind: cost["sent"].get(kind, 0) + cost["received"].get(kind, 0) for way in cost.values() for kind in way
         }
         rows.append((role, bytes_text(sent), bytes_text(received), max(both, key=lambda kind: both[kind], default="-")))
     return rows
@@ -66,8 +66,8 @@ def _role_rows(found: Mapping[str, Any]) -> list[Row]:
 
 def _second_rows(seconds: Mapping[str, Any]) -> list[Row]:
     return [
-        (_WHAT.get(what, f"{what} under way"), seconds_text(told["per_round_s"]), share_text(told["share"]))
-        for what, told in seconds["by_what"].items()
+        (_WHAT.get(what, f"{what} under way"), seconds_text(cost["per_round_s"]), share_text(cost["share"]))
+        for what, cost in seconds["by_what"].items()
     ]
 
 
@@ -75,21 +75,21 @@ def _who_rows(found: Mapping[str, Any]) -> list[Row]:
     count = len(found["rounds"])
     return [
         (
-            f"{told['role']} {told['node']}",
-            f"{told['rounds']} of {count} rounds",
-            seconds_text(told["seconds"]),
-            f"mostly {_WHAT.get(told['mostly'], told['mostly'])}",
+            f"{cost['role']} {cost['node']}",
+            f"{cost['rounds']} of {count} rounds",
+            seconds_text(cost["seconds"]),
+            f"mostly {_WHAT.get(cost['mostly'], cost['mostly'])}",
         )
-        for told in found["seconds"]["who"][:_SHOWN]
+        for cost in found["seconds"]["who"][:_SHOWN]
     ]
 
 
 def _dropout_rows(dropouts: list[dict[str, Any]]) -> list[Row]:
     rows: list[Row] = [("round", "client", "reason", "updates lost", "wasted", "stalled")]
-    costliest = sorted(dropouts, key=lambda told: (-told["stalled_s"], -told["wasted_bytes"], -told["lost_updates"]))
-    for told in costliest[:_SHOWN]:
-        prices = (count_text(told["lost_updates"]), bytes_text(told["wasted_bytes"]), seconds_text(told["stalled_s"]))
-        rows.append((str(told["round"]), str(told["node"]), told["reason"], *prices))
+    costliest = sorted(dropouts, key=lambda cost: (-cost["stalled_s"], -cost["wasted_bytes"], -cost["lost_updates"]))
+    for cost in costliest[:_SHOWN]:
+        prices = (count_text(cost["lost_updates"]), bytes_text(cost["wasted_bytes"]), seconds_text(cost["stalled_s"]))
+        rows.append((str(cost["round"]), str(cost["node"]), cost["reason"], *prices))
     if len(dropouts) > _SHOWN:
         rows.append((f"and {len(dropouts) - _SHOWN} more", "", "", "", "", ""))
     return rows

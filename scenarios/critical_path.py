@@ -1,8 +1,8 @@
-"""Why a round took as long as it did: the chain of training, transfers and waits that ends with its last moment.
+"""The critical path of a round: the chain of training, transfers and waits that determines its duration.
 
-Followed backwards through the log: what a node did at some moment was set off by the last useful message that had
-reached it by then, or by the training it had just ended, whichever came later. Where neither reaches up to the moment,
-the node was waiting (for a deadline, a window, a timer).
+The path is followed backwards through the log. An action of a node was triggered by the last useful message that had
+reached it, or by the training it had just finished, whichever is later. A gap between the trigger and the action is a
+wait (for a deadline, a window, a timer).
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _TRAINED_FOR = (records.KIND["update"], records.KIND["share"])
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One link of the chain.
+    """One step of a critical path.
 
     Attributes:
         what: `train`, `wait`, `resend` (a lost message and the pause before its next try), or the kind of a message.
-        node: who trained, waited or sent.
-        receiver: for messages, who got it.
-        held_back_by: for messages, the link that took longest.
+        node: the node that trained, waited or sent.
+        receiver: for messages, the receiving node.
+        held_back_by: for messages, the bottleneck link.
     """
 
     what: str
@@ -44,18 +44,22 @@ class Step:
 
     @property
     def duration_s(self) -> float:
-        """How long it took."""
+        """The length of the step."""
         return self.end_s - self.start_s
 
     @property
     def blamed(self) -> int:
-        """The node to look at: a receiver whose downlink was slow, else the one who acted."""
+        """The node responsible for the step: a receiver whose downlink was the bottleneck, else the acting node."""
         slow_receiver = self.receiver is not None and self.held_back_by == "downlink"
         return self.receiver if slow_receiver and self.receiver is not None else self.node
 
 
 def critical_paths(log: Log, proxy: int) -> Iterator[tuple[Mapping[str, Any], list[Step]]]:
-    """For each round its record and its chain, first step first; the steps fill the round without gap or overlap."""
+    """Yields each round's record and critical path, in order of time.
+
+    Guarantees:
+        The steps cover the round without gap or overlap.
+    """
     messages, spans = _by_round(log.messages), _by_round(log.spans)
     useful = (log.messages["outcome"] == records.OUTCOME["delivered"]) & ~late(log.messages)
     training = log.spans["name"] == records.SPAN["train"]
@@ -75,7 +79,7 @@ def _by_round(table: Table) -> dict[int, NDArray[np.int64]]:
 
 
 class _Trace:
-    """The rows of one round, walked backwards; every message is used once, so the walk ends."""
+    """Walks backwards through the rows of one round; every message and training is used once, so the walk ends."""
 
     def __init__(
         self,
@@ -92,7 +96,7 @@ class _Trace:
         self._edge_s = start_s
 
     def back_from(self, node: int, end_s: float) -> list[Step]:
-        """The chain that ends at `node` at `end_s`."""
+        """Returns the path that ends at `node` at `end_s`."""
         at_s, sent_kind = end_s, -1
         self._edge_s = end_s
         while at_s > self._start_s + _TOLERANCE_S:
@@ -101,6 +105,7 @@ class _Trace:
             if row is None and trained is None:
                 self._add(WAIT, node, self._start_s, at_s)
                 break
+            # On a tie the node's own training counts as the trigger.
             if trained is not None and trained_s >= arrived_s:
                 self._add(WAIT, node, trained_s, at_s)
                 at_s = self._add("train", node, float(self._spans["start_s"][trained]), trained_s)
@@ -111,10 +116,10 @@ class _Trace:
         return self._steps[::-1]
 
     def _add(self, what: str, node: int, start_s: float, end_s: float, **more: Any) -> float:
-        """Adds a step cut to the round; one of no length only if it is no wait. Returns its start."""
+        """Adds a step clipped to the round and returns its start; waits shorter than the tolerance are not added."""
         start_s = max(start_s, self._start_s)
         if what != WAIT or end_s - start_s > _TOLERANCE_S:
-            # The steps must meet: a wait shorter than the tolerance is given to its neighbour.
+            # Steps must be contiguous: an omitted wait is added to its neighbour.
             self._steps.append(Step(what, node, min(start_s, self._edge_s), self._edge_s, **more))
             self._edge_s = self._steps[-1].start_s
         return start_s
@@ -124,7 +129,7 @@ class _Trace:
         arrived_s = self._messages["arrived_s"][rows]
         fits = (self._messages["receiver"][rows] == node) & (arrived_s <= at_s + _TOLERANCE_S)
         if sent_kind in _TRAINED_FOR:
-            # An update is set off by orders and training, not by the updates that others happened to send earlier.
+            # An update is triggered by assignment and training, not by updates that other nodes sent earlier.
             fits &= self._messages["kind"][rows] != records.KIND["update"]
         for place in np.flatnonzero(fits)[np.argsort(arrived_s[fits], kind="stable")][::-1].tolist():
             if int(rows[place]) not in self._seen:
@@ -140,7 +145,7 @@ class _Trace:
         return int(rows[last]), float(ends_s[last])
 
     def _over(self, row: int, arrived_s: float) -> tuple[int, float, int]:
-        """Adds a message and the lost tries before it; who sent it, when first, and its kind."""
+        """Adds a message and its lost earlier attempts; returns its sender, the first send time, and its kind."""
         messages = self._messages
         sender, receiver = int(messages["sender"][row]), int(messages["receiver"][row])
         held_back_by = records.BOTTLENECKS[messages["bottleneck"][row]]
@@ -153,10 +158,12 @@ class _Trace:
             self._add(RESEND, sender, first_s, sent_s, receiver=receiver)
         before = int(messages["previous"][row])
         if before != records.NOBODY and first_s > self._start_s:
-            return self._over(before, first_s)  # a relay passes on at once what comes to it
+            # A relay forwards a message immediately, so the path continues with the previous hop.
+            return self._over(before, first_s)
         return sender, max(first_s, self._start_s), kind
 
     def _first_try_s(self, row: int) -> float:
+        """Returns when the first attempt of a message was sent, found by matching its earlier attempts."""
         messages, rows, sent_s = self._messages, self._rows, float(self._messages["sent_s"][row])
         for attempt in range(int(messages["attempt"][row]) - 1, 0, -1):
             same = np.flatnonzero(

@@ -1,7 +1,7 @@
-"""Fingerprints of a run: equal events give an equal digest, whatever the order in which they were recorded.
+"""Digests of a run: equal events give an equal digest, regardless of the order in which they were recorded.
 
-Rows are hashed, not files: times are whole microseconds, ids are left out, and words stand for themselves, so a code
-table that gains an entry changes nothing.
+Rows are hashed, not files. Times are whole microseconds, ids are left out, and codes are hashed as their words, so a
+new entry in a code table changes no digest.
 """
 
 from __future__ import annotations
@@ -26,22 +26,23 @@ _COLUMNS = {
     "dropouts": (("at_s", "node", "aggregator", "what"), ("round", "reason")),
     "graphs": (("round", "sender", "receiver"), ()),
 }
-"""What is hashed of each table: the columns it is sorted by, and the others."""
+"""The hashed columns of each table: the sort keys, and the others."""
 _NEVER = np.iinfo(np.int64).min
 _MOST = 1 << 62
 _ROWS_AT_ONCE = 1 << 16
+"""Rows are hashed in blocks, which bounds the memory for the copies in sorted order."""
 Integers = NDArray[Any]
 
 
 def events_digest(log: Log) -> str:
-    """SHA-256 over the messages, spans, dropouts and graphs of a run."""
+    """Returns a SHA-256 over the messages, spans, dropouts and graphs of a run."""
     return _digest(log, None)
 
 
 def prefix_digest(log: Log, until_round: int) -> str:
-    """The same over the rows of rounds up to and with `until_round`, as they stand now.
+    """Returns the same over the rows of rounds up to and including `until_round`, in their current state.
 
-    A message of those rounds that is still under way counts as such: compare prefixes taken at the same instant.
+    A message of those rounds that is still in flight is hashed as such: compare prefixes of the same simulated time.
     """
     return _digest(log, until_round)
 
@@ -52,12 +53,12 @@ def learning_digest(
     collected_accuracy: float | None,
     collected_loss: float | None,
 ) -> str:
-    """SHA-256 over what was learnt: accuracies and losses of every round and of the end, to the last bit."""
+    """Returns a SHA-256 over all bits of the accuracies and losses of every round and of the end."""
     digest = hashlib.sha256(b"peerveil learning 1\n")
     for record in rounds:
         figures = sorted(name for name in record if name.startswith("accuracy_") or name == "loss")
-        told = " ".join(f"{name}={_bits(record[name])}" for name in figures)
-        digest.update(f"{int(record['round'])} {told}\n".encode())
+        line = " ".join(f"{name}={_bits(record[name])}" for name in figures)
+        digest.update(f"{int(record['round'])} {line}\n".encode())
     digest.update(f"collected {_bits(collected_accuracy)} {_bits(collected_loss)}\n".encode())
     if client_accuracy is not None:
         digest.update(np.ascontiguousarray(client_accuracy, dtype="<f8").tobytes())
@@ -77,6 +78,7 @@ def _digest(log: Log, until_round: int | None) -> str:
 
 
 def _canonical(name: str, table: Table, until_round: int | None) -> Iterator[bytes]:
+    """Yields the canonical bytes of a table: a header with its words, then its rows in sorted order."""
     everything = slice(None) if until_round is None else table["round"] <= until_round
     keys, others = _COLUMNS[name]
     words, columns = [], {}
@@ -95,7 +97,7 @@ def _canonical(name: str, table: Table, until_round: int | None) -> Iterator[byt
 
 
 def _integers(name: str, column: str, values: NDArray[Any]) -> tuple[Integers, list[str]]:
-    """Whole numbers that mean the same everywhere: microseconds, or places in the sorted list of words present."""
+    """Returns canonical integers and the words they index: whole microseconds, or ranks among the words present."""
     words = WORDS.get(name, {}).get(column)
     if words is not None:
         codes = np.flatnonzero(np.bincount(values, minlength=len(words)))
@@ -105,6 +107,7 @@ def _integers(name: str, column: str, values: NDArray[Any]) -> tuple[Integers, l
         return place[values], present
     if values.dtype.kind != "f":
         return values, []
+    # Rounded to 1 us, so that last-bit differences of machines and compilers do not change the digest.
     finite = np.isfinite(values)
     if finite.all():
         return np.rint(values * 1e6).astype(np.int64), []
@@ -112,7 +115,7 @@ def _integers(name: str, column: str, values: NDArray[Any]) -> tuple[Integers, l
 
 
 def _order(keys: list[Integers], others: list[Integers]) -> NDArray[np.intp]:
-    """Rows sorted by `keys`; the other columns are looked at only where the keys leave a tie."""
+    """Returns the order of rows by `keys`; the other columns are compared only if the keys leave a tie."""
     packed = _packed(keys)
     order = np.lexsort(packed[::-1])
     tied = np.ones(max(len(order) - 1, 0), dtype=np.bool_)
@@ -123,7 +126,7 @@ def _order(keys: list[Integers], others: list[Integers]) -> NDArray[np.intp]:
 
 
 def _packed(keys: list[Integers]) -> list[Integers]:
-    """Fewer columns that sort rows in the same way: as many of them in one number as it can hold."""
+    """Combines sort columns into fewer ones of the same order, as many per 62-bit number as fit."""
     packed: list[Integers] = []
     room = 0
     for key in keys if len(keys[0]) else ():

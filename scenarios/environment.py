@@ -1,4 +1,4 @@
-"""What a run ran on: versions, machine, plug-ins. Nothing in it enters a digest."""
+"""The environment of a run: versions, machine, plug-ins. It does not enter any digest."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PACKAGES = (
 
 
 def describe_environment(torch_threads: int | None, plugins: Mapping[str, str]) -> dict[str, Any]:
-    """The content of `environment.json`; `plugins` maps `module:Class` to the SHA-256 of its file."""
+    """Returns the content of `environment.json`; `plugins` maps `module:Class` to the SHA-256 of its file."""
     return {
         "format": FORMAT,
         "python": platform.python_version(),

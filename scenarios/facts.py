@@ -1,4 +1,4 @@
-"""What a run says of itself when it ends: the input of every summary."""
+"""The facts of a finished run: the input of every summary."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scenarios.roles import Roles
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFacts:
-    """All that a summary is made from.
+    """All inputs of a summary.
 
     Attributes:
         scenario: read for `name, seed, question, rounds, clients` and `evaluation.target_accuracy` only.
@@ -23,8 +23,8 @@ class RunFacts:
         privacy: `{"published": ..., "rigorous": ...}`, see `scenarios.verdict`.
         linkability: `{"address": ..., "content": ..., "chance": ...}`.
         sealed: `true`, `sizes` or `false`.
-        relays: the nodes that carry messages for others.
-        extra: further keys of the summary, after the promised ones.
+        relays: the nodes that forward messages.
+        extra: further keys of the summary, after the documented ones.
     """
 
     scenario: Any
@@ -47,7 +47,7 @@ class RunFacts:
 
     @property
     def roles(self) -> Roles:
-        """Which node plays which part."""
+        """The role of each node."""
         return Roles(int(self.scenario.clients), tuple(int(node) for node in self.relays))
 
     @property
@@ -57,12 +57,12 @@ class RunFacts:
 
     @property
     def target_accuracy(self) -> float | None:
-        """The accuracy whose price is asked for, if the scenario names one."""
+        """The accuracy for which the cost is reported, if the scenario sets one."""
         return getattr(getattr(self.scenario, "evaluation", None), "target_accuracy", None)
 
     @property
     def accuracy(self) -> dict[str, float | None]:
-        """Max, mean and min over the clients: at the end, or else when last evaluated."""
+        """Max, mean and min over the clients: at the end, or of the last evaluated round."""
         values = self.client_accuracy
         if values is not None and len(values):
             return {"max": float(np.max(values)), "mean": float(np.mean(values)), "min": float(np.min(values))}

@@ -1,4 +1,4 @@
-"""The input of `peerveil flows`: JSON to arrays, or one error with everything that is wrong with it."""
+"""Reads the input of `peerveil flows`: JSON to arrays, or one error with all problems."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST_LINES = 50
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FlowCase:
-    """Flows, the nodes' links (bytes/s), latencies, and how links are shared."""
+    """Flows, the nodes' link rates (bytes/s), latencies, and the bandwidth sharing model."""
 
     sharing: str
     up: NDArray[np.float64]
@@ -36,14 +36,14 @@ class FlowCase:
     grid_s: float | None = None
 
     def arrived_s(self) -> NDArray[np.float64]:
-        """When each flow has arrived."""
+        """Returns the arrival time of each flow."""
         from p2p.arrivals import arrivals
 
         return arrivals(self.sharing, self.up, self.down, self.latency_s, self.flows, self.grid_s)
 
 
 def read_case(path: str) -> FlowCase:
-    """The case in a file; `-` is standard input."""
+    """Reads the case in a file; `-` is standard input."""
     try:
         raw = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     except OSError as error:
@@ -52,7 +52,7 @@ def read_case(path: str) -> FlowCase:
 
 
 def parse_case(raw: bytes, source: str) -> FlowCase:
-    """The case in JSON text."""
+    """Parses the case in JSON text; `source` names it in errors."""
     try:
         content = json.loads(raw.decode("utf-8-sig"))
     except json.JSONDecodeError as error:
@@ -68,7 +68,7 @@ def parse_case(raw: bytes, source: str) -> FlowCase:
 
 
 def case_of(content: Any, source: str) -> FlowCase:
-    """The case in parsed JSON."""
+    """Builds the case from parsed JSON."""
     import numpy as np
 
     from p2p.arrivals import SHARING_MODELS, Flows
@@ -92,6 +92,7 @@ def case_of(content: Any, source: str) -> FlowCase:
         for i, flow in enumerate(check.sequence(("flows",), top.get("flows", [])))
     ]
     grid_s = check.grid(top, sharing)
+    # Only meaningful if all nodes and rates could be read.
     if not check.problems.lines:
         check.passable(rows, up, down)
     check.refuse(source)
@@ -101,7 +102,7 @@ def case_of(content: Any, source: str) -> FlowCase:
 
 
 class _Check:
-    """Collects what is wrong; each method returns something harmless in place of what is."""
+    """Collects problems; each method returns a harmless substitute for an invalid value."""
 
     def __init__(self) -> None:
         self.problems = Problems()
@@ -127,7 +128,7 @@ class _Check:
         return []
 
     def number(self, path: tuple[str | int, ...], value: Any, unlimited: bool = False) -> float:
-        """A number >= 0."""
+        """Reads a number >= 0."""
         found = _as_float(value)
         if math.isnan(found) or found < 0 or (found == math.inf and not unlimited):
             self.problems.wrong(path, value, f"must be a number >= 0{', or `inf`' if unlimited else ', and finite'}")
@@ -135,7 +136,7 @@ class _Check:
         return found
 
     def rate(self, path: tuple[str | int, ...], value: Any) -> float:
-        """Bytes per second; unlimited is `"inf"`."""
+        """Reads bytes per second; `"inf"` means unlimited."""
         return self.number(path, math.inf if value == "inf" else value, unlimited=True)
 
     def node(self, path: tuple[str | int, ...], value: Any, nodes: int) -> int:
@@ -155,7 +156,7 @@ class _Check:
         )
 
     def latencies(self, value: Any, nodes: int) -> NDArray[np.float64]:
-        """One for all, or one for each pair."""
+        """Reads one latency for all pairs, or a matrix with one for each pair."""
         import numpy as np
 
         if not isinstance(value, list):
@@ -180,7 +181,7 @@ class _Check:
     def passable(
         self, rows: list[tuple[int, int, float, float]], up: NDArray[np.float64], down: NDArray[np.float64]
     ) -> None:
-        """Bytes need some bandwidth at both ends."""
+        """Checks that every flow with bytes has bandwidth at both ends."""
         for i, (src, dst, size, _) in enumerate(rows):
             for node, key, rates in ((src, "up", up), (dst, "down", down)):
                 if size > 0 and rates[node] == 0:
@@ -188,7 +189,7 @@ class _Check:
                     self.problems.wrong(("flows", i, "bytes"), size, rule)
 
     def refuse(self, source: str) -> None:
-        """Raises all problems (a file of many wrong flows is told by its first ones)."""
+        """Raises all problems as one `UserError`, of very many only the first ones."""
         lines = self.problems.lines
         if len(lines) > MOST_LINES:
             lines[MOST_LINES:] = [f"... and {len(lines) - MOST_LINES} more problems of this kind"]
@@ -196,6 +197,7 @@ class _Check:
 
 
 def _as_float(value: Any) -> float:
+    """Returns a JSON number as float, NaN for anything else; JSON integers may exceed the float range."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return math.nan
     try:

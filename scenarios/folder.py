@@ -1,4 +1,4 @@
-"""The folder a run leaves behind: part files while it goes, whole tables at its end."""
+"""Writes the folder of a run: part files during the run, merged tables at its end."""
 
 from __future__ import annotations
 
@@ -29,11 +29,14 @@ _REPEATED = frozenset(
         *("size_bytes", "overhead_bytes", "left_bytes", "wasted_bytes", "noise_std"),
     )
 )
-"""Columns with few different values. A dictionary of the others would only be given up once it had become too large."""
+"""Columns with few distinct values, which get a Parquet dictionary.
+
+For the others the writer would start a dictionary and discard it once it had grown too large.
+"""
 
 
 def check_out(out: Path | None) -> None:
-    """Raises a `UserError` if a run could not be written to `out` (None: to `runs/`). Writes nothing."""
+    """Raises a `UserError` if a run cannot be written to `out` (None: to `runs/`); writes nothing."""
     problem = _problem(out if out is not None else Path("runs"), may_hold_files=out is None)
     if problem:
         raise UserError(f"--out = {out if out is not None else 'runs'}: {problem}")
@@ -59,7 +62,11 @@ def _unwritable(error: OSError) -> str:
 
 
 class RunFolder:
-    """Writes one run. Every file is whole or absent; a killed run leaves `parts/`, which `open_run` reads."""
+    """Writes one run.
+
+    Guarantees:
+        Every file is complete or absent. A killed run leaves `parts/`, which `open_run` reads.
+    """
 
     __slots__ = ("_fresh", "_rounds", "path")
 
@@ -70,7 +77,7 @@ class RunFolder:
 
     @classmethod
     def create(cls, out: Path | None, name: str, seed: int) -> RunFolder:
-        """Makes the folder: `out`, or `runs/<name>-<seed>` with a free number added."""
+        """Creates the folder: `out`, or `runs/<name>-<seed>` with the first free number appended."""
         check_out(out)
         try:
             path = _make_free(Path("runs"), folder_name(name, seed)) if out is None else out
@@ -80,14 +87,14 @@ class RunFolder:
         return cls(path)
 
     def begin(self, scenario_text: str, environment: Mapping[str, Any]) -> None:
-        """Writes what is known before the first round: `scenario.yaml` and `environment.json`."""
+        """Writes `scenario.yaml` and `environment.json` before the first round."""
         atomic.write_text(self.path / "scenario.yaml", scenario_text)
         atomic.write_text(self.path / "environment.json", to_json(environment))
 
     def write_part(self, log: Log, round_number: int) -> None:
-        """Writes the rows added since the last part, and messages that were in flight then and have ended since.
+        """Writes the rows added since the last part, and the messages in flight then that have ended since.
 
-        Called at the end of a round, not necessarily of every one. Messages still under way are written as `in_flight`.
+        Called at the end of some rounds. Messages still in flight are written as `in_flight`.
         """
         from scenarios import tables
 
@@ -101,14 +108,15 @@ class RunFolder:
             self._write_table(f"parts/rounds-{round_number}.parquet", arrow)
 
     def skip_part(self, log: Log) -> None:
-        """Takes the part as written: a resumed run finds it in the folder."""
+        """Marks the current rows as written: during a replay the folder holds them already."""
         self._fresh.take(log)
         self._rounds = len(log.rounds)
 
     def reopen(self, last_round: int) -> None:
-        """Makes an interrupted run a killed one, with its parts up to `last_round`; what it summed up is removed."""
+        """Removes the summary, the merged tables, and the parts after `last_round`, so that the run can continue."""
         from scenarios.tables import TABLES
 
+        # The summary goes first: without it the folder is read as that of a killed run, which it is from here on.
         for name in ("summary.json", "model.safetensors", *(f"{table}.parquet" for table in TABLES)):
             (self.path / name).unlink(missing_ok=True)
         for path in self.path.glob("parts/*-*.parquet"):
@@ -123,10 +131,10 @@ class RunFolder:
         model: Mapping[str, NDArray[Any]] | None = None,
         partial: bool = False,
     ) -> None:
-        """Writes the whole tables, the model and the summary, and removes the parts and the checkpoint.
+        """Writes the merged tables, the model and the summary, and removes the parts and the checkpoint.
 
-        `partial`: the run was interrupted; the summary then says so in `stopped_because`, and what a resumed run
-        needs stays.
+        `partial` means that the run was interrupted: the summary records it in `stopped_because`, and the parts and
+        the checkpoint stay for a resume.
         """
         from scenarios import tables
 
@@ -134,9 +142,10 @@ class RunFolder:
             self._write_table(f"{name}.parquet", arrow)
         if model is not None:
             self._write_model(model)
-        told = str(summary.get("stopped_because", ""))
-        if partial and not told.startswith(INTERRUPTED):
+        reason = str(summary.get("stopped_because", ""))
+        if partial and not reason.startswith(INTERRUPTED):
             summary = {**summary, "stopped_because": INTERRUPTED}
+        # Last of the results: a folder with a summary has all its tables. Only then may the parts go.
         atomic.write_text(self.path / "summary.json", to_json(summary))
         for name in () if partial else ("parts", "checkpoint"):
             shutil.rmtree(self.path / name, ignore_errors=True)
@@ -157,12 +166,13 @@ class RunFolder:
 
 
 def folder_name(name: str, seed: int) -> str:
-    """`<name>-<seed>` as one file name, whatever stands in the scenario's name."""
+    """Returns `<name>-<seed>` as a valid file name for any scenario name."""
     plain = re.sub(r"[^\w.-]+", "-", name).strip("-.")
     return f"{plain.encode()[:_LONGEST_NAME_BYTES].decode(errors='ignore') or 'run'}-{seed}"
 
 
 def _make_free(parent: Path, name: str) -> Path:
+    # Creating the folder is the test for a free name: two processes cannot both succeed.
     number = 1
     while True:
         path = parent / (name if number == 1 else f"{name}-{number}")

@@ -1,4 +1,4 @@
-"""The few figures a run is judged by. The final table and the report begin with the same."""
+"""The headline figures of a run, shown first in the final table and in the report."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ROUNDS_NAMED = 5
 
 
 def headline(facts: RunFacts) -> dict[str, Any]:
-    """Accuracy, its price, who paid it, what was lost, what is private and what links rounds."""
+    """Returns accuracy, cost to the target accuracy, bytes by role, losses, epsilons and linkability."""
     log = facts.log
     return {
         "accuracy": {"collected": facts.collected_accuracy, "clients": facts.accuracy},
@@ -36,7 +36,10 @@ def headline(facts: RunFacts) -> dict[str, Any]:
 
 
 def to_target(log: Log, target_accuracy: float | None) -> dict[str, Any]:
-    """Simulated seconds and bytes until the first round whose mean accuracy reached the target; null if none did."""
+    """Returns the simulated seconds and bytes up to the first round whose mean accuracy reaches the target.
+
+    All values are None if no round does.
+    """
     reached: dict[str, Any] = {"accuracy": target_accuracy, "round": None, "simulated_s": None, "bytes": None}
     for record in log.rounds:
         mean = record.get("accuracy_after_mean")
@@ -48,7 +51,7 @@ def to_target(log: Log, target_accuracy: float | None) -> dict[str, Any]:
 
 
 def bytes_headline(log: Log, roles: Roles) -> dict[str, Any]:
-    """Bytes sent and received: over the clients, at the proxy and its standby, at the server, at the relays."""
+    """Returns bytes sent and received: spread over the clients, and totals of proxy, server and relays."""
     nodes = max(node_count(log), roles.node("server") + 1)
     sent, received = bytes_by_node(log.messages, nodes)
     total = sent + received
@@ -71,7 +74,7 @@ def _spread(log: Log, total: NDArray[np.int64]) -> dict[str, Any]:
 
 
 def busiest_role(log: Log, node: int) -> str:
-    """What a client did to get where it is: the rounds it led, or how many it sent updates in."""
+    """Describes the role of the busiest client: the rounds it led, or the number of cohorts it was in."""
     led = [number for number, leader in leaders(log).items() if leader == node]
     if led:
         named = ", ".join(str(number) for number in led[:_ROUNDS_NAMED])

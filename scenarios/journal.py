@@ -1,4 +1,4 @@
-"""What is written while a run goes on, so that a killed one leaves a usable prefix and can be resumed."""
+"""Writes part files and checkpoints during a run, so that a killed run leaves a usable prefix and can be resumed."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from scenarios.folder import RunFolder
 from scenarios.resume import Replay, learnt
 
 REST = 12
-"""Writing is followed by so many times as long without it: rounds that close meanwhile are written together."""
+"""Pause after each write, in multiples of its duration; rounds that close meanwhile are written together."""
 
 
 class Journal:
-    """Writes part files and a checkpoint when a round has closed; compares instead while a resumed run is replayed.
+    """Writes part files and a checkpoint when a round closes; during a replay it compares events instead.
 
-    From its making on the checkpoint on disk says which life this process draws its keys in: they must not be drawn
-    again, even if no further round is reached.
+    The constructor writes a checkpoint with the number of resumes, from which this process derives its keys: no later
+    process may draw them again, even if this one completes no further round.
 
     Guarantees:
         The first round is written when it closes, if others follow. After that a killed run loses at most the round
-        under way and what had closed within 12 times as long as the last writing took: short rounds wait for one
-        another. The last round is written with the whole tables, which follow it.
+        in progress and the rounds closed within 12 times the duration of the last write. The last round is written
+        with the merged tables, which follow it.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Journal:
         write_checkpoint(folder.path, start)
 
     def close_round(self, round_number: int) -> None:
-        """Called once per round, at its end."""
+        """Writes, skips or compares the round; called once per round, at its end."""
         log, is_last = self._simulation.log, round_number == self._simulation.scenario.rounds
         if is_last and not self.replay.under_way:
             return
@@ -54,9 +54,11 @@ class Journal:
             self._folder.skip_part(log)
             self.replay.check(round_number, chain)
             if not self.replay.under_way:
-                self._folder.reopen(round_number)  # not before: until here the folder holds more than this process
+                # Not earlier: until here the folder holds more rounds than this process.
+                self._folder.reopen(round_number)
             return
-        import pyarrow.parquet  # noqa: F401  # once, and not in the time that writing takes
+        # Imported before the clock starts, so that the import does not count as time spent writing.
+        import pyarrow.parquet  # noqa: F401
 
         began_s = self._wall_s()
         if began_s < self._rests_until_s:

@@ -1,6 +1,7 @@
-"""Plain values that are surely of a type, known without pydantic: to import it takes longer than to read a scenario.
+"""Validates plain values without pydantic, whose import takes longer than reading a scenario.
 
-What is not surely right is not called wrong here. `UNSURE` leaves it to `scenarios.strict`, which also says why.
+This module never rejects a value. It returns `UNSURE` unless the value is certainly valid; `scenarios.strict` then
+decides and words the problem.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from p2p.units import Unit
 
 UNSURE: Final = object()
 _EXACT_AS_FLOAT = 2**53
+"""Integers up to here convert to float without loss."""
 
 
 def surely(annotation: Any, value: Any) -> Any:
-    """What `scenarios.strict` would make of the value, or UNSURE."""
+    """Returns the value exactly as `scenarios.strict` would read it, or UNSURE."""
     read = _BY_ORIGIN.get(get_origin(annotation))
     return _plain(annotation, value) if read is None else read(annotation, value)
 
@@ -28,8 +30,9 @@ def _plain(annotation: Any, value: Any) -> Any:
     if annotation is float:
         return _number(value)
     if annotation is str:
-        # A lone surrogate (neither ASCII nor printable) is no text.
+        # A lone surrogate (neither ASCII nor printable) is not valid text; pydantic rejects it.
         return value if type(value) is str and (value.isascii() or value.isprintable()) else UNSURE
+    # The exact type: bool is a subclass of int, but `true` is no integer in a scenario.
     known = annotation is int or annotation is bool
     return value if known and type(value) is annotation else UNSURE
 
@@ -49,7 +52,7 @@ def _marked(annotation: Any, value: Any) -> Any:
 
 
 def _quantity(unit: Unit, value: Any) -> Any:
-    """A unit reads the text by itself, whatever the bare type is."""
+    """Reads a quantity; the unit alone determines the result, whatever the bare type is."""
     try:
         return unit.check(value)
     except ValueError:
@@ -57,7 +60,7 @@ def _quantity(unit: Unit, value: Any) -> Any:
 
 
 def _holds(mark: Any, value: Any) -> bool:
-    """Whether the value keeps the rule; not if the rule is not known here, or is none for such a value."""
+    """Returns whether the value certainly satisfies the rule; False for unknown or inapplicable rules."""
     if type(mark) in (Interval, Len):
         return all(_holds(rule, value) for rule in mark)
     rule = _RULES.get(type(mark))
@@ -68,13 +71,13 @@ def _holds(mark: Any, value: Any) -> bool:
 
 
 def _member(annotation: Any, value: Any) -> Any:
-    """By the one member of a union that takes the value; between two, pydantic has an order of its own."""
+    """Reads the value as the only union member that accepts it; UNSURE if several do, since pydantic ranks them."""
     found = [read for option in get_args(annotation) if (read := surely(option, value)) is not UNSURE]
     return found[0] if len(found) == 1 else UNSURE
 
 
 def _word(annotation: Any, value: Any) -> Any:
-    """One word of a `Literal`; `1` is not `true`."""
+    """Reads one value of a `Literal`; types must match, since `1 == True`."""
     known = any(type(word) is type(value) and word == value for word in get_args(annotation))
     return value if known else UNSURE
 

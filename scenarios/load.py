@@ -1,4 +1,4 @@
-"""YAML to `Scenario`, or one error with everything that is wrong."""
+"""Loads YAML into a `Scenario`, or raises one error with all problems."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def load_scenario(
     seed: int | None = None,
     allow_plugins: bool = False,
 ) -> Scenario:
-    """The scenario at a path or of that name in the catalog, with `a.b=v` overrides and maybe another seed.
+    """Loads a scenario by path or catalog name, with `a.b=v` overrides and optionally another seed.
 
     Raises:
         UserError: all problems at once, each as `path = value: rule; cure`.
@@ -47,7 +47,8 @@ def parse_scenario(
     overrides: Sequence[str] = (),
     allow_plugins: bool = False,
 ) -> Scenario:
-    """The scenario that the text stands for; `folder` is where files and plug-ins are looked for."""
+    """Parses a scenario; files and plug-ins are searched for in `folder`."""
+    # All steps run even after a problem, so that one error reports everything.
     problems = Problems()
     data = _mapping(text, source)
     touched = apply_overrides(data, overrides, problems)
@@ -61,8 +62,8 @@ def parse_scenario(
 
 
 def dump_scenario(scenario: Scenario) -> str:
-    """The resolved scenario, every default written out; loading it gives an equal one."""
-    # Imported here, because to read and to check takes no writer.
+    """Returns the resolved scenario as YAML with every default explicit; loading it gives an equal one."""
+    # Imported here: loading and checking do not need the writer.
     from scenarios.dump import dump_keys, to_yaml
 
     return to_yaml(dump_keys(scenario))
@@ -79,9 +80,9 @@ def _mapping(text: str, source: str) -> dict[str, Any]:
 
 
 def _checkable(parts: dict[str, Any], reader: Reader, data: dict[str, Any]) -> dict[str, Any]:
-    """What the checks may look at: what was read, defaults of what was not given, and parts of a bad section.
+    """Returns the input of the checks: readable sections, defaults of absent ones, and partial sections.
 
-    Only sections whose keys are checked one by one may be partial; in others a default would be complained about.
+    Only sections whose keys are checked one by one may be partial; in others a default would be reported as a problem.
     """
     absent = {key.name: key.default for key in keys_of(Scenario) if key.name not in data}
     defaults = {name: value for name, value in absent.items() if value is not REQUIRED}
@@ -92,6 +93,7 @@ def _checkable(parts: dict[str, Any], reader: Reader, data: dict[str, Any]) -> d
 def _read_text(path: Path) -> str:
     try:
         with path.open("rb") as file:
+            # A character takes up to four bytes; a larger file is refused by its length, and need not be read.
             content = file.read(4 * MOST_CHARACTERS + 1)
         return content.decode("utf-8-sig")
     except OSError as error:

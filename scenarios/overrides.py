@@ -1,4 +1,4 @@
-"""`--set a.b=v`: changes to a scenario's plain values, made before they are read and checked."""
+"""`--set a.b=v`: changes a scenario's plain values before they are read and checked."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from scenarios.problems import Path, Problems, shorten
 from scenarios.yamltext import parse_yaml
 
 NAMED_BY = {"data": "name"}
+"""The key that names the chosen part of a section, where it is not `kind`."""
 
 
 def apply_overrides(data: dict[str, Any], overrides: Sequence[str], problems: Problems) -> dict[Path, str]:
@@ -29,6 +30,7 @@ def apply_overrides(data: dict[str, Any], overrides: Sequence[str], problems: Pr
         except ValueError as reason:
             problems.add([_bad(text, str(reason))])
             continue
+        # Before the value is set: afterwards the old kind is gone.
         _note_old_kind(data, path, touched)
         touched[path] = ""
         _set(data, path, value, problems)
@@ -51,7 +53,7 @@ def _set(data: dict[str, Any], path: Path, value: Any, problems: Problems) -> No
 
 
 def _step(place: Any, part: str | int, key: str, of_items: bool) -> Any:
-    """The mapping or list (`of_items`) below `part`, made if it is not there yet; None if there cannot be one."""
+    """Returns the mapping or list (`of_items`) below `part`, created if absent; None if the place has another type."""
     if isinstance(place, list):
         index = _index(part)
         if index == len(place):
@@ -61,6 +63,7 @@ def _step(place: Any, part: str | int, key: str, of_items: bool) -> Any:
     if inner is None or inner == "none":
         inner = place[part] = [] if of_items else {}
     elif isinstance(inner, str):
+        # A bare name is short for a mapping with only its kind.
         inner = place[part] = {key: inner}
     return inner if _opens(inner) else None
 
@@ -76,7 +79,7 @@ def _set_item(place: list[Any], path: Path, value: Any, problems: Problems) -> N
 
 
 def _note_old_kind(data: dict[str, Any], path: Path, touched: dict[Path, str]) -> None:
-    """Remembers which kind a part had, so that its own keys can go when the kind changes."""
+    """Records the kind a part had, so that keys only that kind has can be removed after the change."""
     if path[-1] != NAMED_BY.get(str(path[0]), "kind"):
         return
     place: Any = data

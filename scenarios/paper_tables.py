@@ -1,6 +1,6 @@
-"""`peerveil table RUN...`: the numbers of a paper as Markdown, CSV or LaTeX.
+"""`peerveil table RUN...`: a table of figures for a paper, as Markdown, CSV or LaTeX.
 
-A column per scenario (mean and 95% interval over its seeds), a row per figure that any of them has.
+One column per scenario (mean and 95% interval over its seeds), one row per figure that at least one of them has.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def markdown(summaries: Sequence[Mapping[str, Any]]) -> str:
-    """A pipe table and a note on how the numbers came about."""
+    """Returns a pipe table, followed by notes on the numbers."""
     head, rows = _cells(summaries)
     lines = [head, ["---"] + ["---:"] * (len(head) - 1)]
     texts = [[_markdown_text(cell) for cell in row] for row in rows]
@@ -49,7 +49,7 @@ def markdown(summaries: Sequence[Mapping[str, Any]]) -> str:
 
 
 def latex(summaries: Sequence[Mapping[str, Any]]) -> str:
-    """A `tabular` with booktabs rules."""
+    """Returns a `tabular` with booktabs rules."""
     head, rows = _cells(summaries)
     lines = [" & ".join(_latex_text(cell) for cell in row) + r" \\" for row in (head, *rows)]
     notes = [f"% {printable(note)}" for note in _notes(summaries)]
@@ -60,7 +60,7 @@ def latex(summaries: Sequence[Mapping[str, Any]]) -> str:
 
 
 def comma_separated(summaries: Sequence[Mapping[str, Any]]) -> str:
-    """One line per scenario and figure, with all digits: `scenario,seeds,figure,unit,mean,low,high,n`."""
+    """Returns one line per scenario and figure at full precision: `scenario,seeds,figure,unit,mean,low,high,n`."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["scenario", "seeds", "figure", "unit", "mean", "low", "high", "n"])
@@ -81,9 +81,9 @@ FORMATS: dict[str, Callable[[Sequence[Mapping[str, Any]]], str]] = {
 
 
 def unit_of(key: str) -> str:
-    """The unit of a figure, from how it is told."""
-    told = {"bytes_text": "bytes", "seconds_text": "s", "accuracy_text": "share", "share_text": "share"}
-    return told.get(FIGURES[key].text.__name__, "1")
+    """Returns the unit of a figure, derived from its formatting function."""
+    units = {"bytes_text": "bytes", "seconds_text": "s", "accuracy_text": "share", "share_text": "share"}
+    return units.get(FIGURES[key].text.__name__, "1")
 
 
 def _cells(summaries: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[str]]]:
@@ -124,5 +124,5 @@ def _latex_text(content: str) -> str:
 
 
 def _not_a_formula(content: str) -> str:
-    """A spreadsheet computes cells that begin with these."""
+    """Quotes text that a spreadsheet would evaluate as a formula."""
     return f"'{content}" if content[:1] in {"=", "+", "-", "@"} else content

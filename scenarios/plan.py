@@ -1,4 +1,4 @@
-"""`peerveil plan`: what a run will cost and prove, before it is run."""
+"""`peerveil plan`: estimates the cost and the privacy guarantees of a run before it starts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _LEAST_MEMORY = 1e6
 
 
 def plan_command(args: argparse.Namespace) -> int:
-    """Prints the plan of each scenario; refuses one that does not fit into memory."""
+    """Prints the plan of each scenario; raises if one does not fit into memory."""
     memory = _memory(args.memory)
     scenarios = [load_scenario(ref, args.overrides, args.seed, args.allow_plugins) for ref in args.scenarios]
     plans = [make_plan(scenario, memory, args.data_dir) for scenario in scenarios]
@@ -48,15 +48,16 @@ def plan_command(args: argparse.Namespace) -> int:
 
 
 def make_plan(scenario: Scenario, memory_bytes: int | None = None, data_dir: Path | None = None) -> dict[str, Any]:
-    """Rounds, budgets, epsilons, noise, bytes, seconds and memory of a run to come.
+    """Estimates the rounds, budgets, epsilons, noise, bytes, seconds and memory of a run.
 
     Raises:
         UserError: the run would not fit into memory.
     """
     available = machine_bytes() if memory_bytes is None else memory_bytes
     shape = shape_of(scenario, data_dir)
-    unrehearsed = Rehearsal(scenario.rounds, None, "", np.zeros(scenario.clients), None)
-    refuse_what_does_not_fit(estimate_memory(scenario, shape, unrehearsed), available, scenario)
+    # Checked twice: projecting the rounds of a far too large run would itself exhaust the memory.
+    unprojected = Rehearsal(scenario.rounds, None, "", np.zeros(scenario.clients), None)
+    refuse_what_does_not_fit(estimate_memory(scenario, shape, unprojected), available, scenario)
     noise = plan_run_noise(scenario, shape.per_client(scenario.clients))
     rules, costs = ledger_rules(scenario, noise), _release_costs(scenario, noise)
     rehearsal = rehearse(scenario, rules, costs)
@@ -91,6 +92,7 @@ def make_plan(scenario: Scenario, memory_bytes: int | None = None, data_dir: Pat
 def _release_costs(scenario: Scenario, noise: NoisePlan | None) -> np.ndarray[Any, np.dtype[np.float64]]:
     if noise is None:
         return np.zeros(scenario.clients)
+    # Clients share a few noise levels; each is converted once.
     stds, place = np.unique(noise.noise_std, return_inverse=True)
     return np.array([release_mu2(float(std), noise.sensitivity) for std in stds])[place]
 
@@ -98,18 +100,18 @@ def _release_costs(scenario: Scenario, noise: NoisePlan | None) -> np.ndarray[An
 def _classes(
     scenario: Scenario, rules: list[LedgerRule], costs: np.ndarray[Any, Any], rehearsal: Rehearsal
 ) -> list[dict[str, Any]]:
-    """For each budget: who has it, how long it lasts, and how often these clients are expected to take part."""
+    """Returns for each budget its number of clients, how long it lasts, and their expected participations."""
     if scenario.privacy is None or not rules:
         return []
     limits = Limits.of(scenario.clients, rules, costs)
     epsilons = budget_epsilons(scenario.privacy, scenario.clients, scenario.seed)
     rate = scenario.protocol.cohort_size / scenario.clients
-    told = []
+    classes = []
     for epsilon in np.unique(epsilons).tolist():
         mine = epsilons == epsilon
         done, by = rehearsal.participations[mine], rules[int(np.argmax(mine))].by
         over = ~limits.eligible(rehearsal.rounds + 1, rehearsal.participations)[mine]
-        told.append(
+        classes.append(
             {
                 "epsilon": epsilon,
                 "by": by,
@@ -121,7 +123,7 @@ def _classes(
                 "exhausted_at_the_end": int(over.sum()),
             }
         )
-    return told
+    return classes
 
 
 def _bytes(found: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
@@ -155,6 +157,7 @@ def _memory(text: str | None) -> int | None:
         amount = parse_quantity(text, "bytes")
     except ValueError as reason:
         raise UserError(f"--memory = {text}: {reason}") from reason
+    # Written as a negation, so that NaN is refused too.
     if not amount >= _LEAST_MEMORY:
         raise UserError(f"--memory = {text}: must be at least 1 MB; write for example `8 GB`")
     return int(amount)
@@ -166,7 +169,7 @@ def _title(plan: Mapping[str, Any]) -> str:
 
 
 def plan_rows(plan: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The lines of the plan: what is told, and how much of it."""
+    """Yields the rows of the plan as (label, text)."""
     yield "rounds", _rounds_text(plan["rounds"])
     for group in plan["classes"]:
         yield "budget", _class_text(group)
@@ -188,11 +191,11 @@ def plan_rows(plan: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _rounds_text(rounds: Mapping[str, Any]) -> str:
     if rounds["stopped_in"] is None:
-        told = f"all {rounds['planned']} can be held"
+        possible = f"all {rounds['planned']} can be held"
     else:
-        told = f"{rounds['possible']} of {rounds['planned']}; it stops in {rounds['because']}"
+        possible = f"{rounds['possible']} of {rounds['planned']}; it stops in {rounds['because']}"
     first = rounds["first_exhaustion_round"]
-    return told if first is None else f"{told}; first client without budget in round {first}"
+    return possible if first is None else f"{possible}; first client without budget in round {first}"
 
 
 def _class_text(group: Mapping[str, Any]) -> str:
@@ -218,9 +221,9 @@ def _privacy_rows(plan: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     published = epsilon_text(claim["epsilon"]) if isinstance(claim, Mapping) else (claim or "-")
     views = [("local", rigorous["local"]), ("worst peer", rigorous["peer"]["worst"]), ("model", rigorous["model"])]
     views += [("coalition", rigorous["coalition"])] if "coalition" in rigorous else []
-    told = ", ".join(f"{epsilon_text(epsilon)} {view}" for view, epsilon in views)
+    proven = ", ".join(f"{epsilon_text(epsilon)} {view}" for view, epsilon in views)
     at = f", delta {rigorous['delta']:g}" if "delta" in rigorous else ""
-    yield "epsilon at the end", f"published {published}; rigorous {told} ({rigorous['unit']} level{at})"
+    yield "epsilon at the end", f"published {published}; rigorous {proven} ({rigorous['unit']} level{at})"
     yield "verdict", privacy["verdict"]
     if noise is not None:
         ratios = f"{noise['release']:.3g} in a release, {noise['mean']:.3g} in the mean of {noise['averaged']}"
@@ -230,5 +233,5 @@ def _privacy_rows(plan: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _memory_text(memory: Mapping[str, int]) -> str:
     parts = {name: amount for name, amount in memory.items() if name not in ("total", "available")}
     largest = sorted(parts, key=lambda name: -parts[name])[:3]
-    told = ", ".join(f"{name} {bytes_text(parts[name])}" for name in largest)
-    return f"about {bytes_text(memory['total'])} of {bytes_text(memory['available'])} ({told})"
+    named = ", ".join(f"{name} {bytes_text(parts[name])}" for name in largest)
+    return f"about {bytes_text(memory['total'])} of {bytes_text(memory['available'])} ({named})"

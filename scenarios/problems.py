@@ -1,4 +1,4 @@
-"""What is wrong with a scenario, collected so that all of it is told at once: `path = value: rule; cure`."""
+"""Collects the problems of a scenario to report them all at once: `path = value: rule; cure`."""
 
 from __future__ import annotations
 
@@ -15,72 +15,72 @@ LONGEST_VALUE = 60
 
 
 class Problems:
-    """A growing list of problems; each method adds one."""
+    """A list of problems, in the order found."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
 
     def wrong(self, path: Path, value: object, rule: str) -> None:
-        """The value at `path` breaks `rule` (which may end in `; cure`)."""
+        """Adds: the value at `path` breaks `rule` (which may end in `; cure`)."""
         self.lines.append(printable(f"{dotted(path)} = {shown(value)}: {rule}"))
 
     def missing(self, path: Path, cure: str) -> None:
-        """A required key is not there."""
+        """Adds: the required key at `path` is missing."""
         self.lines.append(printable(f"{dotted(path)}: required key is missing; {cure}"))
 
     def unknown_key(self, path: Path, known: Iterable[str]) -> None:
-        """No such key at that place."""
+        """Adds: the key at `path` is unknown."""
         self.lines.append(printable(f"{dotted(path)}: unknown key; {suggestion(str(path[-1]), known)}"))
 
     def add(self, lines: Iterable[str]) -> None:
-        """Problems that already carry their path."""
+        """Adds problems that already contain their path."""
         self.lines += [printable(line) for line in lines]
 
     def inside(self, path: Path, lines: Sequence[str], keys: Sequence[str]) -> None:
-        """Problems that a part found in itself: about one of its keys (`key = value: rule`), or the whole."""
+        """Adds problems that a part reports about itself: of one key (`key = value: rule`), or of the whole part."""
         for line in lines:
             about_key = line.split(" = ")[0].split(":")[0].split(".")[0] in keys
             self.lines.append(printable(f"{dotted(path)}{'.' if about_key else ': '}{line}"))
 
     def about(self, path: Path) -> bool:
-        """Whether there is a problem with the value at that very path already."""
+        """Returns whether a problem with exactly this path has been added already."""
         return any(line.startswith((f"{dotted(path)} = ", f"{dotted(path)}: ")) for line in self.lines)
 
     def refuse(self, source: str) -> None:
-        """Raises all problems as one error, if there are any."""
+        """Raises all problems as one `UserError`, if there are any."""
         if self.lines:
             raise UserError(self.lines, printable(source))
 
 
 def dotted(path: Path) -> str:
-    """`("faults", 0, "kind")` as `faults.0.kind`."""
+    """Formats `("faults", 0, "kind")` as `faults.0.kind`."""
     return ".".join(shorten(str(part)) for part in path)
 
 
 def shown(value: object) -> str:
-    """A value as the user wrote it, more or less, and never long."""
+    """Formats a value approximately as the user wrote it, shortened."""
     if isinstance(value, str):
         return shorten(json.dumps(value) if _needs_quotes(value) else value)
     return shorten(_compact(value))
 
 
 def _needs_quotes(text: str) -> bool:
-    """Text that reads like something else without them."""
+    """Returns whether the text would be read as another type, or seem empty, without quotes."""
     return text.strip() != text or not text or text in {"true", "false", "null"} or bool(FLOAT.match(text))
 
 
 def shorten(text: str, longest: int = LONGEST_VALUE) -> str:
-    """The text, cut in the middle of nowhere when it is long."""
+    """Truncates long text."""
     return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
 
 def printable(text: str) -> str:
-    """The text with control characters (and any that reorder or hide text) as escapes."""
+    """Escapes control characters, and those that reorder or hide text."""
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """`did you mean ...?` if one of the known words is close, else the list of them."""
+    """Returns `did you mean ...?` if a known word is close, otherwise the list of known words."""
     names = sorted(known)
     close = difflib.get_close_matches(word.lower(), names, n=1, cutoff=0.6)
     if close:
@@ -89,12 +89,12 @@ def suggestion(word: str, known: Iterable[str]) -> str:
 
 
 def enumerated(names: Sequence[str]) -> str:
-    """`a, b, c`."""
+    """Joins names as `a, b, c`."""
     return ", ".join(names)
 
 
 def rule_of(error: dict[str, Any]) -> str:
-    """One complaint of pydantic in our words."""
+    """Translates one pydantic error into a rule of our wording."""
     context = error.get("ctx", {})
     rule = _RULES.get(error["type"])
     if error["type"] == "literal_error":
@@ -133,6 +133,7 @@ _RULES = {
 
 
 def _compact(value: object) -> str:
+    # Only the first 20 entries: the text is shortened anyway, and a list may be very long.
     if isinstance(value, bool) or value is None:
         return "none" if value is None else str(value).lower()
     if isinstance(value, list):

@@ -1,6 +1,6 @@
-"""Plain values of a scenario file to strategies: each dataclass is read by its own field types.
+"""Reads plain values of a scenario file into strategies, each dataclass by its own field types.
 
-A reader never stops at the first problem. What could not be read is `INVALID`, and why stands in its problems.
+A reader never stops at the first problem. An unreadable value becomes `INVALID`, and its problem is recorded.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ INVALID: Final = object()
 
 
 class Reader:
-    """Reads values, collecting problems.
+    """Reads values and collects problems.
 
-    `switched` maps a path whose kind was overridden to the old kind. `partial` keeps, by path, parts with values
-    that could not be read, made with their defaults instead: good for finding more problems, and for nothing else.
+    `switched` maps a path whose kind was overridden to the old kind. `partial` holds, by path, parts in which
+    unreadable values are replaced by defaults; they serve only to find more problems.
     """
 
     def __init__(
@@ -45,7 +45,8 @@ class Reader:
         self.partial: dict[Path, Any] = {}
 
     def read(self, annotation: Any, value: Any, path: Path, unit: Unit | None = None) -> Any:
-        """The value of that type, or INVALID. `unit` is that of the field a distribution stands in."""
+        """Returns the value of that type, or INVALID; `unit` is that of the field that holds a distribution."""
+        # Markers first: they override the annotated type. A union may contain a structured type, so it precedes one.
         for mark, method in self._markers():
             found = marker(annotation, mark)
             if found is not None:
@@ -68,7 +69,7 @@ class Reader:
         )
 
     def _choice(self, choice: Choice, value: Any, path: Path, unit: Unit | None) -> Any:
-        """One entry of a table: a mapping that names it, or its bare name."""
+        """Reads one entry of a table: a mapping that names it, or its bare name."""
         mapping = {choice.key: value} if isinstance(value, str) else value
         if not isinstance(mapping, dict):
             return self._wrong(path, value, f"must be a mapping with `{choice.key}`; {_kinds(choice)}")
@@ -99,35 +100,36 @@ class Reader:
         return None
 
     def _foreign(self, strategy: type, rest: dict[str, Any], path: Path) -> Any:
-        """A plug-in's dataclass: whatever goes wrong in somebody else's code is told, not raised."""
+        """Reads a plug-in's dataclass; exceptions of its code are reported as problems."""
         try:
             return self._record(strategy, rest, path, None)
-        except Exception as error:  # noqa: BLE001, RUF100 - code of others may raise anything
+        except Exception as error:  # noqa: BLE001, RUF100 - plug-in code may raise anything
             name = f"{strategy.__module__}:{strategy.__qualname__}"
             return self._wrong(path, name, f"the plug-in cannot be set up ({type(error).__name__}: {error})")
 
     def _drop_keys_of_old_kind(self, choice: Choice, strategy: type, rest: dict[str, Any], path: Path) -> None:
-        """After `--set protocol.kind=...`, keys that only the old kind has go with it."""
+        """Removes keys that only the old kind has, after `--set protocol.kind=...`."""
         old = choice.table.get(self.switched.get(path, ""))
         if old is None:
             return
         stale = {key.name for key in keys_of(old)} - {key.name for key in keys_of(strategy)}
         for name in stale & rest.keys():
+            # A key that the user set explicitly stays, and is reported as unknown.
             if (*path, name) not in self.switched:
                 del rest[name]
 
     def _drawn(self, drawn: Drawn, value: Any, path: Path, unit: Unit | None) -> Any:
-        """A distribution; a bare quantity is a constant."""
+        """Reads a distribution; a bare quantity is a constant."""
         if isinstance(value, dict):
-            law = self._choice(Choice(drawn.table), value, path, drawn)
+            distribution = self._choice(Choice(drawn.table), value, path, drawn)
         elif isinstance(value, str) and value in drawn.table:
             return self._wrong(path, value, f"needs its numbers; write for example `{{kind: {value}, ...}}`")
         else:
             number = self._quantity(drawn, value, path, drawn)
-            law = INVALID if number is INVALID else Constant(value=number)
-        if law is INVALID:
+            distribution = INVALID if number is INVALID else Constant(value=number)
+        if distribution is INVALID:
             return INVALID
-        return self._guarded(lambda: drawn.finish(law), path, type(law))
+        return self._guarded(lambda: drawn.finish(distribution), path, type(distribution))
 
     def _quantity(self, mark: object, value: Any, path: Path, unit: Unit | None) -> Any:
         try:
@@ -144,7 +146,7 @@ class Reader:
         return str(place)
 
     def _alternative(self, annotation: Any, value: Any, path: Path, unit: Unit | None) -> Any:
-        """A union: null or `none`, a mapping for the structured member, a plain value for the others."""
+        """Reads a union: null or `none`, a mapping for the structured member, a plain value for the others."""
         options = members(annotation)
         if value is None and NoneType in options:
             return None
@@ -166,12 +168,13 @@ class Reader:
         return INVALID if any(entry is INVALID for entry in read) else tuple(read)
 
     def _record(self, strategy: type, value: Any, path: Path, unit: Unit | None) -> Any:
-        """A dataclass from a mapping of its keys."""
+        """Reads a dataclass from a mapping of its keys."""
         if not isinstance(value, dict):
             return self._wrong(path, value, f"must be a mapping; known keys are {_names(strategy)}")
         read, complete = self.fields(strategy, value, path, unit)
         if complete:
             return self._guarded(lambda: strategy(**read), path, strategy)
+        # Best effort: a required key may be missing, or a check of the part may fail on the defaults.
         with suppress(Exception):
             self.partial[path] = strategy(**read)
         return INVALID
@@ -179,7 +182,7 @@ class Reader:
     def fields(
         self, strategy: type, value: dict[str, Any], path: Path, unit: Unit | None = None
     ) -> tuple[dict[str, Any], bool]:
-        """The values that could be read, by key, and whether they make a whole; a key too many does not matter."""
+        """Returns the readable values by key, and whether they are complete; unknown keys do not affect that."""
         keys = {key.name: key for key in keys_of(strategy)}
         for name in value:
             if name not in keys:
@@ -196,9 +199,9 @@ class Reader:
         return valid, not missing and len(valid) == len(read)
 
     def _guarded(self, make: Callable[[], Any], path: Path, strategy: type | None = None) -> Any:
-        """What `make` returns; a rule that the part itself enforces becomes a problem.
+        """Returns the result of `make`; a rule violation raised by the part itself becomes a problem.
 
-        A part words it as `key = value: rule` about one of its keys, or as a rule about the whole of it.
+        The part words it as `key = value: rule` for one of its keys, or as a rule about the whole part.
         """
         try:
             return make()
@@ -208,12 +211,12 @@ class Reader:
         return INVALID
 
     def _leaf(self, annotation: Any, value: Any, path: Path) -> Any:
-        """Text, numbers, words and lists of them."""
+        """Reads strings, numbers, literals and lists of them."""
         read = surely(annotation, value)
-        return self._doubted(annotation, value, path) if read is UNSURE else read
+        return self._strict(annotation, value, path) if read is UNSURE else read
 
-    def _doubted(self, annotation: Any, value: Any, path: Path) -> Any:
-        # Imported here, because a file without a fault does without pydantic, which is slow to import.
+    def _strict(self, annotation: Any, value: Any, path: Path) -> Any:
+        # Imported here: pydantic is slow to import, and a valid file does not need it.
         from scenarios.strict import read_strictly
 
         read, complaints = read_strictly(annotation, value)

@@ -1,7 +1,7 @@
-"""Going on with an interrupted run: its events are replayed with the learning asleep, which wakes where it stopped.
+"""Resumes an interrupted run: events are replayed with learning paused, which is restored at the last saved round.
 
-The events of a run repeat, and are cheap without learning, so only what was learnt is kept on disk. The replay seals
-with keys of another life: under the same names it has other plaintexts to send (zeros).
+Events are deterministic and cheap without learning, so only the learning state is stored. The replay seals with the
+keys of a new incarnation, because under the same stream names it seals other plaintexts (zeros).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _WHATS = ("release", "model")
 
 
 class Replay:
-    """The rounds of a resumed run that have been before; none if it begins."""
+    """Replays the rounds a resumed run has completed before; there are none in a new run."""
 
     def __init__(self, simulation: Simulation, checkpoint: Checkpoint) -> None:
         self._simulation, self._checkpoint = simulation, checkpoint
@@ -34,23 +34,23 @@ class Replay:
             simulation.workbench.sleep()
 
     def check(self, round_number: int, chain: NDArray[np.uint8]) -> None:
-        """A round has closed: recognises it by its events, and after the last one wakes the learning.
+        """Compares a closed round's events with the checkpoint; restores learning after the last replayed round.
 
         Raises:
-            UserError: other things happened than in the interrupted run.
+            UserError: the events differ from those of the interrupted run.
         """
         if not np.array_equal(chain[-1], self._checkpoint.chain[round_number - 1]):
             raise _differs(f"in round {round_number}")
         if round_number == self._checkpoint.round_number:
             self.under_way = False
-            self._wake()
+            self._restore_learning()
 
     def check_over(self) -> None:
-        """The run has ended, so all its rounds must have been there again."""
+        """Raises a `UserError` if the run has ended before all checkpointed rounds were replayed."""
         if self.under_way:
             raise _differs("and ended too early")
 
-    def _wake(self) -> None:
+    def _restore_learning(self) -> None:
         bench, checkpoint = self._simulation.workbench, self._checkpoint
         if bench is not None:
             bench.wake(_read_learning(checkpoint.part("learning")))
@@ -63,7 +63,7 @@ def _differs(where: str) -> UserError:
 
 
 def learnt(simulation: Simulation) -> dict[str, NDArray[Any]]:
-    """What a checkpoint keeps of the learning: models, vectors under way, figures, and the linkage attack's memory."""
+    """Returns the learning state to save: models, vectors in flight, figures, and the linkage attack's state."""
     bench = simulation.workbench
     if bench is None:
         return {}
@@ -89,16 +89,20 @@ def _learning(state: LearningState) -> Arrays:
 
 def _read_learning(arrays: Arrays) -> LearningState:
     rows = arrays["given_rows"]
+    # Messages share these vectors, so no receiver may change them.
     rows.flags.writeable = False
     names = [(_WHATS[what], first, second) for what, first, second in arrays["given_names"].tolist()]
     return LearningState(arrays["models"], arrays["noise_numbers"], dict(zip(names, rows, strict=True)))
 
 
 def _figures(rounds: list[dict[str, Any]]) -> Arrays:
-    """The figures of each round, and which of them were measured: a loss that is no number is still a figure."""
-    told = [[row.get(name) for name in FIGURES] for row in rounds]
-    values = np.array([[np.nan if value is None else value for value in row] for row in told], dtype=np.float64)
-    known = np.array([[value is not None for value in row] for row in told], dtype=np.bool_)
+    """Returns the figures of each round as arrays, with a mask of those that were measured.
+
+    The mask is needed because a measured loss may itself be NaN.
+    """
+    table = [[row.get(name) for name in FIGURES] for row in rounds]
+    values = np.array([[np.nan if value is None else value for value in row] for row in table], dtype=np.float64)
+    known = np.array([[value is not None for value in row] for row in table], dtype=np.bool_)
     numbers = np.array([row["round"] for row in rounds], dtype=np.int64)
     each = [
         (row["round"], node, accuracy)
@@ -127,14 +131,15 @@ def _evaluated(rows: NDArray[Any]) -> dict[str, Any]:
 
 @contextmanager
 def only_writer(folder: Path) -> Iterator[None]:
-    """Holds the folder against a second process that would resume a run which is still going."""
+    """Locks the folder against a second process that resumes a run still in progress."""
     try:
         import fcntl
-    except ImportError:  # a system without such locks
+    except ImportError:  # not a POSIX system
         yield
         return
     path = folder / "checkpoint" / "lock"
     path.parent.mkdir(exist_ok=True)
+    # The operating system releases the lock when the process dies, so a killed run leaves no stale one.
     with path.open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

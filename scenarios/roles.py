@@ -1,4 +1,4 @@
-"""Which node plays which part: clients 0..N-1, then proxy, standby, tracker and server, then relays and intruders."""
+"""Roles of nodes by id: clients 0..N-1, then proxy, standby, tracker and server, then relays and intruders."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _SERVICES = ("proxy", "standby", "tracker", "server")
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """The parts of a run. Nodes past the services are relays where listed, else intruders."""
+    """The roles in a run; nodes after the services are relays if listed, otherwise intruders."""
 
     clients: int
     relays: tuple[int, ...] = ()
 
     def role(self, node: int) -> str:
-        """The part that `node` plays."""
+        """Returns the role of `node`."""
         if node < self.clients:
             return "client"
         if node < self.clients + len(_SERVICES):
@@ -30,27 +30,27 @@ class Roles:
         return "relay" if node in self.relays else "intruder"
 
     def node(self, service: str) -> int:
-        """The node of a service."""
+        """Returns the node id of a service."""
         return self.clients + _SERVICES.index(service)
 
     def to_json(self) -> dict[str, Any]:
-        """As the summary says it."""
+        """Returns the `nodes` entry of the summary."""
         services = {name: self.node(name) for name in _SERVICES}
         return {"clients": self.clients, **services, "relays": list(self.relays)}
 
     @classmethod
     def from_json(cls, nodes: Mapping[str, Any]) -> Roles:
-        """From what the summary says."""
+        """Reads the `nodes` entry of a summary."""
         return cls(clients=int(nodes["clients"]), relays=tuple(nodes.get("relays", ())))
 
 
 def leaders(log: Log) -> dict[int, int]:
-    """The leader of each round that had one."""
+    """Returns the leader of each round that had one."""
     return {record["round"]: record["leader"] for record in log.rounds if record.get("leader", -1) >= 0}
 
 
 def led_by(messages_round: NDArray[Any], node: NDArray[Any], leader: Mapping[int, int]) -> NDArray[np.bool_]:
-    """Where `node` leads the round that stands beside it."""
+    """Returns, element by element, whether `node` led the round of `messages_round`."""
     if not leader:
         return np.zeros(len(node), dtype=np.bool_)
     numbers = np.array(sorted(leader))

@@ -1,4 +1,4 @@
-"""`peerveil run`: one scenario to one run folder, or several of them side by side."""
+"""`peerveil run`: runs one scenario into one run folder, or several scenarios for comparison."""
 
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ def _run_all(args: argparse.Namespace, scenarios: Sequence[Scenario], page: Live
     summaries: list[Mapping[str, Any]] = []
     for scenario in scenarios:
         if summaries:
-            gc.collect()  # the run before is over: nothing of it need lie about
+            # Collection is mostly off during a run; free the cycles of the previous one first.
+            gc.collect()
         out = args.out if args.out is None or len(scenarios) == 1 else args.out / f"{scenario.name}-{scenario.seed}"
         summary, folder = run_scenario(
             scenario,
@@ -92,12 +93,13 @@ def run_scenario(
     resume: bool = False,
     watchers: Sequence[Watcher] = (),
 ) -> tuple[dict[str, Any], RunFolder]:
-    """Runs one scenario and writes its folder; the summary, and where the files are.
+    """Runs one scenario and writes its folder; returns the summary and the folder.
 
-    An interrupt (Ctrl-C) ends it early: what was done is written all the same, and the summary says so.
+    An interrupt (Ctrl-C) ends the run early: the completed rounds are still written, and the summary records the
+    interruption.
 
     Args:
-        resume: goes on with the run in `out`, or with the newest unfinished one; one that has finished stays as it is.
+        resume: continue the run in `out`, or the newest unfinished one; a finished run is left unchanged.
         watchers: called after every round.
     """
     with rarely_collected():
@@ -120,16 +122,17 @@ def _run_scenario(
     if resume:
         check_resumable(scenario)
     past = find_past(scenario, out) if resume else no_past(scenario)
-    _tell(past, resume and not quiet)
+    _report_resume(past, resume and not quiet)
     if past.path is not None and past.summary is not None:
         return past.summary, RunFolder(past.path)
-    watch: list[Watcher] = []
+    # The listener needs the simulation, which needs its watchers: a list filled later breaks the cycle.
+    listeners: list[Watcher] = []
     simulation = build(
         scenario,
         data_dir=data_dir,
         threads=threads,
         at_once=at_once,
-        watchers=[lambda row: watch[0](row), *watchers],
+        watchers=[lambda row: listeners[0](row), *watchers],
         first_life=past.first_life,
     )
     folder = RunFolder.create(out, scenario.name, scenario.seed) if past.path is None else RunFolder(past.path)
@@ -137,12 +140,13 @@ def _run_scenario(
         folder.begin(dump_scenario(scenario), describe_environment(threads, scenario.plugins))
         journal = Journal(simulation, folder, past.checkpoint)
         with progress(scenario.rounds, quiet, scenario.name) as bar:
-            watch.append(_Scribe(simulation, journal, (bar, live)))
-            interrupted = _go(simulation)
+            listeners.append(_RoundListener(simulation, journal, (bar, live)))
+            interrupted = _simulate(simulation)
+        # Interrupted during the replay: nothing is new, and the folder holds more rounds than were replayed.
         if interrupted and journal.replay.under_way:
-            raise KeyboardInterrupt  # nothing is new, and the folder holds more than was replayed
+            raise KeyboardInterrupt
         journal.replay.check_over()
-        with _in_the_middle(interrupted):
+        with _tolerating_partial_rows(interrupted):
             summary = _summarise(simulation, interrupted, time.perf_counter() - started_s, past.checkpoint.resumes)
             tensors = None if interrupted else _final_tensors(simulation)
             folder.finish(simulation.log, summary, tensors, partial=interrupted)
@@ -150,8 +154,11 @@ def _run_scenario(
 
 
 @contextmanager
-def _in_the_middle(interrupted: bool) -> Iterator[None]:
-    """An interrupt may have struck while a row was half written: then the rounds that had ended are what is left."""
+def _tolerating_partial_rows(interrupted: bool) -> Iterator[None]:
+    """Turns errors in summarising an interrupted run into KeyboardInterrupt.
+
+    The interrupt may have left a table row half written; the parts of the completed rounds remain on disk then.
+    """
     try:
         yield
     except (ArithmeticError, LookupError, TypeError, ValueError):
@@ -160,9 +167,9 @@ def _in_the_middle(interrupted: bool) -> Iterator[None]:
         raise KeyboardInterrupt from None
 
 
-def _tell(past: Past, aloud: bool) -> None:
-    """Says what `--resume` found."""
-    if not aloud:
+def _report_resume(past: Past, wanted: bool) -> None:
+    """Prints what `--resume` found."""
+    if not wanted:
         return
     if past.path is None:
         print("nothing to resume; the run begins", file=sys.stderr)
@@ -172,25 +179,26 @@ def _tell(past: Past, aloud: bool) -> None:
         print(f"resuming {past.path} after round {past.checkpoint.round_number}", file=sys.stderr)
 
 
-class _Scribe:
-    """Called after every round: has it written down and tells those who follow the run."""
+class _RoundListener:
+    """Writes every completed round to disk and reports it to progress bar and live page."""
 
-    def __init__(self, simulation: Simulation, journal: Journal, followers: Sequence[RoundProgress]) -> None:
-        self._simulation, self._journal, self._followers = simulation, journal, followers
+    def __init__(self, simulation: Simulation, journal: Journal, progress: Sequence[RoundProgress]) -> None:
+        self._simulation, self._journal, self._progress = simulation, journal, progress
 
     def __call__(self, row: Mapping[str, Any]) -> None:
+        # Written first, so that a round shown as done is on disk.
         self._journal.close_round(int(row["round"]))
         log = self._simulation.log
         dropouts = int(np.count_nonzero(log.dropouts["what"] == 2))
         published = log.privacy["published"]
         epsilon = float(published[-1]) if len(published) and np.isfinite(published[-1]) else None
         bytes_sent = int(log.messages["size_bytes"].sum())
-        for follower in self._followers:
-            follower.round(row, bytes_sent, dropouts, epsilon)
+        for listener in self._progress:
+            listener.round(row, bytes_sent, dropouts, epsilon)
 
 
-def _go(simulation: Simulation) -> bool:
-    """Runs the simulation; True if it was interrupted."""
+def _simulate(simulation: Simulation) -> bool:
+    """Runs the simulation; returns True if it was interrupted."""
     try:
         simulation.run()
     except KeyboardInterrupt:
@@ -224,14 +232,14 @@ def _summarise(simulation: Simulation, interrupted: bool, wall_s: float, resumes
 
 
 def _extra(simulation: Simulation) -> dict[str, Any]:
-    """Figures that a run has only if its scenario asks for them."""
+    """Returns the figures that only some scenarios have: energy and noise shares."""
     energy, log = simulation.scenario.network.energy, simulation.log
     used = {} if energy is None else {"energy_j": energy_j(log, energy, simulation.samples_per_training)}
     return used | share_summary(simulation)
 
 
 def final_scores(simulation: Simulation) -> tuple[NDArray[np.float64] | None, tuple[float, float] | None]:
-    """Accuracy of every evaluated client's model at the end, and accuracy and loss of the collected model."""
+    """Returns the final accuracy of every evaluated client's model, and accuracy and loss of the collected model."""
     bench = simulation.workbench
     if bench is None:
         return None, None
@@ -248,7 +256,7 @@ def _final_tensors(simulation: Simulation) -> dict[str, NDArray[Any]] | None:
 
 
 def _load_all(args: argparse.Namespace) -> list[Scenario]:
-    """Every scenario on every seed; problems of all files in one error."""
+    """Loads every scenario with every seed; raises the problems of all files as one error."""
     problems: list[str] = []
     loaded: list[Scenario] = []
     for ref in args.scenarios:

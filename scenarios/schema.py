@@ -1,4 +1,4 @@
-"""`Scenario`: what one run is made of. Its sections are the strategies themselves."""
+"""`Scenario`: the complete description of one run. Its sections are the strategies themselves."""
 
 from __future__ import annotations
 
@@ -39,25 +39,25 @@ class Scenario:
     """One experiment: who learns what from which data, by which protocol, over which network.
 
     Attributes:
-        name: what the run and its folder are called, at most 80 characters
-        question: what this scenario is to answer
+        name: name of the run and its folder, at most 80 characters
+        question: the question this scenario answers
         seed: the one source of all randomness
         rounds: how many rounds to run at most
-        clients: how many peers there are
-        data: what is learned from, and who holds which records
-        model: what is learned
-        training: how a client trains on its own records
-        evaluation: when and for whom accuracy is measured
-        protocol: how updates meet
+        clients: number of clients
+        data: training data and its split among the clients
+        model: the model to train
+        training: local training of a client
+        evaluation: when and for which clients accuracy is measured
+        protocol: how updates are exchanged and aggregated
         anonymity: what peers may know of each other
-        privacy: how updates are protected; none leaves them as they are
-        noise_shares: noise that peers split among themselves and that cancels in the sum; none exchanges nothing
+        privacy: clipping and noise of updates; none leaves them unprotected
+        noise_shares: noise shares exchanged by peers, which cancel in the sum; none exchanges nothing
         network: links, latencies and losses
-        compute: how many samples a client trains on per second
+        compute: samples per second a client trains on
         proxy: what happens when the trusted proxy is lost
-        availability: when clients are up
-        faults: what goes wrong, and when
-        learning: torch trains for real, none moves byte counts only
+        availability: when clients are online
+        faults: faults to inject, and when
+        learning: torch trains models, none simulates messages only
     """
 
     name: Annotated[str, Len(1, 80)]

@@ -1,4 +1,4 @@
-"""Where the bytes of a run went: by kind and role, by the link that held them back, by dropout."""
+"""Bytes of a run by kind, by role, by bottleneck link and by dropout."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _PHRASES = {
 
 
 def by_kind(log: Log) -> dict[str, dict[str, Any]]:
-    """For each kind that was sent: bytes, mean per round, share of all, overhead and waste."""
+    """Returns for each message kind its bytes, mean per round, share of the total, overhead and waste."""
     messages = log.messages
     rounds = np.array([record["round"] for record in log.rounds], dtype=np.int64)
     in_rounds = bytes_by_round(messages, rounds).sum(axis=0)
     wasted, everything = wasted_per_message(messages), max(int(messages["size_bytes"].sum()), 1)
-    told = {}
+    costs = {}
     for code, kind in enumerate(records.KINDS):
         rows = messages["kind"] == code
         if rows.any():
             sent = int(messages["size_bytes"][rows].sum())
-            told[kind] = {
+            costs[kind] = {
                 "messages": int(rows.sum()),
                 "sent": sent,
                 "per_round": float(in_rounds[code] / len(rounds)) if len(rounds) else None,
@@ -39,23 +39,24 @@ def by_kind(log: Log) -> dict[str, dict[str, Any]]:
                 "overhead": int(messages["overhead_bytes"][rows].sum()),
                 "wasted": int(wasted[rows].sum()),
             }
-    return told
+    return costs
 
 
 def by_role(log: Log, roles: Roles) -> dict[str, dict[str, dict[str, int]]]:
-    """Bytes sent and received by kind, for every role; a client counts as leader in the rounds it leads."""
+    """Returns bytes sent and received by kind for every role; a client counts as leader in the rounds it leads."""
     messages = log.messages
     arrived = np.isin(messages["outcome"], (records.OUTCOME["delivered"], records.OUTCOME["rejected"]))
-    told: dict[str, dict[str, dict[str, int]]] = {}
+    totals: dict[str, dict[str, dict[str, int]]] = {}
     for direction, end, rows in (("sent", "sender", arrived | True), ("received", "receiver", arrived)):
         role = _role_of(log, roles, end)
         for name in np.unique(role[rows]).tolist():
             mine = rows & (role == name)
             sizes = np.bincount(messages["kind"][mine], messages["size_bytes"][mine], len(records.KINDS))
             kinds = {kind: int(size) for kind, size in zip(records.KINDS, sizes, strict=True) if size}
-            told.setdefault(name, {"sent": {}, "received": {}})[direction] = kinds
-    told.pop("nobody", None)
-    return told
+            totals.setdefault(name, {"sent": {}, "received": {}})[direction] = kinds
+    # Messages to an unknown address have no receiving node.
+    totals.pop("nobody", None)
+    return totals
 
 
 def _role_of(log: Log, roles: Roles, end: str) -> NDArray[np.str_]:
@@ -68,37 +69,38 @@ def _role_of(log: Log, roles: Roles, end: str) -> NDArray[np.str_]:
 
 
 def held_back(log: Log) -> dict[str, Any]:
-    """Which links held data back: shares of all data bytes that arrived, and of those that came too late."""
+    """Returns the bottleneck links as fractions of all delivered data bytes, and of the late ones."""
     messages = log.messages
     delivered = messages["outcome"] == records.OUTCOME["delivered"]
     data = delivered & (messages["kind"] != records.KIND["control"])
-    told = {"all": _shares(messages, data), "late": _shares(messages, late(messages))}
-    return told | {"sentence": _sentence(told)}
+    fractions = {"all": _fractions(messages, data), "late": _fractions(messages, late(messages))}
+    return fractions | {"sentence": _sentence(fractions)}
 
 
-def _shares(messages: Table, rows: NDArray[np.bool_]) -> dict[str, float]:
+def _fractions(messages: Table, rows: NDArray[np.bool_]) -> dict[str, float]:
     sizes = np.bincount(messages["bottleneck"][rows], messages["size_bytes"][rows], len(records.BOTTLENECKS))
-    whole = sizes.sum()
+    total = sizes.sum()
     named = zip(records.BOTTLENECKS, sizes, strict=True)
-    return {word or "unknown": float(size / whole) for word, size in named if size}
+    return {word or "unknown": float(size / total) for word, size in named if size}
 
 
-def _sentence(told: dict[str, dict[str, float]]) -> str:
-    what, shares = ("late", told["late"]) if told["late"] else ("data", told["all"])
-    if not shares:
+def _sentence(fractions: dict[str, dict[str, float]]) -> str:
+    # Late bytes say more about a problem than all bytes do.
+    what, links = ("late", fractions["late"]) if fractions["late"] else ("data", fractions["all"])
+    if not links:
         return "no data arrived."
-    link = max(shares, key=lambda word: shares[word])
-    return f"{shares[link]:.0%} of the {what} bytes waited for {_PHRASES.get(link, 'an unknown link')}."
+    link = max(links, key=lambda word: links[word])
+    return f"{links[link]:.0%} of the {what} bytes waited for {_PHRASES.get(link, 'an unknown link')}."
 
 
 def dropout_costs(log: Log) -> list[dict[str, Any]]:
-    """What each dropout cost: updates that aggregations lacked, bytes wasted on them, seconds waited for them.
+    """Returns the cost of each dropout: missing updates, bytes wasted on them, and seconds stalled.
 
-    Seconds: the longest stall among the aggregations that lacked the update, and among those who had sent theirs in
-    vain to a leader that was lost. Several dropouts of one round can have cost the same seconds: these do not add up.
+    The seconds are the longest stall among the aggregations that lacked the update, and among the nodes that had sent
+    theirs to a lost leader. Dropouts of one round may share the same stall, so these seconds do not add up.
     """
     dropouts, stalled_s = log.dropouts, _stalled(log)
-    wasted, in_vain = _wasted_updates(log, "origin"), _wasted_updates(log, "destination")
+    wasted, unused = _wasted_updates(log, "origin"), _wasted_updates(log, "destination")
     missing: dict[tuple[int, int], list[int]] = {}
     for row in np.flatnonzero(dropouts["what"] == records.WHAT["missing"]).tolist():
         key = (int(dropouts["round"][row]), int(dropouts["node"][row]))
@@ -114,9 +116,9 @@ def dropout_costs(log: Log) -> list[dict[str, Any]]:
                 "reason": records.DROPOUT_REASONS[dropouts["reason"][row]],
                 "at_s": float(dropouts["at_s"][row]),
                 "lost_updates": len(lacking),
-                "wasted_bytes": wasted.get((number, node), 0) + in_vain.get((number, node), 0),
+                "wasted_bytes": wasted.get((number, node), 0) + unused.get((number, node), 0),
                 "stalled_s": max(
-                    (stalled_s.get((number, other), 0.0) for other in {*lacking, *_sent_in_vain(log, number, node)}),
+                    (stalled_s.get((number, other), 0.0) for other in {*lacking, *_unused_senders(log, number, node)}),
                     default=0.0,
                 ),
             }
@@ -124,8 +126,8 @@ def dropout_costs(log: Log) -> list[dict[str, Any]]:
     return costs
 
 
-def _sent_in_vain(log: Log, round_number: int, aggregator: int) -> list[int]:
-    """Whose updates to this node were of no use in a round."""
+def _unused_senders(log: Log, round_number: int, aggregator: int) -> list[int]:
+    """Returns the nodes whose updates to this aggregator were not used in a round."""
     messages = log.messages
     rows = (messages["round"] == round_number) & (messages["destination"] == aggregator) & ~messages["used"]
     found: list[int] = np.unique(messages["origin"][rows & (messages["kind"] == records.KIND["update"])]).tolist()
@@ -133,7 +135,7 @@ def _sent_in_vain(log: Log, round_number: int, aggregator: int) -> list[int]:
 
 
 def _wasted_updates(log: Log, end: str) -> dict[tuple[int, int], int]:
-    """Bytes wasted on updates, by round and by who sent them or whom they were for."""
+    """Returns the bytes wasted on updates, by round and origin or destination node."""
     messages, sums = log.messages, dict[tuple[int, int], int]()
     wasted = np.where(messages["kind"] == records.KIND["update"], wasted_per_message(messages), 0)
     for row in np.flatnonzero(wasted).tolist():
@@ -143,6 +145,7 @@ def _wasted_updates(log: Log, end: str) -> dict[tuple[int, int], int]:
 
 
 def _stalled(log: Log) -> dict[tuple[int, int], float]:
+    """Returns the longest stall by round and node."""
     found, longest = stalls(log), dict[tuple[int, int], float]()
     columns = (found[name].tolist() for name in ("round", "node", "stalled_s"))
     for number, node, stalled_s in zip(*columns, strict=True):

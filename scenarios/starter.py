@@ -1,4 +1,4 @@
-"""The starter file of `peerveil new`: every key with its default and half a line of why, made from the schema."""
+"""The starter file of `peerveil new`: every key with its default and a short comment, generated from the schema."""
 
 from __future__ import annotations
 
@@ -31,11 +31,12 @@ PRIVACY = {"clip": "flat", "noise": {"kind": "gaussian", "calibrate": "adpdfl"}}
 
 
 def starter_text(name: str) -> str:
-    """A commented scenario file that passes `check`, one line per key.
+    """Returns a commented scenario file that passes `check`, one line per key.
 
     Raises:
-        UserError: no scenario can have that name.
+        UserError: the name is not valid for a scenario.
     """
+    # Parsed and not just written: the file shows every default, and a bad name is refused.
     example = parse_scenario(to_yaml({"name": name, **EXAMPLE}), source="name")
     private = parse_scenario(to_yaml({"name": name, **EXAMPLE, "privacy": PRIVACY}), source="name")
     lines = list(TOP)
@@ -47,12 +48,12 @@ def starter_text(name: str) -> str:
 
 
 def _lines(key: Key, value: Any, indent: str) -> Iterator[str]:
-    """The line of a key, and those of the keys inside it."""
+    """Yields the line of a key, and those of the keys inside it."""
     section = _section(key.annotation)
     if section is None or not isinstance(dump_value(key.annotation, value), dict):
-        yield _line(indent, key.name, to_flow(dump_value(key.annotation, value)), _half(key))
+        yield _line(indent, key.name, to_flow(dump_value(key.annotation, value)), _comment(key))
         return
-    yield _line(indent, key.name, "", _half(key))
+    yield _line(indent, key.name, "", _comment(key))
     inner = indent + "  "
     choice = marker(section, Choice)
     if choice is not None:
@@ -63,7 +64,7 @@ def _lines(key: Key, value: Any, indent: str) -> Iterator[str]:
 
 
 def _section(annotation: Any) -> Any:
-    """The part of an annotation that deserves a block of lines; distributions stay on one line."""
+    """Returns the member of an annotation that is written as a block; distributions stay on one line."""
     sections = [option for option in members(annotation) if is_structured(option) and not marker(option, Drawn)]
     return sections[0] if sections else None
 
@@ -73,8 +74,8 @@ def _line(indent: str, name: str, value: str, comment: str) -> str:
     return f"{text:<{COMMENT_AT}}  # {comment}" if comment else text
 
 
-def _half(key: Key) -> str:
-    """Half a line on a key, with the words it takes if the text does not name them."""
+def _comment(key: Key) -> str:
+    """Returns the comment on a key, with its allowed words if the text does not name them all."""
     text = f"{key.doc} (required)" if key.default is REQUIRED else key.doc
     words = [str(word) for option in members(key.annotation) for word in literals(option)]
     unnamed = [word for word in words if word.lower() not in text.lower()]
@@ -82,7 +83,7 @@ def _half(key: Key) -> str:
 
 
 def _cut(text: str, longest: int = 110) -> str:
-    """A long text up to its last comma or semicolon that still fits."""
+    """Truncates a long text at the last comma or semicolon that still fits."""
     if len(text) <= longest:
         return text
     head = text[:longest]

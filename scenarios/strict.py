@@ -1,4 +1,4 @@
-"""Text, numbers, words and lists of them, checked by pydantic; its complaints in our words."""
+"""Validates strings, numbers, literals and lists of them with pydantic, with problems in our wording."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Complaint = tuple[Path, Any, str]
 
 
 def read_strictly(annotation: Any, value: Any) -> tuple[Any, list[Complaint]]:
-    """The value of that type, and what is wrong with it: place inside it, the value there, the rule."""
+    """Returns the value of that type, and its problems as (place inside it, value there, rule)."""
     try:
         return _adapter(repr(annotation), annotation).validate_json(json.dumps(value)), []
     except ValidationError as error:
@@ -26,13 +26,13 @@ def read_strictly(annotation: Any, value: Any) -> tuple[Any, list[Complaint]]:
 
 @cache
 def _adapter(written: str, annotation: Any) -> TypeAdapter[Any]:
-    # `int | str` equals `str | int`, but messages follow the order in which it is written: hence both are the key.
-    # Strict and by way of JSON: `true` is no number and `"5"` no whole number, yet a list may become a tuple.
+    # `int | str` equals `str | int`, but messages follow the written order: hence both are part of the cache key.
+    # Strict and via JSON: `true` is no number and `"5"` no integer, yet a list may become a tuple.
     return TypeAdapter(annotation, config=ConfigDict(strict=True, allow_inf_nan=False))
 
 
 def _grouped(error: ValidationError, skip: int) -> dict[Path, list[str]]:
-    """Rules by place; for a union pydantic puts the member's name in front of the place."""
+    """Groups rules by place; `skip` drops the member's name, which pydantic prepends to the place in a union."""
     grouped: dict[Path, list[str]] = {}
     for line in error.errors(include_url=False):
         rules = grouped.setdefault(tuple(line["loc"][skip:]), [])

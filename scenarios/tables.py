@@ -1,6 +1,7 @@
-"""A log as Arrow tables, with words for codes and null for nobody, and back.
+"""Converts a log to Arrow tables and back; codes become words, absent nodes and times become null.
 
-Column names are those of the run folder; extra columns stand after the promised ones. pyarrow is imported on use.
+Column names are those of the run folder; extra columns follow the documented ones. pyarrow is slow to import and is
+therefore imported on use.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ if TYPE_CHECKING:
 FORMAT = 1
 """Version of the run folder's files."""
 LOGGED = ("messages", "spans", "dropouts", "graphs", "privacy", "aggregations")
-"""The tables that are columns in the log."""
+"""The tables the log stores by column."""
 TABLES = (*LOGGED, "rounds")
-"""Every table of a run folder; `<name>.parquet`."""
+"""Every table of a run folder, stored in `<name>.parquet`."""
 
 _COLUMNS: dict[str, dict[str, str]] = {
     "messages": records.MESSAGES,
@@ -35,7 +36,7 @@ _COLUMNS: dict[str, dict[str, str]] = {
     "aggregations": records.AGGREGATION_COLUMNS,
 }
 WORDS = cast("Mapping[str, Mapping[str, tuple[str, ...]]]", records.WORDS)
-"""For each table, the columns that hold codes and the words behind them."""
+"""For each table, the columns that hold codes, and the words for these codes."""
 _LAST = ("left_s", "left_bytes", "used", "origin", "destination", "previous")
 _WHO = ("sender", "receiver", "aggregator", "origin", "destination", "previous")
 _WHEN = ("left_s", "arrived_s")
@@ -56,9 +57,10 @@ _ROUND_TYPES = {
 
 
 def to_arrow(name: str, table: Table, rows: Rows = slice(None)) -> pa.Table:
-    """The table called `name` (some `rows` of it, or all) as it stands in its file."""
+    """Returns the table called `name`, or some `rows` of it, with the columns of its file."""
     import pyarrow as pa
 
+    # Ids are row numbers of the whole log, so that a part's rows can be matched with later parts.
     columns: dict[str, Any] = {"id": pa.array(np.arange(len(table))[rows])} if name == "messages" else {}
     for column in sorted(table.names, key=lambda column: column in _LAST):
         columns[column] = _column(name, column, table[column][rows])
@@ -83,14 +85,15 @@ def _column(name: str, column: str, values: NDArray[Any]) -> pa.Array:
 
 
 def _masked(values: NDArray[Any], mask: NDArray[np.bool_]) -> pa.Array:
-    """Nulls where the mask says so; without any, the values where they lie."""
+    """Returns an array with nulls where the mask is true."""
     import pyarrow as pa
 
+    # Without a mask pyarrow shares the values' memory instead of copying them.
     return pa.array(values, mask=mask if mask.any() else None)
 
 
 def from_arrow(name: str, arrow: pa.Table) -> Table:
-    """The log's table again; columns that only the file has (ids, sums) are left out."""
+    """Returns the log's table; columns that exist only in the file (ids, sums) are dropped."""
     table = Table(_COLUMNS[name])
     columns = {column: _values(name, column, arrow.column(column)) for column in table.names}
     table.extend(arrow.num_rows, **columns)
@@ -108,6 +111,7 @@ def _values(name: str, column: str, values: pa.ChunkedArray) -> NDArray[Any]:
 
 
 def _codes(values: Any, words: tuple[str, ...]) -> NDArray[np.int8]:
+    # Words are matched by text, not by position: an older file may list them in another order.
     encoded = values if hasattr(values, "dictionary") else values.dictionary_encode()
     code = {word: number for number, word in enumerate(words)}
     recode = np.array([code[word] for word in encoded.dictionary.to_pylist()], dtype=np.int8)
@@ -115,7 +119,7 @@ def _codes(values: Any, words: tuple[str, ...]) -> NDArray[np.int8]:
 
 
 def rounds_to_arrow(rounds: Sequence[Mapping[str, Any]], messages: Table) -> pa.Table:
-    """One row per round: what the run recorded at its end, and its bytes by kind."""
+    """Returns one row per round: the record of its end, and its bytes by kind."""
     import pyarrow as pa
 
     numbers = np.array([record["round"] for record in rounds], dtype=np.int64)
@@ -123,6 +127,7 @@ def rounds_to_arrow(rounds: Sequence[Mapping[str, Any]], messages: Table) -> pa.
     for name, kind in _ROUND_TYPES.items():
         values = [_missing_is_none(name, record.get(name)) for record in rounds]
         columns[name] = pa.array(values, getattr(pa, kind)())
+    # Keys that only some scenarios record; dict.fromkeys removes duplicates and keeps their order.
     for name in dict.fromkeys(key for record in rounds for key in record if key not in _ROUND_TYPES):
         columns[name] = pa.array([_missing_is_none(name, record.get(name)) for record in rounds])
     columns["messages"] = pa.array(messages_by_round(messages, numbers))
@@ -135,12 +140,12 @@ def rounds_to_arrow(rounds: Sequence[Mapping[str, Any]], messages: Table) -> pa.
 
 def _missing_is_none(name: str, value: Any) -> Any:
     plain = value.item() if isinstance(value, np.generic) else value
-    nobody = name == "leader" and plain == records.NOBODY
-    return None if nobody or (isinstance(plain, float) and np.isnan(plain)) else plain
+    no_leader = name == "leader" and plain == records.NOBODY
+    return None if no_leader or (isinstance(plain, float) and np.isnan(plain)) else plain
 
 
 def rounds_from_arrow(arrow: pa.Table) -> list[dict[str, Any]]:
-    """The round records again, with the sums the file adds."""
+    """Returns the round records, with the sums added by the file."""
     records_: list[dict[str, Any]] = arrow.to_pylist()
     for record in records_:
         if record["leader"] is None:
@@ -149,12 +154,12 @@ def rounds_from_arrow(arrow: pa.Table) -> list[dict[str, Any]]:
 
 
 def log_to_arrow(log: Log) -> dict[str, pa.Table]:
-    """Every table of a run folder."""
+    """Returns every table of a run folder by name."""
     return dict(each_as_arrow(log))
 
 
 def each_as_arrow(log: Log) -> Iterator[tuple[str, pa.Table]]:
-    """One table of a run folder after the other, each made when it is asked for."""
+    """Yields the tables of a run folder one by one, so that only one at a time takes memory."""
     for name in LOGGED:
         yield name, to_arrow(name, getattr(log, name))
     yield "rounds", rounds_to_arrow(log.rounds, log.messages)
@@ -163,7 +168,7 @@ def each_as_arrow(log: Log) -> Iterator[tuple[str, pa.Table]]:
 
 
 def faults_to_arrow(faults: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """What went wrong and when; the nodes as text, such as `3, 7`."""
+    """Returns the table of faults; affected nodes are text, such as `3, 7`."""
     import pyarrow as pa
 
     return pa.table(
@@ -177,7 +182,7 @@ def faults_to_arrow(faults: Sequence[Mapping[str, Any]]) -> pa.Table:
 
 
 def measured_from(log: Log, first_round: int) -> Log:
-    """The log without what belongs to rounds before `first_round`, so that a warm-up stays out of the figures."""
+    """Returns the log without the rows of rounds before `first_round`, which excludes a warm-up from the figures."""
     kept = {name: _after(name, getattr(log, name), first_round) for name in LOGGED}
     measured = Log(rounds=[record for record in log.rounds if record["round"] >= first_round], faults=log.faults)
     for name, table in kept.items():

@@ -1,4 +1,4 @@
-"""The files of `peerveil new NAME --protocol`: a protocol of one's own, a scenario that uses it, and its test."""
+"""The files of `peerveil new NAME --protocol`: a protocol plug-in, a scenario that uses it, and its test."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from scenarios.problems import shown
 
 
 def protocol_files(target: Path) -> dict[Path, str]:
-    """Path to text of the three files, all beside `target`.
+    """Returns the texts of the three files by path, all in the folder of `target`.
 
     Raises:
-        UserError: no Python module can have that name, or one has it already.
+        UserError: the name is not valid for a Python module, or an installed module has it.
     """
     module = re.sub(r"\W", "_", target.stem, flags=re.ASCII)
     if not module.isidentifier() or keyword.iskeyword(module) or module.startswith("_"):
         raise UserError(f"{shown(target.stem)}: must start with a letter, to name a Python module")
+    # The scenario's folder comes last on the import path, so an installed module would shadow the plug-in.
     if find_spec(module) is not None:
         raise UserError(f"{shown(module)}: is the name of an installed module; choose another name")
     names = {
@@ -46,7 +47,7 @@ protocol: {kind: "${module}:${cls}", train_per_round: 6, hops: 2}
 """
 
 PROTOCOL = '''\
-"""A protocol of my own: members stand in a ring, and each hears from those just before it."""
+"""A custom protocol: members form a ring, and each receives updates from its predecessors."""
 
 from __future__ import annotations
 
@@ -68,7 +69,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ${cls}(RoundRules):
-    """Each member sends its update to the next `hops` members of a ring drawn anew every round.
+    """Each member sends its update to the next `hops` members of a ring that is redrawn every round.
 
     Fields are keys of the scenario's `protocol` section; those that all protocols share come from RoundRules.
 
@@ -81,14 +82,14 @@ class ${cls}(RoundRules):
     collect: Literal["random", "mean"] = "random"
 
     def arrange(self, draft: Draft) -> Arrangement:
-        """The proxy's part: who sends to whom this round. Draw from a named stream, never from a global one."""
+        """Plans the round's edges at the proxy. Draw from a named stream, never from a global generator."""
         ring = stream(draft.seed, "ring", draft.round_number).permutation(draft.members)
         hops = min(self.hops, len(ring) - 1)
         edges = [np.column_stack([ring, np.roll(ring, -hop)]) for hop in range(1, hops + 1)]
         return Arrangement({"update": np.concatenate(edges)})
 
     def take_part(self, client: Client, assignment: Assignment) -> Steps:
-        """A member's part: train, release one noisy update, send it, average what came in time."""
+        """Runs a member's round: train, release one noisy update, send it, average the updates that arrive in time."""
         deadline_s = client.deadline_s(assignment, self.deadline)
         own = None
         if (yield from client.train(assignment, deadline_s)):
@@ -121,7 +122,7 @@ def test_a_run_sends_hops_updates_per_member(tmp_path: Path) -> None:
     assert summary["messages"]["delivered"] == summary["messages"]["sent"]
 
 
-def test_a_bad_key_is_told(capsys) -> None:
+def test_a_bad_key_is_reported(capsys) -> None:
     """The fields of the dataclass are checked like every other key."""
     assert main(["check", str(SCENARIO), "--allow-plugins", "--set", "protocol.hops=0"]) == 2
     assert "protocol.hops = 0: must be >= 1" in capsys.readouterr().err

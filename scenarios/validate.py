@@ -1,4 +1,4 @@
-"""`peerveil validate`: closed-form cases through the network model, with the difference of each flow."""
+"""`peerveil validate`: compares the network model with closed-form cases, flow by flow."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TOLERANCE = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Flows whose arrivals can be computed by hand, and these arrivals."""
+    """Flows with arrival times computed by hand."""
 
     name: str
     sharing: str
@@ -25,7 +25,7 @@ class Case:
     expected_s: Sequence[float]
 
     def found_s(self) -> list[float]:
-        """What the model says."""
+        """Returns the arrival times of the network model."""
         content: dict[str, Any] = {
             "sharing": self.sharing,
             "nodes": [{"up": up, "down": down} for up, down in self.links],
@@ -80,7 +80,7 @@ CASES = (
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints a row per flow; exit code 1 if any is off by more than a billionth."""
+    """Prints a row per flow; returns 1 if a relative difference exceeds `TOLERANCE`."""
     rows = [row for case in CASES for row in _rows(case)]
     print(json.dumps(rows, indent=2) if args.json else _table(rows))
     return 0 if all(row["difference"] <= TOLERANCE for row in rows) else 1

@@ -1,8 +1,8 @@
-"""What the privacy figures of a run amount to, in one sentence, with `published` and `rigorous` kept apart.
+"""A one-sentence verdict on the privacy of a run, with `published` and `rigorous` kept apart.
 
-Reads `{"published": ..., "rigorous": {view: ..., "unit": ..., "delta": ...}, "why_infinite": ...}`. A view is an
-epsilon or a mapping with `epsilon` or `worst`; an epsilon is a number, `"inf"` or None (no mechanism, or the formula
-does not apply).
+The input is `{"published": ..., "rigorous": {view: ..., "unit": ..., "delta": ...}, "why_infinite": ...}`. A view is
+an epsilon or a mapping with `epsilon` or `worst`; an epsilon is a number, `"inf"` or None (no mechanism, or the
+formula does not apply).
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from typing import Any
 from scenarios.amounts import epsilon_text
 
 _SLACK = 1e-9
+"""Relative tolerance of comparisons: both epsilons come out of numerical solvers."""
 _NO_PROTECTION = 20.0
-"""From here on an attacker's odds move by a factor of 5e8; calling it a guarantee would mislead."""
+"""From this epsilon on an attacker's odds change by a factor of 5e8; calling it a guarantee would mislead."""
 
 
 def epsilon_of(value: Any) -> float | None:
-    """The epsilon that a published or rigorous entry states, None if it states none."""
+    """Returns the epsilon of a published or rigorous entry, or None if it has none."""
     if isinstance(value, Mapping):
         named = (value[key] for key in ("epsilon", "worst", "max") if key in value)
         return epsilon_of(next(named, None))
@@ -31,14 +32,14 @@ def epsilon_of(value: Any) -> float | None:
 
 
 def receiver_epsilon(privacy: Mapping[str, Any]) -> float | None:
-    """The rigorous epsilon against the worst peer; `local` bounds it where peers are not told apart."""
+    """Returns the rigorous epsilon against the worst peer, or the `local` one, which bounds it."""
     rigorous = privacy.get("rigorous") or {}
     worst = epsilon_of(rigorous.get("peer"))
     return worst if worst is not None else epsilon_of(rigorous.get("local"))
 
 
 def epsilon_headline(privacy: Mapping[str, Any]) -> dict[str, Any]:
-    """The headline's privacy entry."""
+    """Returns the headline's privacy entry."""
     rigorous = privacy.get("rigorous") or {}
     return {
         "published": epsilon_of(privacy.get("published")),
@@ -51,7 +52,7 @@ def epsilon_headline(privacy: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def verdict(privacy: Mapping[str, Any]) -> str:
-    """One sentence: what is claimed, and whether it is proven; where nothing is, why."""
+    """Returns one sentence: the claim, whether it is proven, and the reason if nothing is proven."""
     published, proven = epsilon_of(privacy.get("published")), _against_whom(privacy)
     if published is None or math.isinf(published):
         return _without_claim(privacy, proven)
@@ -75,7 +76,7 @@ def _without_claim(privacy: Mapping[str, Any], proven: float | None) -> str:
 
 
 def _against_whom(privacy: Mapping[str, Any]) -> float | None:
-    """The rigorous epsilon against the worst node that gets updates: a server where there is one, else a peer."""
+    """Returns the rigorous epsilon against the worst receiver of updates: the server if there is one, else a peer."""
     receiver = epsilon_of((privacy.get("rigorous") or {}).get("receiver"))
     return receiver if receiver is not None else receiver_epsilon(privacy)
 

@@ -1,7 +1,7 @@
-"""YAML text to plain values (mappings, lists, text, numbers, true/false, null), and nothing else.
+"""Parses YAML text into plain values only (mappings, lists, strings, numbers, booleans, null).
 
-Stricter than YAML: no tags, no aliases (they can make a small file huge), no key twice, one document. Scalars follow
-YAML 1.2, so `1e-5` is a number, and `no` and `off` are words.
+Stricter than YAML: no tags, no aliases (they can make a small file expand to a huge value), no duplicate keys, one
+document. Scalars follow YAML 1.2, so `1e-5` is a number, and `no` and `off` are strings.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ FLOAT = re.compile(
 
 
 def parse_yaml(text: str) -> Any:
-    """The value that the text stands for.
+    """Parses the text.
 
     Raises:
-        ValueError: the text is not YAML, or uses what is not allowed here; says why and on which line.
+        ValueError: the text is not YAML, or uses a disallowed feature; the message has the reason and the line.
     """
     if len(text) > MOST_CHARACTERS:
         raise ValueError(f"is longer than {MOST_CHARACTERS} characters; a scenario is a page or two")
@@ -52,16 +52,17 @@ def _explain(error: yaml.MarkedYAMLError) -> str:
 
 
 class _NotAllowed(yaml.MarkedYAMLError):
-    """Valid YAML that scenario files do without."""
+    """Valid YAML that scenario files may not use."""
 
 
 class _Loader(yaml.SafeLoader):
-    """Builds plain values only. Its resolvers are those of YAML 1.2's core schema."""
+    """Builds plain values only, with the resolvers of YAML 1.2's core schema."""
 
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - the name and the type are PyYAML's
     depth = 0
 
     def compose_node(self, parent: Any, index: Any) -> yaml.Node | None:
+        # Refused while composing, before any value is built: an alias bomb would expand in the constructor.
         event = self.peek_event()  # type: ignore[no-untyped-call]
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
             raise _refusal("uses an anchor or alias (& or *); write the values out", event)
@@ -84,7 +85,7 @@ class _Loader(yaml.SafeLoader):
         return seen
 
     def construct_whole(self, node: yaml.ScalarNode) -> int | float:
-        # Nothing here counts beyond 64 bits; as a float a larger number is refused wherever counts stand.
+        # No count needs more than 64 bits; as a float a larger number is refused wherever an integer is expected.
         digits = node.value.lstrip("+-0")
         return int(node.value) if len(digits) < 19 else float(node.value)
 

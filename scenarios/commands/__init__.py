@@ -1,1 +1,1 @@
-"""One module per command that needs no run."""
+"""Commands that need no run, one module each."""

@@ -1,4 +1,4 @@
-"""`peerveil check`: is each scenario sound, and if not, everything that is wrong with it."""
+"""`peerveil check`: validates scenarios and reports all their problems."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scenarios.schema import Scenario
 
 
 def check_command(args: argparse.Namespace) -> int:
-    """Prints a line per sound scenario; all problems of all files together end in exit code 2."""
+    """Prints each valid scenario; raises the problems of all files as one error (exit code 2)."""
     outcomes = [(ref, _outcome(ref, args)) for ref in args.scenarios]
     failures = [outcome for _, outcome in outcomes if isinstance(outcome, UserError)]
     if args.json:

@@ -1,4 +1,4 @@
-"""`peerveil list`: the catalog, each scenario with the question it asks."""
+"""`peerveil list`: shows the catalog, each scenario with its question."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scenarios.yamltext import parse_yaml
 
 
 def list_command(args: argparse.Namespace) -> int:
-    """Prints name and question of every scenario in the catalog."""
+    """Prints the name and question of every scenario in the catalog."""
     questions = {name: _question(path) for name, path in catalog().items()}
     if args.json:
         rows = [{"name": name, "question": question} for name, question in questions.items()]
@@ -26,4 +26,5 @@ def list_command(args: argparse.Namespace) -> int:
 
 
 def _question(path: Path) -> str:
+    # Parsed as plain YAML: loading every scenario would be slow.
     return str(parse_yaml(path.read_text(encoding="utf-8")).get("question", ""))

@@ -1,4 +1,4 @@
-"""`peerveil new`: a commented starter file, or with `--protocol` also a protocol of one's own with its test."""
+"""`peerveil new`: writes a commented starter file, or with `--protocol` a plug-in, its scenario and its test."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scenarios.templates import protocol_files
 
 
 def new_command(args: argparse.Namespace) -> int:
-    """Writes the files, or nothing if one of them is there already."""
+    """Writes the files, or nothing if one of them exists already."""
     target = Path(args.name)
     target = target if target.suffix in {".yaml", ".yml"} else Path(f"{args.name}.yaml")
     files = protocol_files(target) if args.protocol else {target: starter_text(target.stem)}
@@ -35,6 +35,7 @@ def write_new(files: dict[Path, str]) -> None:
         raise UserError([printable(f"{path}: exists already; choose another name") for path in there])
     for path, text in files.items():
         try:
+            # Mode x: a file that appeared since the check is not overwritten either.
             with path.open("x", encoding="utf-8") as file:
                 file.write(text)
         except OSError as error:

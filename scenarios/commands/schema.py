@@ -1,4 +1,4 @@
-"""`peerveil schema`: the JSON Schema of a scenario, for editors that complete and check while typing."""
+"""`peerveil schema`: prints the JSON Schema of a scenario, for completion and checks in editors."""
 
 from __future__ import annotations
 
