@@ -25,6 +25,7 @@ def seconds_text(time_s: float | None) -> str:
         return NOTHING
     if time_s < 0:
         return f"-{seconds_text(-time_s)}"
+    # Otherwise shown as `0 ms`.
     if time_s == 0:
         return "0 s"
     if time_s < 0.9995:

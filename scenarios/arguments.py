@@ -48,6 +48,7 @@ def new(parser: argparse.ArgumentParser) -> None:
 
 def schema(parser: argparse.ArgumentParser) -> None:
     """`peerveil schema`"""
+    # Accepted, so that scripts may pass --json to every command that prints.
     _json(parser, "JSON is what it prints anyway")
 
 

@@ -30,6 +30,8 @@ def budget_classes(privacy: Privacy, clients: int, seed: int) -> NDArray[np.int6
     """Returns each client's index into `budget.classes`; one past the last for clients in no class."""
     groups = privacy.budget.classes
     shares = [group.share for group in groups if group.share is not None]
+    # One draw per client, independent of their number: adding clients moves none to another class.
+    # Shares and named clients are never mixed (see _class_findings).
     if shares:
         return place_of(draws(seed, "budget", np.arange(clients)), shares)
     classes = np.full(clients, len(groups), dtype=np.int64)
@@ -44,6 +46,7 @@ def colluding_nodes(privacy: Privacy, clients: int, seed: int) -> tuple[int, ...
     named = privacy.colluders
     if named is None or isinstance(named, tuple):
         return tuple(sorted(set(named or ())))
+    # A positive fraction means at least one colluder; rounding must not silently disable the attack.
     count = min(clients, max(1, round(named * clients))) if named > 0 else 0
     # Clients are ranked by one draw each, so a larger fraction contains every smaller one.
     order = np.argsort(draws(seed, "colluder", np.arange(clients)), kind="stable")

@@ -93,6 +93,7 @@ def _checked(kind: str, formula: Callable[..., Any], inputs: Mapping[str, Any]) 
     hints = get_type_hints(formula, include_extras=True)
     parameters = inspect.signature(formula).parameters
     problems = Problems()
+    # Unknown and missing keys are reported together, before any value is converted.
     for key in inputs:
         if key not in parameters:
             problems.unknown_key((key,), parameters)
@@ -126,4 +127,5 @@ def _whole(value: Any) -> Any:
         return [_whole(part) for part in value]
     if isinstance(value, dict):
         return {key: _whole(part) for key, part in value.items()}
+    # Beyond 2^53 a float may not equal the integer that was written.
     return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else value

@@ -93,6 +93,7 @@ class Tolerance:
         keys = (f"{field}_rel", f"{field}_abs")
         if any(key in tolerance for key in keys):
             return cls(tolerance.get(keys[0], 0.0), tolerance.get(keys[1], 0.0), named=True)
+        # A file that gives `abs` alone means no relative tolerance.
         general = "rel" in tolerance or "abs" in tolerance
         return cls(tolerance.get("rel", 0.0 if general else _DEFAULT_REL), tolerance.get("abs", 0.0), named=False)
 
@@ -104,6 +105,7 @@ class Tolerance:
                 and len(expected) == len(got)
                 and all(self.admits(one, other) for one, other in zip(expected, got, strict=True))
             )
+        # Types must match too: true is not 1, and `inf` is text in both.
         if not _is_number(expected) or not _is_number(got):
             return type(expected) is type(got) and bool(expected == got)
         if isinstance(expected, int) and not self.named:

@@ -31,6 +31,7 @@ def catalog_path(ref: str | Path) -> Path:
         return known[text]
     if path.suffix in SUFFIXES or "/" in text:
         problem = f"{shorten(text, 300)}: no such file; give a path, or a name that `peerveil list` shows"
+    # A frequent slip: `--set a=1 b=2`, of which argparse takes b=2 for a scenario.
     elif "=" in text:
         short = shorten(text, 300)
         problem = f"{short}: no scenario, but a setting; each needs its own --set: write `--set {short}`"

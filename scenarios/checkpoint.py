@@ -65,6 +65,7 @@ class EventChain:
     def extend(self, log: Log) -> NDArray[np.uint8]:
         """Adds a link for the rows since the last call; returns the chain so far, [rounds, 32] bytes."""
         digest = hashlib.sha256(self._links[-1] if self._links else b"peerveil chain 1\n")
+        # Only new and changed rows are hashed: hashing the whole log every round would be quadratic.
         rows = self._fresh.take(log)
         for name in EVENT_TABLES:
             table = getattr(log, name)
@@ -81,6 +82,7 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
     from safetensors.numpy import save_file
 
     arrays = {"chain": checkpoint.chain} | dict(checkpoint.arrays)
+    # safetensors writes the raw buffer, which must be contiguous.
     arrays = {name: np.ascontiguousarray(array) for name, array in sorted(arrays.items())}
     header = {
         "format": FORMAT,

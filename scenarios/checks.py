@@ -44,6 +44,7 @@ def _name_fits_folder(name: str) -> Iterator[Finding]:
 
 
 def _cohort_fits(protocol: Any, clients: int) -> Iterator[Finding]:
+    # A plug-in protocol may have no such key; the rule then holds.
     cohort = getattr(protocol, "train_per_round", 2)
     if cohort is None:
         yield ("protocol", "train_per_round"), None, "is needed; add it, or `tcsr` as a share of all clients"
@@ -72,6 +73,7 @@ def _evaluation_fits(evaluation: Any, clients: int) -> Iterator[Finding]:
 
 
 def _records_suffice(data: Any, clients: int) -> Iterator[Finding]:
+    # The size of a user's file is known only after loading it.
     records = data.records() if hasattr(data, "records") else None
     split: Any = getattr(data, "split", None)
     if records is None or not hasattr(split, "needs"):
@@ -128,6 +130,7 @@ def _check_within_parts(parts: Mapping[str, Any], problems: Problems) -> None:
         problems.add(privacy.problems())
     form = data.form() if hasattr(data, "form") else None
     if form is not None and hasattr(model, "parameters"):
+        # The model itself knows which shapes it accepts.
         try:
             model.parameters(*form)
         except UserError as error:

@@ -46,11 +46,13 @@ def _one_thread() -> Iterator[None]:
     try:
         yield
     finally:
+        # Restored, so that subprocesses and later imports see the user's environment.
         if given is None:
             del os.environ[name]
 
 
 COMMANDS: dict[str, Command] = {
+    # The order is that of the overview.
     "run": Command("run scenarios and write their results", arguments.run, "scenarios.run:run_command"),
     "plan": Command("say before a run what it will cost and prove", arguments.plan, "scenarios.plan:plan_command"),
     "check": Command("validate scenarios", arguments.check, "scenarios.commands.check:check_command", asks=True),
@@ -112,6 +114,7 @@ def _dispatch(argv: list[str]) -> int:
 def _parse(name: str, command: Command, argv: list[str]) -> argparse.Namespace:
     parser = _Parser(prog=f"peerveil {name}", description=command.help, allow_abbrev=False)
     command.add_arguments(parser)
+    # Intermixed: options may stand between positional arguments. Unknown ones are collected to report all at once.
     values, unknown = parser.parse_known_intermixed_args(argv)
     if unknown:
         options = [option for action in parser._actions for option in action.option_strings]

@@ -68,8 +68,10 @@ def compare(summaries: Sequence[Summary]) -> dict[str, Any]:
     """
     groups = group(summaries)
     columns = {label: _column(list(runs.values())) for label, runs in groups.items()}
+    # All differences are taken from the first scenario.
     first, *others = groups
     differences = [_difference(label, groups[label], first, groups[first]) for label in others]
+    # Without a common seed there is no paired difference.
     return {"scenarios": columns, "differences": [found for found in differences if found["seeds"]]}
 
 
@@ -121,6 +123,7 @@ def interval(values: Sequence[float | None]) -> dict[str, Any]:
 
 
 def _student(freedom: int) -> float:
+    # Imported on use: scipy is slow to import, and a single seed needs no interval.
     from scipy.special import stdtrit
 
     return float(stdtrit(freedom, 0.975))

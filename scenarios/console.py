@@ -65,6 +65,7 @@ def progress(
 ) -> Iterator[RoundProgress]:
     """Shows a progress bar over rounds on stderr; silent if `quiet` or if the stream is no terminal."""
     stream = file if file is not None else sys.stderr
+    # rich takes long to import, hence only behind this test.
     if quiet or not stream.isatty():
         yield Silence()
         return
@@ -98,6 +99,7 @@ def headline_rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield _target_row(head["to_target"])
     yield "in all", f"{seconds_text(summary['simulated_s'])} simulated, {bytes_text(summary['bytes']['sent'])} sent"
     yield "bytes per client", _client_bytes(head["bytes_per_client"])
+    # The standby is included in the proxy's bytes.
     others = ((name, head[f"{name}_bytes"]) for name in ("proxy", "server", "relay"))
     yield "other nodes", ", ".join(f"{name} {bytes_text(amount)}" for name, amount in others)
     yield (
@@ -198,6 +200,7 @@ def _print_difference(console: Console, found: Mapping[str, Any]) -> None:
             "" if cell["low"] is None or cell["low"] <= 0 <= cell["high"] else "*",
         )
         for key, cell in found["figures"].items()
+        # Rows that are zero throughout are left out.
         if cell["mean"] is not None and any(cell[end] for end in ("mean", "low", "high"))
     ]
     print_rows(console, rows or [("", "no difference in any figure")])
@@ -208,6 +211,7 @@ def _print_difference(console: Console, found: Mapping[str, Any]) -> None:
 
 def _cell(key: str, cell: Mapping[str, Any]) -> str:
     text = FIGURES[key].text
+    # Some seeds lack the figure, e.g. did not reach the target: a mean over the others would mislead.
     if cell["mean"] is None:
         return f"- ({cell['n']} of {cell['of']})" if cell["n"] else "-"
     if cell["low"] is None:

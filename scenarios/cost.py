@@ -34,6 +34,7 @@ def cost_of(run: Run, first_round: int | None = None) -> dict[str, Any]:
     """Returns the cost of a run as plain data; rounds before `first_round` are left out."""
     log, roles = _measured(run.log, first_round), _roles(run)
     counts, sizes = books(log.messages)
+    # Runs without a summary are read as if the transport was assumed, the default.
     routing = (run.summary or {}).get("anonymity", {}).get("routing", "assumed")
     return {
         "scenario": (run.summary or run.scenario).get("scenario", run.scenario.get("name", run.path.name)),
@@ -52,6 +53,7 @@ def cost_of(run: Run, first_round: int | None = None) -> dict[str, Any]:
 
 
 def _measured(log: Log, first_round: int | None) -> Log:
+    # Without a warm-up the log is used as it is, without a copy.
     if first_round is None:
         return log
     kept = measured_from(log, first_round)
@@ -112,6 +114,7 @@ def _who(paths: Sequence[Sequence[Step]], roles: Roles) -> list[dict[str, Any]]:
             rounds.setdefault(step.blamed, set()).add(number)
     entries: list[dict[str, Any]] = []
     for node, by_what in nodes.items():
+        # On a tie the step that came first.
         mostly = max(by_what, key=by_what.__getitem__)
         at = {"node": node, "role": roles.role(node), "rounds": len(rounds[node])}
         entries.append(at | {"seconds": sum(by_what.values()), "mostly": mostly})

@@ -20,6 +20,7 @@ from p2p.table import Table
 from scenarios.traffic import late
 
 WAIT, RESEND = "wait", "resend"
+# Absorbs rounding errors of simulated times.
 _TOLERANCE_S = 1e-9
 _TRAINED_FOR = (records.KIND["update"], records.KIND["share"])
 
@@ -61,6 +62,7 @@ def critical_paths(log: Log, proxy: int) -> Iterator[tuple[Mapping[str, Any], li
         The steps cover the round without gap or overlap.
     """
     messages, spans = _by_round(log.messages), _by_round(log.spans)
+    # Late messages triggered nothing.
     useful = (log.messages["outcome"] == records.OUTCOME["delivered"]) & ~late(log.messages)
     training = log.spans["name"] == records.SPAN["train"]
     for record in log.rounds:
@@ -109,6 +111,7 @@ class _Trace:
             if trained is not None and trained_s >= arrived_s:
                 self._add(WAIT, node, trained_s, at_s)
                 at_s = self._add("train", node, float(self._spans["start_s"][trained]), trained_s)
+                # Each training is used once, like each message.
                 self._trained = self._trained[self._trained != trained]
             elif row is not None:
                 self._add(WAIT, node, arrived_s, at_s)
@@ -173,6 +176,7 @@ class _Trace:
                 & (messages["destination"][rows] == messages["destination"][row])
                 & (messages["kind"][rows] == messages["kind"][row])
                 & (messages["attempt"][rows] == attempt)
+                # A later message of the same kind may have the same attempt number.
                 & (messages["sent_s"][rows] < sent_s)
             )
             if not len(same):

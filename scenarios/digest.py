@@ -70,6 +70,7 @@ def _bits(value: Any) -> str:
 
 
 def _digest(log: Log, until_round: int | None) -> str:
+    # The number is the version of the digest's definition.
     digest = hashlib.sha256(b"peerveil events 1\n")
     for name in _COLUMNS:
         for piece in _canonical(name, getattr(log, name), until_round):
@@ -102,6 +103,7 @@ def _integers(name: str, column: str, values: NDArray[Any]) -> tuple[Integers, l
     if words is not None:
         codes = np.flatnonzero(np.bincount(values, minlength=len(words)))
         present = sorted(words[code] for code in codes)
+        # Ranks among the words that occur: unused words of a code table have no influence.
         place = np.zeros(len(words), dtype=np.int8)
         place[codes] = [present.index(words[code]) for code in codes]
         return place[values], present
@@ -122,6 +124,7 @@ def _order(keys: list[Integers], others: list[Integers]) -> NDArray[np.intp]:
     for key in packed:
         in_order = key[order]
         tied &= in_order[1:] == in_order[:-1]
+    # lexsort takes its most important key last.
     return np.lexsort((keys + others)[::-1]) if others and tied.any() else order
 
 
@@ -131,6 +134,7 @@ def _packed(keys: list[Integers]) -> list[Integers]:
     room = 0
     for key in keys if len(keys[0]) else ():
         low = int(key.min())
+        # Mixed radix: each column takes as much room as its range of values.
         span = int(key.max()) - low + 1
         if span <= room:
             packed[-1] = packed[-1] * span + (key.astype(np.int64) - low)

@@ -69,6 +69,7 @@ def to_flow(value: Any) -> str:
 def _chosen(choice: Choice, value: Any, unit: Unit | None) -> Any:
     keys = dump_keys(value, unit)
     kind = kind_of(choice, value)
+    # The bare name if there is nothing else to say.
     return {choice.key: kind, **keys} if keys else kind
 
 
@@ -79,6 +80,7 @@ def _distribution(drawn: Drawn, value: Any) -> Any:
 
 
 def _scalar(annotation: Any, value: Any, unit: Unit | None) -> Any:
+    # Parameters of a distribution are in the unit of the field that holds it.
     own = marker(annotation, Unit)
     if marker(annotation, InUnitOfField):
         own = unit
@@ -89,6 +91,7 @@ def _member(annotation: Any, value: Any) -> Any:
     """Returns the union member a value belongs to; a quantity with a unit wins over a plain number."""
     options = [option for option in members(annotation) if option is not NoneType]
     fitting = [option for option in options if _fits(option, value)]
+    # A plug-in's own class fits no annotation; the first member then formats it.
     return (fitting or options)[0]
 
 

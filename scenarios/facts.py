@@ -53,6 +53,7 @@ class RunFacts:
     @property
     def measure_from(self) -> int:
         """The first round that counts for costs and losses."""
+        # Reports of killed runs pass a stand-in without these keys.
         return int(getattr(getattr(self.scenario, "evaluation", None), "measure_from", 0))
 
     @property
@@ -66,6 +67,7 @@ class RunFacts:
         values = self.client_accuracy
         if values is not None and len(values):
             return {"max": float(np.max(values)), "mean": float(np.mean(values)), "min": float(np.min(values))}
+        # An interrupted run has no final evaluation.
         evaluated = [record for record in self.log.rounds if record.get("accuracy_after_mean") is not None]
         last: Mapping[str, Any] = evaluated[-1] if evaluated else {}
         return {what: last.get(f"accuracy_after_{what}") for what in ("max", "mean", "min")}

@@ -54,12 +54,14 @@ def read_case(path: str) -> FlowCase:
 def parse_case(raw: bytes, source: str) -> FlowCase:
     """Parses the case in JSON text; `source` names it in errors."""
     try:
+        # Tolerates the byte order mark that some editors write.
         content = json.loads(raw.decode("utf-8-sig"))
     except json.JSONDecodeError as error:
         where = f"line {error.lineno} column {error.colno}"
         raise UserError(f"{where}: not JSON ({error.msg}); mend it there", printable(source)) from error
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
+        # rfind gives -1 on the first line, which makes the column count from 1.
         column = error.start - raw.rfind(b"\n", 0, error.start)
         raise UserError(f"line {line} column {column}: not UTF-8 text; save it as UTF-8", printable(source)) from error
     except (RecursionError, ValueError) as error:
@@ -192,6 +194,7 @@ class _Check:
         """Raises all problems as one `UserError`, of very many only the first ones."""
         lines = self.problems.lines
         if len(lines) > MOST_LINES:
+            # A generated file may be wrong in every one of a million flows.
             lines[MOST_LINES:] = [f"... and {len(lines) - MOST_LINES} more problems of this kind"]
         self.problems.refuse(source)
 

@@ -48,6 +48,7 @@ def _problem(path: Path, may_hold_files: bool) -> str:
             return "is a file; name a folder that is new or empty"
         if path.is_dir() and not may_hold_files and any(path.iterdir()):
             return "is not empty; name a folder that is new or empty"
+        # The folder may not exist yet: then its nearest existing ancestor must be writable.
         nearest = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
         if not nearest.is_dir():
             return f"{nearest} is a file; name a folder that is new or empty"
@@ -121,6 +122,7 @@ class RunFolder:
             (self.path / name).unlink(missing_ok=True)
         for path in self.path.glob("parts/*-*.parquet"):
             number = path.stem.rpartition("-")[2]
+            # Newer parts belong to rounds that will be run again.
             if not number.isdecimal() or int(number) > last_round:
                 path.unlink(missing_ok=True)
 
@@ -168,6 +170,7 @@ class RunFolder:
 def folder_name(name: str, seed: int) -> str:
     """Returns `<name>-<seed>` as a valid file name for any scenario name."""
     plain = re.sub(r"[^\w.-]+", "-", name).strip("-.")
+    # File systems limit names in bytes; `ignore` drops a character cut in half.
     return f"{plain.encode()[:_LONGEST_NAME_BYTES].decode(errors='ignore') or 'run'}-{seed}"
 
 

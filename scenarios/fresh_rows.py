@@ -33,6 +33,7 @@ class FreshRows:
     def _with_ended(self, log: Log, new: slice) -> Rows:
         """Returns the new rows and the earlier messages that have ended; a slice if there are none of those."""
         outcome, in_flight = log.messages["outcome"], records.OUTCOME["in_flight"]
+        # Outcomes change in place, so earlier rows that were in flight are looked at again.
         waiting = outcome[self._in_flight] == in_flight
         ended = self._in_flight[~waiting]
         fresh = new.start + np.flatnonzero(outcome[new] == in_flight)

@@ -44,6 +44,7 @@ def to_target(log: Log, target_accuracy: float | None) -> dict[str, Any]:
     for record in log.rounds:
         mean = record.get("accuracy_after_mean")
         if target_accuracy is not None and mean is not None and mean >= target_accuracy:
+            # All bytes sent by then, also those of set-up and of messages still in flight.
             sent = log.messages["sent_s"] <= record["end_s"]
             spent = int(log.messages["size_bytes"][sent].sum())
             return {**reached, "round": record["round"], "simulated_s": record["end_s"], "bytes": spent}
@@ -52,6 +53,7 @@ def to_target(log: Log, target_accuracy: float | None) -> dict[str, Any]:
 
 def bytes_headline(log: Log, roles: Roles) -> dict[str, Any]:
     """Returns bytes sent and received: spread over the clients, and totals of proxy, server and relays."""
+    # Services may have sent nothing, and then do not appear in the log.
     nodes = max(node_count(log), roles.node("server") + 1)
     sent, received = bytes_by_node(log.messages, nodes)
     total = sent + received
@@ -67,6 +69,7 @@ def bytes_headline(log: Log, roles: Roles) -> dict[str, Any]:
 def _spread(log: Log, total: NDArray[np.int64]) -> dict[str, Any]:
     if not len(total):
         return {"median": None, "p95": None, "max": None, "max_is": None}
+    # On a tie the smallest id.
     most = int(np.argmax(total))
     median, p95 = np.percentile(total, (50, 95))
     who = {"node": most, "role": busiest_role(log, most)}

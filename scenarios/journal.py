@@ -47,6 +47,7 @@ class Journal:
     def close_round(self, round_number: int) -> None:
         """Writes, skips or compares the round; called once per round, at its end."""
         log, is_last = self._simulation.log, round_number == self._simulation.scenario.rounds
+        # The merged tables follow at once and contain this round.
         if is_last and not self.replay.under_way:
             return
         chain = self._chain.extend(log)
@@ -61,6 +62,7 @@ class Journal:
         import pyarrow.parquet  # noqa: F401
 
         began_s = self._wall_s()
+        # Still counted in the chain above, so the next checkpoint covers this round too.
         if began_s < self._rests_until_s:
             return
         self._folder.write_part(log, round_number)

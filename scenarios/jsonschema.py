@@ -57,6 +57,7 @@ def _record(strategy: type, unit: Unit | None = None, named: Schema | None = Non
         "type": "object",
         "description": summary_of(strategy),
         "properties": {**(named or {}), **{key.name: _described(key, unit) for key in keys}},
+        # The reader refuses unknown keys, so an editor may flag them.
         "additionalProperties": False,
     }
     return schema | ({"required": required} if required else {})
@@ -87,5 +88,6 @@ def _quantity(unit: Unit) -> Schema:
 def _union(options: tuple[Any, ...], unit: Unit | None) -> Schema:
     schemas = [schema_of(option, unit) for option in options if option is not NoneType]
     if NoneType in options:
+        # Both spellings of null are accepted.
         schemas.append({"enum": [None, "none"]})
     return {"anyOf": schemas}

@@ -19,6 +19,7 @@ def plain(value: Any) -> Any:
     """Converts a value to JSON types only."""
     if isinstance(value, Mapping):
         return {str(key): plain(part) for key, part in value.items()}
+    # tolist() gives Python scalars, which may still hold NaN or infinity: hence the recursion.
     if isinstance(value, np.ndarray | np.generic):
         return plain(value.tolist())
     if isinstance(value, list | tuple):

@@ -38,6 +38,7 @@ def keys_of(strategy: type) -> tuple[Key, ...]:
     return tuple(
         Key(field.name, hints[field.name], _default(field), _doc(field, docs))
         for field in dataclasses.fields(strategy)
+        # Internal fields, such as a scenario's plug-ins, are no keys.
         if field.init and field.metadata.get("key", True)
     )
 
@@ -63,6 +64,7 @@ def members(annotation: Any) -> tuple[Any, ...]:
     """Returns the members of a union, or the annotation alone; a `Choice` or `Drawn` union counts as one."""
     if get_origin(annotation) in (Union, types.UnionType):
         return get_args(annotation)
+    # Annotated[A | B, rule] is a union too, unless its marker makes it one thing.
     if get_origin(annotation) is Annotated and not is_structured(annotation):
         inner = members(bare(annotation))
         return inner if len(inner) > 1 else (annotation,)
@@ -123,6 +125,7 @@ def _attribute_docs(strategy: type) -> dict[str, str]:
     for line in block.splitlines():
         match = _ATTRIBUTE.match(line)
         depth = len(line) - len(line.lstrip(" "))
+        # A blank line or a smaller indent ends the section.
         if not line.strip() or depth < indent:
             break
         if match and depth == indent:

@@ -45,9 +45,11 @@ def _number(value: Any) -> Any:
 
 def _marked(annotation: Any, value: Any) -> Any:
     marks = annotation.__metadata__
+    # A quantity with further rules is left to pydantic.
     if len(marks) == 1 and type(marks[0]) is Unit:
         return _quantity(marks[0], value)
     inner = surely(get_args(annotation)[0], value)
+    # A violated rule is UNSURE too: pydantic then words the problem.
     return inner if inner is not UNSURE and all(_holds(mark, inner) for mark in marks) else UNSURE
 
 
@@ -86,6 +88,7 @@ def _items(annotation: Any, value: Any) -> Any:
     types = get_args(annotation)
     if not isinstance(value, list):
         return UNSURE
+    # tuple[T, ...] of any length; otherwise one type per entry.
     if types[-1:] == (Ellipsis,):
         types = types[:1] * len(value)
     if len(types) != len(value):

@@ -52,6 +52,7 @@ def parse_scenario(
     problems = Problems()
     data = _mapping(text, source)
     touched = apply_overrides(data, overrides, problems)
+    # After the overrides, which may set a ratio or the number of clients.
     shares_to_counts(data, problems)
     plugins = Plugins(allow_plugins)
     reader = Reader(folder or Path.cwd(), problems, plugins, touched)

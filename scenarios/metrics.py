@@ -45,6 +45,7 @@ def summarise(facts: RunFacts) -> dict[str, Any]:
         "anonymity": {"sealed": facts.sealed, "routing": facts.routing},
         "digest": {"events": events_digest(facts.log), "learning": _learning(facts)},
         "events_depend_on_learning": facts.events_depend_on_learning,
+        # Last, so that optional keys follow the documented ones.
         **facts.extra,
     }
 

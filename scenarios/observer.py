@@ -53,6 +53,7 @@ class Observer:
         self._chosen = scenario.evaluation.chosen(scenario.clients, scenario.seed)
         self.privacy, self._sharing = privacy, sharing
         self.linkage = Linkage()
+        # First row of the privacy table whose rigorous epsilon has not been considered yet.
         self._rigorous_up_to = 0
         self.measured: Mapping[int, Figures] = {}
         """Figures by round from before an interruption; a replay does not evaluate models again."""
@@ -64,6 +65,7 @@ class Observer:
 
     def on_closed(self, record: RoundRecord) -> None:
         """Completes the round's row and notifies the watchers."""
+        # During a replay models are not available, so the figures saved before the interruption are used.
         figures = self.measured.get(record.round_number) or self._accuracies(record)
         row = record.row() | {"noise_std": self._noise_std(record)} | dict(figures)
         row |= self.privacy.figures(record)
@@ -119,6 +121,7 @@ class Observer:
         new = self._rigorous_up_to + np.flatnonzero(np.isnan(table["rigorous"][self._rigorous_up_to :]))
         self._rigorous_up_to = len(table)
         values, where = np.unique(table["mu2"][new], return_inverse=True)
+        # All ledgers share one delta; only their epsilons may differ.
         delta = next(client.ledger.rule.delta for client in self._clients() if client.ledger is not None)
         table["rigorous"][new] = epsilons_of(np.sqrt(values), delta)[where]
 
@@ -132,6 +135,7 @@ class Observer:
         """
         if isinstance(self._bench, NoLearning) or self._bench.asleep:
             return
+        # Void aggregations count too: the leader saw the updates even if its result was discarded.
         contributors, aggregators = record.averaged(self._world.log, void=True).T
         senders = np.unique(contributors[contributors != aggregators]).tolist()
         matrix = self._bench.released(senders, record.round_number)

@@ -70,6 +70,7 @@ def open_run(path: Path) -> Run:
     environment = _json(path / "environment.json") or {}
     if summary is None and not (path / "parts").is_dir():
         raise UserError(f"RUN = {path}: has no summary.json and no parts; give a folder that `peerveil run` wrote")
+    # A killed run has no summary; its environment holds the format too.
     _check_format(path, (summary or environment).get("format", FORMAT))
     scenario = path / "scenario.yaml"
     return Run(path, summary, scenario.read_text(encoding="utf-8") if scenario.exists() else "", environment)
@@ -117,6 +118,7 @@ def _merge(name: str, parts: list[Path]) -> pa.Table:
     import pyarrow as pa
 
     if not parts:
+        # Killed before the first part: an empty table with the right columns.
         return tables.log_to_arrow(Log())[name]
     merged = pa.concat_tables([_read(part) for part in parts], promote_options="permissive")
     return _last_of_each_id(merged) if name == "messages" else merged

@@ -60,6 +60,7 @@ def _step(place: Any, part: str | int, key: str, of_items: bool) -> Any:
             place.append({})
         return place[index] if index is not None and index < len(place) and _opens(place[index]) else None
     inner = place.get(part)
+    # A section that is off by default can be switched on by setting one of its keys.
     if inner is None or inner == "none":
         inner = place[part] = [] if of_items else {}
     elif isinstance(inner, str):
@@ -87,6 +88,7 @@ def _note_old_kind(data: dict[str, Any], path: Path, touched: dict[Path, str]) -
         place = place.get(part) if isinstance(place, dict) else None
     old = place.get(path[-1]) if isinstance(place, dict) else place
     if isinstance(old, str):
+        # The first old kind is the file's own; later overrides replace each other.
         touched.setdefault(path[:-1], old)
 
 

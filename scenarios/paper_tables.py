@@ -68,6 +68,7 @@ def comma_separated(summaries: Sequence[Mapping[str, Any]]) -> str:
         seeds = " ".join(str(seed) for seed in column["seeds"])
         for key, cell in column["figures"].items():
             if cell["n"]:
+                # repr() keeps all digits, so that the file can be computed with.
                 values = ["" if cell[end] is None else repr(cell[end]) for end in ("mean", "low", "high")]
                 writer.writerow([_not_a_formula(label), seeds, key, unit_of(key), *values, cell["n"]])
     return out.getvalue()
@@ -98,6 +99,7 @@ def _cells(summaries: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list
 
 def _cell(key: str, cell: Mapping[str, Any]) -> str:
     text = FIGURES[key].text
+    # One seed has no interval.
     if cell["low"] is None or cell["mean"] is None:
         return text(cell["mean"])
     return f"{text(cell['mean'])} ± {text((cell['high'] - cell['low']) / 2)}"
@@ -110,6 +112,7 @@ def _notes(summaries: Sequence[Mapping[str, Any]]) -> list[str]:
         notes.append("Mean and half of the 95% interval (Student's t) over seeds.")
     assuming = [one["scenario"] for one in summaries if one["headline"].get("transport") == TRANSPORT_ASSUMED]
     if assuming:
+        # Named only if some of the runs count the transport's cost.
         which = "" if len(assuming) == len(summaries) else f" ({', '.join(dict.fromkeys(assuming))})"
         notes.append(f"{TRANSPORT_ASSUMED.capitalize()}{which}.")
     return notes

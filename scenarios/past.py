@@ -60,6 +60,7 @@ def find_past(scenario: Scenario, out: Path | None) -> Past:
     if found is None or not found.is_dir() or not any(found.iterdir()):
         check_out(out)
         return no_past(scenario)
+    # Killed within its first moments: the folder is reused and the run starts over.
     if {path.name for path in found.iterdir()} <= _FIRST_TRACES:
         return Past(found, no_past(scenario).checkpoint)
     if not (found / "scenario.yaml").is_file():
@@ -80,10 +81,12 @@ def _newest(scenario: Scenario) -> Path | None:
     name, keys = folder_name(scenario.name, scenario.seed), _keys(dump_scenario(scenario))
     folders = [path for path in Path("runs").glob(f"{name}*") if (path / "scenario.yaml").is_file()]
     same = [path for path in folders if _difference(_stored(path), keys) is None]
+    # Unfinished before finished, then the most recent.
     return max(same, key=lambda path: (_finished(path) is None, _changed_s(path)), default=None)
 
 
 def _changed_s(path: Path) -> float:
+    # A checkpoint is replaced inside its subfolder, which does not change the run folder's own time.
     return max(file.stat().st_mtime for file in (path, path / FILE) if file.exists())
 
 
@@ -128,6 +131,7 @@ def _keys(text: str) -> dict[str, Any]:
 def _difference(there: Any, here: Any, key: str = "") -> tuple[str, Any, Any] | None:
     """Returns the first key whose values differ, with both values; None if all are equal."""
     if isinstance(there, Mapping) and isinstance(here, Mapping):
+        # In the order of the scenario at hand, then keys that only the stored one has.
         for name in (*here, *(name for name in there if name not in here)):
             inner = f"{key}.{name}" if key else str(name)
             found = _difference(there.get(name, _ABSENT), here.get(name, _ABSENT), inner)

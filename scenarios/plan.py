@@ -58,6 +58,7 @@ def make_plan(scenario: Scenario, memory_bytes: int | None = None, data_dir: Pat
     # Checked twice: projecting the rounds of a far too large run would itself exhaust the memory.
     unprojected = Rehearsal(scenario.rounds, None, "", np.zeros(scenario.clients), None)
     refuse_what_does_not_fit(estimate_memory(scenario, shape, unprojected), available, scenario)
+    # Records are assumed to be split equally; the caveats say so where they are not.
     noise = plan_run_noise(scenario, shape.per_client(scenario.clients))
     rules, costs = ledger_rules(scenario, noise), _release_costs(scenario, noise)
     rehearsal = rehearse(scenario, rules, costs)

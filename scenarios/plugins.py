@@ -75,6 +75,7 @@ def _forget_namesake(name: str, folder: Path) -> None:
     top = name.partition(".")[0]
     known = sys.modules.get(top)
     spec = importlib.machinery.PathFinder.find_spec(top, sys.path)
+    # Only modules from the scenario's own folder are unloaded, never an installed one.
     if known is None or spec is None or spec.origin is None or known.__file__ == spec.origin:
         return
     if Path(spec.origin).is_relative_to(folder.absolute()):

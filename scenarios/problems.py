@@ -39,6 +39,7 @@ class Problems:
     def inside(self, path: Path, lines: Sequence[str], keys: Sequence[str]) -> None:
         """Adds problems that a part reports about itself: of one key (`key = value: rule`), or of the whole part."""
         for line in lines:
+            # `key = value: rule`, `key: rule` and `key.inner = ...` all begin with the key.
             about_key = line.split(" = ")[0].split(":")[0].split(".")[0] in keys
             self.lines.append(printable(f"{dotted(path)}{'.' if about_key else ': '}{line}"))
 
@@ -82,6 +83,7 @@ def printable(text: str) -> str:
 def suggestion(word: str, known: Iterable[str]) -> str:
     """Returns `did you mean ...?` if a known word is close, otherwise the list of known words."""
     names = sorted(known)
+    # Lower case: keys are, and a wrong case is a common slip.
     close = difflib.get_close_matches(word.lower(), names, n=1, cutoff=0.6)
     if close:
         return f"did you mean `{close[0]}`?"
@@ -98,6 +100,7 @@ def rule_of(error: dict[str, Any]) -> str:
     context = error.get("ctx", {})
     rule = _RULES.get(error["type"])
     if error["type"] == "literal_error":
+        # pydantic quotes words and writes Python's True; scenario files have true.
         words: str = context["expected"].replace("'", "`")
         return f"must be {words.replace('True', 'true').replace('False', 'false')}"
     if rule is not None:

@@ -83,6 +83,7 @@ class Reader:
             return INVALID
         rest = {key: item for key, item in mapping.items() if key != choice.key}
         self._drop_keys_of_old_kind(choice, strategy, rest, path)
+        # Built-in strategies may raise only what _guarded handles; anything else is a bug and must surface.
         if kind in choice.table:
             return self._record(strategy, rest, path, unit)
         return self._foreign(strategy, rest, path)
@@ -122,6 +123,7 @@ class Reader:
         """Reads a distribution; a bare quantity is a constant."""
         if isinstance(value, dict):
             distribution = self._choice(Choice(drawn.table), value, path, drawn)
+        # Every distribution has parameters, so a bare name cannot be complete.
         elif isinstance(value, str) and value in drawn.table:
             return self._wrong(path, value, f"needs its numbers; write for example `{{kind: {value}, ...}}`")
         else:
@@ -155,6 +157,7 @@ class Reader:
         options = tuple(option for option in options if option is not NoneType)
         structured = [option for option in options if is_structured(option)]
         plain = [option for option in options if not is_structured(option)]
+        # A mapping can only mean the structured member.
         if structured and (isinstance(value, dict) or not plain):
             return self.read(structured[0], value, path, unit)
         if len(plain) == 1:

@@ -30,6 +30,7 @@ class Replay:
         self._simulation, self._checkpoint = simulation, checkpoint
         self.under_way = checkpoint.round_number > 0
         if self.under_way and simulation.workbench is not None:
+            # Before pausing: the observer must not evaluate models that do not exist during the replay.
             simulation.observer.measured = _read_figures(checkpoint.part("figures"))
             simulation.workbench.sleep()
 
@@ -39,6 +40,7 @@ class Replay:
         Raises:
             UserError: the events differ from those of the interrupted run.
         """
+        # One link suffices, since it covers all links before it.
         if not np.array_equal(chain[-1], self._checkpoint.chain[round_number - 1]):
             raise _differs(f"in round {round_number}")
         if round_number == self._checkpoint.round_number:
@@ -78,6 +80,7 @@ def learnt(simulation: Simulation) -> dict[str, NDArray[Any]]:
 def _learning(state: LearningState) -> Arrays:
     names = sorted(state.given)
     rows = np.stack([state.given[name] for name in names]) if names else np.zeros((0, state.models.shape[1]), "<f4")
+    # Names as integers: safetensors stores arrays only.
     numbers = [(_WHATS.index(what), first, second) for what, first, second in names]
     return {
         "models": state.models,

@@ -55,6 +55,7 @@ def led_by(messages_round: NDArray[Any], node: NDArray[Any], leader: Mapping[int
         return np.zeros(len(node), dtype=np.bool_)
     numbers = np.array(sorted(leader))
     nodes = np.array([leader[number] for number in numbers])
+    # Rounds after the last led one would fall off the end.
     place = np.minimum(np.searchsorted(numbers, messages_round), len(numbers) - 1)
     same: NDArray[np.bool_] = (numbers[place] == messages_round) & (nodes[place] == node)
     return same

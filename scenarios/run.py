@@ -57,6 +57,7 @@ def _run_all(args: argparse.Namespace, scenarios: Sequence[Scenario], page: Live
         if summaries:
             # Collection is mostly off during a run; free the cycles of the previous one first.
             gc.collect()
+        # Several runs need a folder each inside --out.
         out = args.out if args.out is None or len(scenarios) == 1 else args.out / f"{scenario.name}-{scenario.seed}"
         summary, folder = run_scenario(
             scenario,
@@ -148,6 +149,7 @@ def _run_scenario(
         journal.replay.check_over()
         with _tolerating_partial_rows(interrupted):
             summary = _summarise(simulation, interrupted, time.perf_counter() - started_s, past.checkpoint.resumes)
+            # An interrupted run has collected no final model.
             tensors = None if interrupted else _final_tensors(simulation)
             folder.finish(simulation.log, summary, tensors, partial=interrupted)
     return summary, folder
@@ -263,6 +265,7 @@ def _load_all(args: argparse.Namespace) -> list[Scenario]:
         try:
             loaded.append(load_scenario(ref, args.overrides, args.seed, args.allow_plugins))
         except UserError as error:
+            # Problems of all files are reported together.
             problems.append(str(error))
     if problems:
         raise UserError(problems)

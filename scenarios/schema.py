@@ -79,4 +79,5 @@ class Scenario:
     availability: Availability = field(default_factory=Always)
     faults: Faults = ()
     learning: Literal["torch", "none"] = "torch"
+    # Recorded for reproduction; not a key, and no part of a scenario's identity.
     plugins: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False, metadata={"key": False})

@@ -23,6 +23,7 @@ def shares_to_counts(data: dict[str, Any], problems: Problems) -> None:
         if protocol.get(count) not in (None, "none"):
             problems.wrong(("protocol", share), value, f"says the same as `{count}`; keep one of them")
         elif _is_count(clients) and _is_share(value):
+            # A small fraction of few clients must not round to an empty cohort.
             protocol[count] = max(1, round(parse_quantity(value, "") * clients))
             del protocol[share]
 

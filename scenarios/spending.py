@@ -47,6 +47,7 @@ def by_role(log: Log, roles: Roles) -> dict[str, dict[str, dict[str, int]]]:
     messages = log.messages
     arrived = np.isin(messages["outcome"], (records.OUTCOME["delivered"], records.OUTCOME["rejected"]))
     totals: dict[str, dict[str, dict[str, int]]] = {}
+    # Everything sent counts for the sender, only arrivals for the receiver.
     for direction, end, rows in (("sent", "sender", arrived | True), ("received", "receiver", arrived)):
         role = _role_of(log, roles, end)
         for name in np.unique(role[rows]).tolist():
@@ -108,6 +109,7 @@ def dropout_costs(log: Log) -> list[dict[str, Any]]:
     costs = []
     for row in np.flatnonzero(dropouts["what"] == records.WHAT["dropout"]).tolist():
         number, node = int(dropouts["round"][row]), int(dropouts["node"][row])
+        # The aggregators that should have had this node's update.
         lacking = missing.get((number, node), [])
         costs.append(
             {

@@ -43,6 +43,7 @@ def starter_text(name: str) -> str:
     for key in keys_of(Scenario):
         lines += _lines(key, getattr(example, key.name), "")
         if key.name == "privacy":
+            # Privacy is off by default; its keys are shown commented out.
             lines += [f"# {line}" for line in _lines(key, private.privacy, "")]
     return "\n".join(lines) + "\n"
 

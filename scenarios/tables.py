@@ -62,6 +62,7 @@ def to_arrow(name: str, table: Table, rows: Rows = slice(None)) -> pa.Table:
 
     # Ids are row numbers of the whole log, so that a part's rows can be matched with later parts.
     columns: dict[str, Any] = {"id": pa.array(np.arange(len(table))[rows])} if name == "messages" else {}
+    # A stable sort: documented columns first, in the order of the log.
     for column in sorted(table.names, key=lambda column: column in _LAST):
         columns[column] = _column(name, column, table[column][rows])
     if name == "messages":
@@ -77,6 +78,7 @@ def _column(name: str, column: str, values: NDArray[Any]) -> pa.Array:
         return pa.DictionaryArray.from_arrays(pa.array(values), pa.array(words, pa.string()))
     if column in _WHO:
         return _masked(values, values == records.NOBODY)
+    # A time that has not come is infinite or NaN in the log.
     if column in _WHEN:
         return _masked(values, ~np.isfinite(values))
     if values.dtype.kind == "f":
@@ -124,6 +126,7 @@ def rounds_to_arrow(rounds: Sequence[Mapping[str, Any]], messages: Table) -> pa.
 
     numbers = np.array([record["round"] for record in rounds], dtype=np.int64)
     columns: dict[str, Any] = {}
+    # Explicit types: a column of only nulls would otherwise have no type, and parts could not be merged.
     for name, kind in _ROUND_TYPES.items():
         values = [_missing_is_none(name, record.get(name)) for record in rounds]
         columns[name] = pa.array(values, getattr(pa, kind)())

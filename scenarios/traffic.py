@@ -81,6 +81,7 @@ def _place(values: NDArray[Any], rounds: NDArray[np.int64]) -> tuple[NDArray[np.
     """Returns each value's index in `rounds`, and whether it is there at all."""
     if not len(rounds):
         return np.zeros(len(values), dtype=np.int64), np.zeros(len(values), dtype=np.bool_)
+    # Rounds may be a subset in any order, so values are looked up by binary search.
     order = np.argsort(rounds, kind="stable")
     place = order[np.minimum(np.searchsorted(rounds, values, sorter=order), len(rounds) - 1)]
     return place, rounds[place] == values
@@ -89,6 +90,7 @@ def _place(values: NDArray[Any], rounds: NDArray[np.int64]) -> tuple[NDArray[np.
 def bytes_by_node(messages: Table, nodes: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Returns the bytes each node sent, and the bytes that arrived at it, rejected messages included."""
     sent = _sum_at(messages["sender"], messages["size_bytes"], nodes)
+    # A rejected message has used the receiver's downlink all the same.
     arrived = np.isin(messages["outcome"], (records.OUTCOME["delivered"], records.OUTCOME["rejected"]))
     return sent, _sum_at(messages["receiver"][arrived], messages["size_bytes"][arrived], nodes)
 
@@ -125,6 +127,7 @@ def stalls(log: Log) -> Table:
 
 def stalled_s(log: Log) -> float:
     """Returns the longest stall of each round, summed over the rounds."""
+    # Nodes wait in parallel, so a round loses its longest stall and not the sum.
     found = stalls(log)
     rounds = np.unique(found["round"])
     return float(sum(found["stalled_s"][found["round"] == number].max() for number in rounds))
@@ -140,6 +143,7 @@ def _last_useful_arrival_s(messages: Table, node: NDArray[np.int32], at_s: NDArr
     width = int(latest_s * _US_PER_S) + 2
     keys = np.sort(receiver * np.int64(width) + _microseconds(arrived_s))
     place = np.searchsorted(keys, node * np.int64(width) + _microseconds(at_s), side="right") - 1
+    # The nearest key may belong to another node, which then had no arrival before that time.
     found = (place >= 0) & (keys[place] // width == node) if len(keys) else np.zeros(len(node), dtype=np.bool_)
     return np.where(found, (keys[place] % width) / _US_PER_S if len(keys) else -np.inf, -np.inf)
 

@@ -94,6 +94,7 @@ def _rows(case: Case) -> list[dict[str, Any]]:
             "flow": flow,
             "expected_s": float(expected),
             "found_s": found,
+            # Relative; the tiny bound only avoids a division by zero.
             "difference": abs(found - expected) / max(abs(expected), 1e-300),
         }
         for flow, (expected, found) in enumerate(zip(case.expected_s, case.found_s(), strict=True))

@@ -22,6 +22,7 @@ _NO_PROTECTION = 20.0
 def epsilon_of(value: Any) -> float | None:
     """Returns the epsilon of a published or rigorous entry, or None if it has none."""
     if isinstance(value, Mapping):
+        # The first of these keys that is there.
         named = (value[key] for key in ("epsilon", "worst", "max") if key in value)
         return epsilon_of(next(named, None))
     if value == "inf":

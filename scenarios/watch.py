@@ -81,6 +81,7 @@ def watching(wanted: bool, port: int = 0) -> Iterator[LivePage | NoPage]:
         return
     page = LivePage()
     server = ThreadingHTTPServer((LOOPBACK, port), _handler(page))
+    # An open connection of a browser must not keep the process alive.
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.2}, daemon=True)
     thread.start()
@@ -95,6 +96,7 @@ def watching(wanted: bool, port: int = 0) -> Iterator[LivePage | NoPage]:
 
 def _handler(page: LivePage) -> type[BaseHTTPRequestHandler]:
     content = (files("scenarios.report") / "watch.html").read_text(encoding="utf-8")
+    # The policy allows the page's own script by its hash, and nothing else.
     script = content[content.index("<script>") + len("<script>") : content.index("</script>")]
     policy = f"default-src 'none'; connect-src 'self'; script-src {csp_hash(script)}; style-src 'unsafe-inline'"
 
@@ -120,6 +122,7 @@ def _handler(page: LivePage) -> type[BaseHTTPRequestHandler]:
             headers = {
                 "Content-Type": f"{kind}; charset=utf-8",
                 "Content-Length": str(len(body)),
+                # The state changes every round.
                 "Cache-Control": "no-store",
                 "Content-Security-Policy": policy,
                 "X-Content-Type-Options": "nosniff",

@@ -25,6 +25,7 @@ def parse_yaml(text: str) -> Any:
     Raises:
         ValueError: the text is not YAML, or uses a disallowed feature; the message has the reason and the line.
     """
+    # Bounds the work of the parser before it starts.
     if len(text) > MOST_CHARACTERS:
         raise ValueError(f"is longer than {MOST_CHARACTERS} characters; a scenario is a page or two")
     try:
@@ -81,6 +82,7 @@ class _Loader(yaml.SafeLoader):
             key = _key_text(key_node)
             if key in seen:
                 raise _refusal(f"has the key `{key[:60]}` twice; keep one", key_node)
+            # Deep: otherwise PyYAML would fill inner mappings and lists only later.
             seen[key] = self.construct_object(value_node, deep=True)
         return seen
 
@@ -104,6 +106,7 @@ def _refusal(problem: str, place: Any) -> _NotAllowed:
 
 
 def _resolve(tag: str, pattern: re.Pattern[str], first: str) -> None:
+    # The empty string is a first character too: an empty value is null.
     _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", pattern, [*first, ""])
 
 

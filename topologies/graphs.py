@@ -65,6 +65,7 @@ class Regular:
     def build(self, n: int, rng: np.random.Generator) -> nx.Graph[int]:
         import networkx as nx
 
+        # Both conditions are necessary and sufficient; networkx would raise with a less helpful text.
         if n * self.degree % 2:
             raise ValueError(f"size {n} * degree {self.degree} is odd; a regular graph needs an even product")
         if self.degree >= n:
@@ -127,6 +128,7 @@ class ErdosRenyi:
         import networkx as nx
 
         _at_least(n, 1, "a random graph")
+        # Above ln(n)/n a random graph is connected with high probability; twice that leaves few redraws.
         p = min(1.0, 2 * math.log(max(n, 2)) / n) if self.probability is None else self.probability
         return _connected(lambda: nx.fast_gnp_random_graph(n, p, seed=rng), "a higher probability")
 

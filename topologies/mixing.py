@@ -33,6 +33,7 @@ def uniform_weights(edges: NDArray[np.int64], n: int, include_own: bool = True) 
     its own model.
     """
     received = np.bincount(edges[:, 1], minlength=n)
+    # A row of zeros would not sum to one, so a node without input averages its own model alone.
     keeps = np.flatnonzero(np.ones(n, dtype=np.bool_) if include_own else received == 0)
     rows = np.concatenate([edges[:, 1], keeps])
     columns = np.concatenate([edges[:, 0], keeps])
@@ -90,6 +91,7 @@ def _largest_modulus(weights: csr_array, n: int) -> float:
     """
     from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs
 
+    # Applied as an operator: W - 11'/n itself would be dense.
     deflated = LinearOperator((n, n), matvec=lambda x: weights @ x - x.mean(), dtype=np.float64)
     # ARPACK's default start vector is random; a fixed one keeps the result reproducible.
     start = np.sin(np.arange(1.0, n + 1.0))

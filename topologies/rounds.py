@@ -56,6 +56,7 @@ def _successors(count: int, degree: int, rng: np.random.Generator) -> NDArray[np
 
 def _shuffled_circulant(count: int, degree: int, rng: np.random.Generator) -> NDArray[np.int64]:
     names = rng.permutation(count)
+    # Offsets from 1 to count - 1 exclude self-loops; distinct ones exclude parallel edges.
     offsets = 1 + rng.choice(max(count - 1, 1), size=degree, replace=False)
     rows = np.empty((count, degree), dtype=np.int64)
     rows[names] = names[(np.arange(count)[:, None] + offsets) % count]
@@ -88,6 +89,7 @@ def _deal(
     words = np.concatenate([rows[first] << 1, (rows[second] << 1) | 1], axis=1)
     words.sort(axis=1)
     receivers = words >> 1
+    # An edge between the two senders stays: given to the other one it would become a self-loop.
     stays = (receivers == first[:, None]) | (receivers == second[:, None])
     shared = receivers[:, 1:] == receivers[:, :-1]
     stays[:, 1:] |= shared
@@ -98,6 +100,7 @@ def _deal(
     random_bits = rng.integers(0, 1 << 30, size=words.shape, dtype=np.uint32)
     words = (((classes << 30) | random_bits) << 31) | receivers
     words.sort(axis=1)
+    # Only the receiver is left; the first `degree` words now belong to the first sender.
     words &= (1 << 31) - 1
     rows[first] = words[:, :degree]
     rows[second] = words[:, degree:]
@@ -105,6 +108,7 @@ def _deal(
 
 def _complement(rows: NDArray[np.int64]) -> NDArray[np.int64]:
     count, degree = rows.shape
+    # Quadratic memory, but only for dense graphs, whose edges need as much anyway.
     absent = np.ones((count, count), dtype=np.bool_)
     np.put_along_axis(absent, rows, False, axis=1)
     np.fill_diagonal(absent, False)

@@ -21,6 +21,7 @@ def check_command(args: argparse.Namespace) -> int:
     for _, outcome in outcomes:
         if isinstance(outcome, Scenario):
             print(f"{outcome.name}: ok\n  {printable(outcome.question) or '(asks no question)'}")
+    # Raised after the valid ones are printed, so that both are seen.
     if failures:
         raise UserError([str(failure) for failure in failures])
     return 0

@@ -30,6 +30,7 @@ def write_new(files: dict[Path, str]) -> None:
     Raises:
         UserError: one exists already, or cannot be written.
     """
+    # All are checked first: either all files are written or none.
     there = [path for path in files if path.exists()]
     if there:
         raise UserError([printable(f"{path}: exists already; choose another name") for path in there])

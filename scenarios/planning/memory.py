@@ -32,6 +32,7 @@ def estimate_memory(scenario: Scenario, shape: Shape, rehearsal: Rehearsal) -> d
     nodes = scenario.clients + 4 + scenario.anonymity.relay_count
     parts = {
         "program": _BASE + (_TORCH if learns else 0.0),
+        # Without learning all nodes share one vector of zeros.
         "models": 4.0 * shape.dimension * (scenario.clients + 1) if learns else 4.0 * shape.dimension,
         "releases": 4.0 * shape.dimension * cohort * _vectors_alive(scenario, learns),
         "data": 2.0 * shape.data_bytes if learns else 0.0,
@@ -48,6 +49,7 @@ def messages_per_round(scenario: Scenario, rehearsal: Rehearsal) -> float:
     hops = 1 + (scenario.anonymity.hops if scenario.anonymity.relay_count else 0)
     edges = [sum(map(len, planned.arrangement.edges.values())) for planned in rehearsal.arranged]
     cohort = scenario.protocol.cohort_size
+    # Each client is invited and answers; each member gets an assignment and reports its completion.
     return hops * float(np.mean(edges)) + 2 * scenario.clients + 2 * cohort if edges else 2.0 * scenario.clients
 
 

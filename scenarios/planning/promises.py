@@ -81,11 +81,13 @@ def _views(
     """Returns the rigorous views: exact if every round was projected, otherwise bounded by the local view."""
     privacy = scenario.privacy
     colluders = colluding_nodes(privacy, scenario.clients, scenario.seed) if privacy is not None else ()
+    # Plug-ins are unaccounted in any case, so the partial trace does no harm.
     if len(rehearsal.arranged) == rehearsal.rounds or scenario.plugins:
         return rigorous_views(_trace(scenario, topology, noise, rehearsal), noise.sensitivity, delta, colluders)
     from privacy.gaussian import epsilon_of
     from privacy.without_replacement import model_epsilon
 
+    # Gaussian mechanisms compose by adding mu^2.
     local = epsilon_of(math.sqrt(rehearsal.participations.max(initial=0.0) * release_mu2), delta)
     model = local
     if topology != "gossip":

@@ -113,6 +113,7 @@ def _project(scenario: Scenario, limits: Limits, most: int) -> Rehearsal:
             found.stopped_in, found.why = number, f"round {number}: {left} of {size} needed clients have budget left"
             break
         members = _cohort(scenario, everyone[willing], size, number)
+        # Beyond the limit only cohorts are drawn: they are cheap and decide when budgets end.
         if edges <= _MOST_EDGES and len(found.arranged) < _MOST_ARRANGED:
             planned = _arrange(scenario, number, members, models, holder)
             planned.declining = scenario.clients - left
@@ -148,6 +149,7 @@ def _arrange(scenario: Scenario, number: int, members: Ids, models: Ids, holder:
 def _extrapolate(found: Rehearsal, scenario: Scenario, limits: Limits) -> None:
     """Extends a long run by expectation: each client takes part in an equal fraction of the rounds."""
     rate = scenario.protocol.cohort_size / scenario.clients
+    # The expected round in which each client makes its last release.
     ends = np.minimum(limits.last_round, limits.releases / rate)
     # The run ends when fewer clients than a cohort are left: at the cohort_size-th largest of the ends.
     enough = np.sort(ends)[scenario.clients - scenario.protocol.cohort_size]

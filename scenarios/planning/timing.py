@@ -51,6 +51,7 @@ def _without_learning(scenario: Scenario, shape: Shape, rounds: int) -> Scenario
     Message sizes are unchanged: data of unknown shape is replaced by synthetic data of the same shape, and sealing
     is accounted by size only.
     """
+    # Real encryption costs time and changes no size.
     sealed = scenario.anonymity.sealed
     data = Synthetic(samples=shape.records, shape=shape.record, classes=shape.classes)
     return replace(

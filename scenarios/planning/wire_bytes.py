@@ -29,6 +29,7 @@ class Sizes:
 
     def __init__(self, scenario: Scenario, dimension: int) -> None:
         self._scenario, self._dimension = scenario, dimension
+        # Public keys travel in registrations and answers only if messages are sealed.
         self._key = b"" if scenario.anonymity.sealed is False else bytes(KEY_BYTES)
 
     def vectors(self, edges: NDArray[np.int64]) -> int:
@@ -64,8 +65,10 @@ class Sizes:
         whole = updates if self._scenario.anonymity.hand_out == "graph" else 0
         # An assignment lists every peer of its node once, whether the node sends to it, receives from it, or both.
         pairs = np.unique(np.concatenate([ends, ends[:, ::-1]]), axis=0)
+        # Handing out the graph lists all members to every node; otherwise each node learns only its peers.
         known = len(nodes) * len(members) if whole else len(pairs)
         one = self.control(self._assignment(0, whole)) + self.control(Done(1, 0))
+        # Sizes are linear in the number of entries, so one entry's size is a difference.
         entry = self.control(self._assignment(1, 0)) - self.control(self._assignment(0, 0))
         return len(nodes) * one + known * entry
 
@@ -119,6 +122,7 @@ def _invited(scenario: Scenario) -> int:
 
 
 def _set_up(scenario: Scenario, sizes: Sizes) -> Bytes:
+    # The server registers as well.
     found: Bytes = Counter({"control": (scenario.clients + 1) * sizes.register()})
     if not isinstance(scenario.protocol, Central):
         clients = np.arange(scenario.clients)

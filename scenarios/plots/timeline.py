@@ -43,6 +43,7 @@ def draw_timeline(account: Account, rounds: Sequence[int], nodes: NDArray[np.int
     wanted = shown_nodes(log, account.roles, paths) if nodes is None else nodes
     rows = np.flatnonzero(np.isin(log.spans["round"], rounds) & np.isin(log.spans["node"], wanted))
     on_path = [node for path in paths for step in path for node in (step.node, step.receiver) if node is not None]
+    # Nodes on a critical path get a row even without a span.
     order = np.union1d(log.spans["node"][rows], np.intersect1d(on_path, wanted)).astype(np.int64)
     row_of = {int(node): number for number, node in enumerate(order)}
     start_s = min((float(record["start_s"]) for record in log.rounds if record["round"] in set(rounds)), default=0.0)
@@ -101,12 +102,14 @@ def _draw_drops(axes: Axes, account: Account, rounds: Sequence[int], row_of: dic
             axes.scatter(table["at_s"][rows] - start_s, y, marker=marker, c="black", s=24, zorder=4, label=what)
     ends_s = [record["end_s"] for record in account.log.rounds if record["round"] in set(rounds)]
     for begin_s, end_s, _, _ in account.faults:
+        # Only faults that overlap the drawn rounds.
         if ends_s and begin_s <= max(ends_s) and end_s >= start_s:
             axes.axvspan(max(0.0, begin_s - start_s), end_s - start_s, color=HUES["red"], alpha=0.12, linewidth=0)
 
 
 def _finish(axes: Axes, account: Account, order: NDArray[np.int64], rounds: Sequence[int], note: str) -> None:
     step = max(1, -(-len(order) // _MOST_LABELS))
+    # Services keep their labels even if clients' labels are thinned out.
     shown = [row for row, node in enumerate(order) if row % step == 0 or node >= account.roles.clients]
     axes.set_yticks(shown, [account.label(int(order[row])) for row in shown], fontsize=6)
     axes.set_ylim(len(order) - 0.4, -0.6)

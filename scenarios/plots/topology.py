@@ -51,6 +51,7 @@ def draw_topology(account: Account, round_number: int) -> Figure:
 
 def _edges(account: Account, nodes: NDArray[np.int64], round_number: int) -> dict[tuple[int, int], tuple[int, int]]:
     """Maps (sender, receiver) to (bytes, best outcome) of the round's data messages."""
+    # No reduction: a single round is drawn, and it must be complete.
     columns = collect_flows(account.log, nodes, most=1 << 40).columns
     rank = {
         FATES.index(fate): place
@@ -62,6 +63,7 @@ def _edges(account: Account, nodes: NDArray[np.int64], round_number: int) -> dic
     for row in np.flatnonzero(data & (columns["round"] == round_number)).tolist():
         pair = int(columns["sender"][row]), int(columns["receiver"][row])
         size, fate = found.get(pair, (0, int(columns["fate"][row])))
+        # An edge whose retransmission arrived counts as delivered.
         best = min(fate, int(columns["fate"][row]), key=rank.__getitem__)
         found[pair] = size + int(columns["size_bytes"][row]), best
     return found
@@ -96,6 +98,7 @@ def _draw_nodes(
     round_number: int,
     active: set[int],
 ) -> None:
+    # A server that leads keeps its own symbol; only clients become `leader`.
     leader: Any = next((record.get("leader") for record in account.log.rounds if record["round"] == round_number), None)
     roles = [
         "leader" if node == leader and node < account.roles.clients else account.roles.role(node)

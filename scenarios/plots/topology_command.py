@@ -17,6 +17,7 @@ def run(args: argparse.Namespace) -> int:
     """Draws the round and prints the path of the picture."""
     ending = check_ending(args.out, (*PICTURES, ".html"))
     source = Path(args.source)
+    # A folder is a run; anything else is a scenario, which has to be run first.
     if source.is_dir():
         _draw(read_account(source), args.round, args.out, ending)
     else:

@@ -89,6 +89,7 @@ def _read_log(run: Run) -> tuple[Log, list[str]]:
             setattr(log, name, tables.from_arrow(name, full))
             if missing:
                 notes.append(f"{name}.parquet is of another version: it has no {', '.join(missing)}.")
+        # A report of a damaged folder shows what is left instead of failing.
         except (UserError, KeyError, ValueError, TypeError) as error:
             why = "missing" if not (run.path / f"{name}.parquet").exists() else "damaged or of another version"
             notes.append(f"{name}.parquet is {why}; what it would show is left out ({type(error).__name__}).")
@@ -111,6 +112,7 @@ def _with_every_column(arrow: pa.Table, empty: Table) -> tuple[pa.Table, list[st
 
 
 def _roles(run: Run) -> Roles:
+    # A killed run has no summary, but its scenario names the number of clients.
     nodes = (run.summary or {}).get("nodes") or run.scenario
     if not isinstance(nodes, dict) or not isinstance(nodes.get("clients"), int):
         raise UserError(f"RUN = {run.path}: says nowhere how many clients it had; run the scenario again")

@@ -65,6 +65,7 @@ def dropout_alternative(summary: Mapping[str, Any], log: Log) -> str:
         f"{count_text((summary.get(key) or {}).get('total'))} {name}"
         for key, name in (("dropouts", "dropouts"), ("missing", "missing updates"), ("absences", "absences"))
     )
+    # np.argmax has no answer on an empty array.
     if not len(dropped):
         return f"{totals}."
     numbers, counts = np.unique(dropped, return_counts=True)

@@ -23,6 +23,7 @@ def run(args: argparse.Namespace) -> int:
     accounts = [read_account(path) for path in args.runs]
     one = len(accounts) == 1
     page = report_page(accounts[0]) if one else comparison_page(accounts)
+    # A single report belongs to its run; a comparison belongs to no folder.
     out = args.out or (args.runs[0] / "report.html" if one else Path("comparison.html"))
     atomic.write_text(out, page)
     print(f"report in {out}")

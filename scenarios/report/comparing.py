@@ -44,6 +44,7 @@ def comparison_data(accounts: Sequence[Account]) -> dict[str, Any]:
 def _run(label: str, account: Account) -> dict[str, Any]:
     head = account.summary["headline"]
     epsilon, accuracy = head.get("epsilon") or {}, head.get("accuracy") or {}
+    # A run may have no collected model (interrupted, or none was asked for).
     collected = accuracy.get("collected")
     return {
         "label": label,
@@ -114,6 +115,7 @@ def _difference(figure: Figure, value: float | None, base: float | None) -> str:
     if math.isclose(value, base, rel_tol=1e-9):
         return figure.text(0.0)
     difference = figure.text(value - base)
+    # Ratios near one say less than the difference does.
     factor = f" ({value / base:.2g} times)" if base > 0 and value > 0 and not 0.5 <= value / base <= 2 else ""
     return f"{'+' if value > base else ''}{difference}{factor}"
 
@@ -170,6 +172,7 @@ def _epsilon() -> str:
 def _settings(accounts: Sequence[Account], names: Sequence[str]) -> str:
     """Tabulates the keys in which the scenarios differ."""
     flat = [_flat(account.run.scenario) for account in accounts]
+    # dict.fromkeys: distinct keys in the order of the files.
     keys = [key for key in dict.fromkeys(key for one in flat for key in one) if len({one.get(key) for one in flat}) > 1]
     rows = [[key, *(one.get(key, "-") for one in flat)] for key in keys]
     same = len({key for one in flat for key in one}) - len(keys)

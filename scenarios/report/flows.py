@@ -47,11 +47,13 @@ def collect_flows(log: Log, shown: NDArray[np.int64], most: int = MOST_MESSAGES)
 def _joined(log: Log) -> Columns:
     """Returns messages with their fate, followed by the graph's edges over which nothing was sent."""
     messages = log.messages
+    # FATES starts with the outcomes in their order, so an outcome's code is also its fate.
     fate = np.where(late(messages), _LATE, messages["outcome"]).astype(np.int64)
     sent = {name: messages[name] for name in ("round", "sender", "receiver", "kind", "size_bytes", "sent_s")}
     silent = _unused_edges(log)
     zeros = np.zeros(len(silent["round"]), dtype=np.int64)
     start_s = {record["round"]: record["start_s"] for record in log.rounds}
+    # An unused edge has no time of its own; it is drawn at the start of its round.
     began_s = np.array([start_s.get(number, 0.0) for number in silent["round"].tolist()], dtype=np.float64)
     more: Columns = {**silent, "kind": zeros, "size_bytes": zeros, "sent_s": began_s}
     columns: Columns = {name: np.concatenate([sent[name], more[name]]) for name in sent}
@@ -99,6 +101,7 @@ def _summed(columns: Columns) -> Columns:
 def _some_rounds(columns: Columns, most: int) -> tuple[Columns, int, int]:
     """Keeps every n-th round, with the smallest n that fits; returns the columns, rounds kept, and all rounds."""
     rounds, counts = np.unique(columns["round"], return_counts=True)
+    # Every round did not fit, so every second one is the first candidate.
     step = 2
     while counts[::step].sum() > most and step < len(rounds):
         step += 1
@@ -115,6 +118,7 @@ def pack_by_round(columns: Columns, base_s: dict[int, float]) -> dict[str, Any]:
     base = np.array([base_s[number] for number in columns["round"].tolist()], dtype=np.float64)
     result: dict[str, Any] = {"rounds": rounds.tolist(), "starts": [*starts.tolist(), len(columns["round"])]}
     for name, column in columns.items():
+        # Not merged: the page assumes one message per row.
         if name == "count" and (column == 1).all():
             continue
         if name != "round":

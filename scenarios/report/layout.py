@@ -24,6 +24,7 @@ def positions(log: Log, roles: Roles, nodes: NDArray[np.int64]) -> tuple[Place, 
     x, y = np.zeros(len(nodes)), np.zeros(len(nodes))
     x[: len(clients)], y[: len(clients)] = _clients(log, clients)
     services = len(nodes) - len(clients)
+    # A single service is placed in the centre.
     radius = 0.0 if services == 1 else _SERVICE_RADIUS
     x[len(clients) :], y[len(clients) :] = _circle(services, radius)
     return x, y
@@ -32,6 +33,7 @@ def positions(log: Log, roles: Roles, nodes: NDArray[np.int64]) -> tuple[Place, 
 def _clients(log: Log, clients: NDArray[np.int64]) -> tuple[Place, Place]:
     inside = np.isin(log.graphs["sender"], clients) & np.isin(log.graphs["receiver"], clients)
     ends = np.stack([log.graphs["sender"][inside], log.graphs["receiver"][inside]], axis=1)
+    # Direction and repetition over rounds do not matter for a layout.
     edges = np.unique(np.sort(ends, axis=1), axis=0)
     crowded = len(clients) > _MOST_SPRINGS or 2 * len(edges) > _SPARSE_DEGREE * len(clients)
     if crowded or len(edges) <= len(clients):

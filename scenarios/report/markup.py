@@ -10,6 +10,7 @@ from scenarios.problems import printable
 
 def text(content: object) -> str:
     """Escapes text for HTML, including characters that reorder or hide text."""
+    # Line by line, because printable() would escape the line ends.
     return escape("\n".join(printable(line) for line in str(content).split("\n")), quote=True)
 
 
@@ -54,6 +55,7 @@ def figure(name: str, caption: str, alternative: str, controls: str = "") -> str
     """Returns a chart's placeholder: controls, caption, text alternative, and its numbers in a collapsed block."""
     return (
         f'<figure class="chart" id="fig-{name}">{controls}'
+        # Focusable, so that charts can be reached and moved by keyboard.
         f'<div class="plot" id="{name}" role="group" tabindex="0" aria-label="{text(alternative)}"></div>'
         f"<figcaption>{text(caption)}</figcaption>"
         f'<details class="data"><summary>Numbers of this chart</summary><div class="scroll"></div></details></figure>'

@@ -19,6 +19,7 @@ _MOST_MOMENTS = 5000
 
 def traffic_by_node(account: Account) -> dict[str, Any]:
     """Returns bytes sent and received: one bar per node, or a histogram over clients if there are too many."""
+    # Services count even if no message names them.
     nodes = max(node_count(account.log), account.roles.node("server") + 1)
     sent, received = bytes_by_node(account.log.messages, nodes)
     busy = np.flatnonzero(sent + received)
@@ -28,6 +29,7 @@ def traffic_by_node(account: Account) -> dict[str, Any]:
     clients = (sent + received)[: account.roles.clients]
     counts, edges = np.histogram(clients, bins=_BINS)
     histogram = {"clients": counts.tolist(), "from_bytes": edges[:-1].tolist(), "to_bytes": edges[1:].tolist()}
+    # Services stay visible as bars next to the histogram of clients.
     return {"histogram": histogram, "bars": _bars(account, services[:MOST_BARS], sent, received)}
 
 

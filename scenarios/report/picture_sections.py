@@ -83,4 +83,5 @@ def topology(data: Mapping[str, Any]) -> str:
 
 def _hints(data: Mapping[str, Any]) -> str:
     pictures = data["pictures"]
+    # Both charts are drawn from the same reduced data, so both carry the notes.
     return markup.notes(line for line in (pictures["note"], pictures["message_note"]) if line)

@@ -22,6 +22,7 @@ def privacy_section(account: Account, data: Mapping[str, Any]) -> str:
     formula = f" ({claim['formula']})" if isinstance(claim, dict) and claim.get("formula") else ""
     table = markup.facts([(f"published{formula}", epsilon_text(data["privacy"]["published"])), *views])
     charts = [_views(epsilon, data["privacy"])]
+    # Without a release there is nothing to draw.
     if data["privacy"]["spent"]["round"]:
         charts += [_spent(name, data["privacy"]) for name in ("published", "rigorous")]
     charts.append(_seen(data["privacy"]["seen"]))

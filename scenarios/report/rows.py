@@ -30,8 +30,10 @@ def shown_nodes(log: Log, roles: Roles, paths: Sequence[Sequence[Step]], most: i
         *leaders(log).values(),
         *np.unique(log.dropouts["node"]),
     ]
+    # The order of `wanted` is the priority; duplicates count once.
     first = list(dict.fromkeys(int(node) for node in wanted))[: most // 2]
     rest = np.setdiff1d(active, first)
+    # Evenly spaced and not random: the same run gives the same page.
     sample = rest[np.linspace(0, len(rest) - 1, most - len(first)).astype(np.int64)]
     return np.union1d(np.array(first, dtype=np.int64), sample)
 

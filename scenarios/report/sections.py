@@ -78,6 +78,7 @@ def headline(account: Account) -> str:
     """Returns the headline figures, the same as in the console's final table."""
     try:
         rows = list(headline_rows(account.summary))
+    # A summary of another version; the page is still worth showing without the table.
     except (KeyError, TypeError, AttributeError, ValueError):
         rows = []
     missing = () if rows else ("The summary is of another version; its headline cannot be told.",)

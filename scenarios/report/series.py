@@ -72,9 +72,11 @@ def _gap(log: Log, rows: NDArray[np.int64], led: bool) -> float | None:
 
     if not len(rows):
         return None
+    # All members take the leader's mean, whatever the graph.
     if led:
         return 1.0
     pairs = np.stack([log.aggregations["contributor"][rows], log.aggregations["aggregator"][rows]], axis=1)
+    # Renumbered, because the matrix needs consecutive indices.
     nodes, places = np.unique(pairs, return_inverse=True)
     if len(nodes) > _MOST_NODES:
         return None

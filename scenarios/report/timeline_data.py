@@ -78,6 +78,7 @@ def _nodes(account: Account, nodes: NDArray[np.int64]) -> dict[str, Any]:
 
 def _spans(log: Log, nodes: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
     rows = np.flatnonzero(np.isin(log.spans["node"], nodes))
+    # By round, then node, then time: pack_by_round expects rounds together.
     rows = rows[np.lexsort((log.spans["start_s"][rows], log.spans["node"][rows], log.spans["round"][rows]))]
     return {name: log.spans[name][rows] for name in ("round", "node", "name", "start_s", "end_s")}
 
@@ -125,7 +126,10 @@ def _accuracy(log: Log, nodes: NDArray[np.int64]) -> dict[str, Sequence[Any]]:
         (int(record["round"]), int(node), float(f"{accuracy:.6g}"))
         for record in log.rounds
         for node, accuracy in zip(
-            record.get("evaluated_nodes") or (), record.get("evaluated_accuracy") or (), strict=False
+            # Rounds that were not evaluated have None here.
+            record.get("evaluated_nodes") or (),
+            record.get("evaluated_accuracy") or (),
+            strict=False,
         )
         if node in shown
     ]
@@ -134,4 +138,5 @@ def _accuracy(log: Log, nodes: NDArray[np.int64]) -> dict[str, Sequence[Any]]:
 
 
 def _digits(values: NDArray[np.float64]) -> list[Any]:
+    # Six digits suffice for a chart and keep the page small; JSON knows no NaN.
     return [float(f"{value:.6g}") if np.isfinite(value) else (None if np.isnan(value) else "inf") for value in values]

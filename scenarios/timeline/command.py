@@ -47,6 +47,7 @@ def _write(
     if ending in {".json", ".gz"}:
         _write_trace(account, out, rounds if chosen else None, nodes, everything)
         return
+    # A picture of all rounds would be unreadable; a trace can be zoomed.
     drawn = rounds if chosen else rounds[:1]
     if ending == ".html":
         from scenarios.report.command import picture_page
@@ -82,6 +83,7 @@ def parse_numbers(option: str, text: str | None, known: list[int]) -> list[int]:
     wanted: set[int] = set()
     for part in text.split(","):
         low, dash, high = part.strip().partition("-")
+        # The length limit keeps int() away from absurdly long digit strings.
         if not low.isdecimal() or (dash and not high.isdecimal()) or len(part) > 20:
             raise UserError(f"{option} = {text}: must be numbers and ranges such as 0-9,12")
         wanted |= {number for number in known if int(low) <= number <= int(high or low)}

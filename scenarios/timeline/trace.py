@@ -41,6 +41,7 @@ def chrome_trace(
     events = [*_names(account, chosen), *_round_events(account, rounds), *_instants(account, chosen, rounds)]
     slices, busy = span_events(account, chosen, rounds)
     events += slices
+    # Leaves some room for the counters.
     room = None if most_events is None else max(0, most_events - len(events) - 2 * len(account.log.rounds))
     transfers, left_out = transfer_events(account, chosen, rounds, busy, room)
     if left_out:
@@ -71,6 +72,7 @@ def _choose(account: Account, nodes: NDArray[np.int64] | None, most: int | None,
     np.add.at(seconds, spans["node"][rows], spans["end_s"][rows] - spans["start_s"][rows])
     order = active[np.argsort(-seconds[active], kind="stable")]
     services = order[order >= account.roles.clients]
+    # Services first, so that the limit cuts off clients only.
     order = np.concatenate([services, order[order < account.roles.clients]])
     if most is not None and len(order) > most:
         notes.append(f"{most} of {len(order):,} nodes are shown, slowest first; --nodes or --all shows others")

@@ -33,6 +33,7 @@ def transfer_events(
     most = len(rows) if room is None else room // _EVENTS_EACH
     if len(rows) > most:
         control = messages["kind"][rows] == records.KIND["control"]
+        # Data before control, earlier before later; then back to log order.
         rows = np.sort(rows[np.lexsort((messages["sent_s"][rows], control))][:most])
     events: list[Event] = []
     anchors: set[tuple[int, int]] = set()
@@ -59,6 +60,7 @@ def _message(account: Account, row: int, busy: Busy, anchors: set[tuple[int, int
         reason = records.REASONS[messages["reason"][row]]
         name = f"{kind} {outcome.replace('_', ' ')}{f': {reason}' if reason else ''}"
         return [{**at, "ph": "i", "s": "t", "name": name, "args": {**details, "receiver": account.label(receiver)}}]
+    # Rounding must not let a message arrive before it was sent.
     arrived_us = max(sent_us, round(arrived_s * 1e6))
     pair = {**at, "id": f"m{row}"}
     arrow = {"cat": "message", "name": kind, "id": row, "pid": _NODES}
