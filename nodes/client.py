@@ -15,14 +15,12 @@ import simpy
 from numpy.typing import NDArray
 
 from nodes.controls import Answer, Assignment, Close, Done, Invite
-from nodes.courses import Cue, GossipCourse
 from nodes.endpoint import Received, World
 from nodes.participant import Participant, Steps
 from nodes.registration import next_orders, register, register_again
 from nodes.rounds import RoundRecord
 from nodes.slowness import Slow, finish_s
 from nodes.workbench import Bench, Vector
-from p2p.clock import Rank, once_more
 from p2p.records import NOBODY
 from privacy.ledger import Ledger
 
@@ -107,23 +105,14 @@ class Client(Participant):
 
     def run(self) -> Generator[simpy.Event, Any, None]:
         """The client's life, until it crashes or the simulation ends; one that has no model yet registers (again)."""
-        if not self.enrolled and (self.model_round < 0 or not self.world.router.knows(self.node)):
+        if self.model_round < 0 or not self.world.router.knows(self.node):
             register(self)
         while True:
-            told = next_orders(self)
-            orders = yield told
+            orders = yield next_orders(self)
             if not orders:
                 register_again(self)
             for order in orders:
-                if isinstance(order, Cue):
-                    self._begin(order.course)
-                    if order.course.has_contents:
-                        yield once_more(told)
-                    if order.course.sealing is not None:
-                        order.course.sealing.seal(*order, order.course.releases[self.node])
-                        yield once_more(told)
-                    self._average(order.course, order.place)
-                elif isinstance(order, Invite):
+                if isinstance(order, Invite):
                     self._answer(order)
                 elif isinstance(order, Assignment):
                     yield from self._take_part(order)
@@ -132,28 +121,6 @@ class Client(Participant):
         """A crash: what it was training is lost as well."""
         Participant.lose_state(self)
         self._training = (-1, 0.0)
-
-    def is_willing(self, round_number: int) -> bool:
-        """Whether it would join if it were invited, and train at its usual speed."""
-        return not self.slow and not self._why_not(round_number)
-
-    def charge_for(self, round_number: int) -> None:
-        """Charges its release in a round that was foretold."""
-        self._charge(round_number, self.means.noise_std)
-
-    def _begin(self, course: GossipCourse) -> None:
-        """Its part of a round that was foretold: what it sends and hears is known, what it learns is not."""
-        round_number, node = course.round_number, self.node
-        self._taken, self.skipped = (round_number, 0), False
-        if course.has_contents:
-            self.bench.begin(node, round_number)
-            course.releases[node] = self.bench.release(node, round_number)
-
-    def _average(self, course: GossipCourse, place: int) -> None:
-        """The same once it has heard from all."""
-        if course.has_contents:
-            self.bench.step(self.node, course.updates_for(place))
-        self.model_round = course.round_number
 
     def train(self, assignment: Assignment, deadline_s: float = np.inf) -> Training:
         """Trains for as long as its speed takes, then waits for the common instant if one was named.
@@ -184,7 +151,7 @@ class Client(Participant):
         """Lets time pass, and writes down what it was for."""
         start_s = self.now_s
         if end_s > start_s:
-            yield self.world.clock.at(end_s, Rank.START, self.node)
+            yield self.endpoint.inbox.sleep(end_s)
             self.world.log.span(self.node, assignment.round_number, span, start_s, end_s)
 
     def release(self, assignment: Assignment) -> Vector:
@@ -261,7 +228,7 @@ class Client(Participant):
             self.world.log.span(self.node, round_number, "invite", self._invited_s, self.now_s)
             yield from self._follow_orders(assignment)
         self.endpoint.active_round = -1
-        self.endpoint.mailbox.forget(("reorder", round_number))
+        self.endpoint.inbox.forget(("reorder", round_number))
         done = Done(round_number, self.node, self.model_round, self.skipped, self.endpoint.epoch(round_number))
         self.tell_proxy(round_number, done)
 

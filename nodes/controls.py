@@ -28,8 +28,18 @@ class Register(NamedTuple):
 
     @property
     def key(self) -> Hashable:
-        """Where a mailbox files it."""
+        """The inbox key it is filed under."""
         return "register"
+
+    @property
+    def topic(self) -> str:
+        """What a process that waits for it waits for."""
+        return "register"
+
+    @property
+    def urgent(self) -> bool:
+        """Whether its receiver handles it at its arrival, whatever it waits for."""
+        return False
 
     @property
     def payload_bytes(self) -> int:
@@ -45,8 +55,18 @@ class Invite(NamedTuple):
 
     @property
     def key(self) -> Hashable:
-        """Where a mailbox files it."""
+        """The inbox key it is filed under."""
         return "orders"
+
+    @property
+    def topic(self) -> str:
+        """What a process that waits for it waits for."""
+        return "orders"
+
+    @property
+    def urgent(self) -> bool:
+        """Whether its receiver handles it at its arrival, whatever it waits for."""
+        return False
 
     @property
     def payload_bytes(self) -> int:
@@ -66,8 +86,18 @@ class Answer(NamedTuple):
 
     @property
     def key(self) -> Hashable:
-        """Where a mailbox files it."""
+        """The inbox key it is filed under."""
         return ("answer", self.round_number)
+
+    @property
+    def topic(self) -> str:
+        """What a process that waits for it waits for."""
+        return "answer"
+
+    @property
+    def urgent(self) -> bool:
+        """Whether its receiver handles it at its arrival, whatever it waits for."""
+        return False
 
     @property
     def payload_bytes(self) -> int:
@@ -90,8 +120,18 @@ class Done(NamedTuple):
 
     @property
     def key(self) -> Hashable:
-        """Where a mailbox files it."""
+        """The inbox key it is filed under."""
         return ("done", self.round_number)
+
+    @property
+    def topic(self) -> str:
+        """What a process that waits for it waits for."""
+        return "done"
+
+    @property
+    def urgent(self) -> bool:
+        """Whether its receiver handles it at its arrival, whatever it waits for."""
+        return False
 
     @property
     def payload_bytes(self) -> int:
@@ -108,8 +148,18 @@ class Complaint(NamedTuple):
 
     @property
     def key(self) -> Hashable:
-        """Where a mailbox files it."""
+        """The inbox key it is filed under."""
         return ("complaint", self.round_number)
+
+    @property
+    def topic(self) -> str:
+        """What a process that waits for it waits for."""
+        return "other"
+
+    @property
+    def urgent(self) -> bool:
+        """Whether its receiver handles it at its arrival, whatever it waits for."""
+        return True
 
     @property
     def payload_bytes(self) -> int:
@@ -130,8 +180,18 @@ class Probe(NamedTuple):
 
     @property
     def key(self) -> Hashable:
-        """Where a mailbox files it."""
+        """The inbox key it is filed under."""
         return ("probe", self.round_number)
+
+    @property
+    def topic(self) -> str:
+        """What a process that waits for it waits for."""
+        return "other"
+
+    @property
+    def urgent(self) -> bool:
+        """Whether its receiver handles it at its arrival, whatever it waits for."""
+        return True
 
     @property
     def payload_bytes(self) -> int:
@@ -146,8 +206,18 @@ class Close(NamedTuple):
 
     @property
     def key(self) -> Hashable:
-        """Where a mailbox files it."""
+        """The inbox key it is filed under."""
         return "orders"
+
+    @property
+    def topic(self) -> str:
+        """What a process that waits for it waits for."""
+        return "orders"
+
+    @property
+    def urgent(self) -> bool:
+        """Whether its receiver handles it at its arrival, whatever it waits for."""
+        return True
 
     @property
     def payload_bytes(self) -> int:
@@ -163,8 +233,18 @@ class Gone(NamedTuple):
 
     @property
     def key(self) -> Hashable:
-        """Where a mailbox files it."""
+        """The inbox key it is filed under."""
         return ("gone", self.round_number)
+
+    @property
+    def topic(self) -> str:
+        """What a process that waits for it waits for."""
+        return "other"
+
+    @property
+    def urgent(self) -> bool:
+        """Whether its receiver handles it at its arrival, whatever it waits for."""
+        return False
 
     @property
     def payload_bytes(self) -> int:
@@ -200,8 +280,18 @@ class Assignment(NamedTuple):
 
     @property
     def key(self) -> Hashable:
-        """Where a mailbox files it."""
+        """The inbox key it is filed under."""
         return "orders"
+
+    @property
+    def topic(self) -> str:
+        """What a process that waits for it waits for."""
+        return "orders"
+
+    @property
+    def urgent(self) -> bool:
+        """Whether its receiver handles it at its arrival, whatever it waits for."""
+        return self.epoch > 0
 
     @property
     def payload_bytes(self) -> int:
@@ -210,5 +300,3 @@ class Assignment(NamedTuple):
 
 
 Control = Register | Invite | Answer | Done | Assignment | Complaint | Probe | Close | Gone
-CAN_WAIT = (Register, Answer, Done)
-"""What its receiver need not look at as it comes, only when it has enough of it or its time is up."""

@@ -1,33 +1,34 @@
-"""A node's handle on the network: it seals and sends, and checks everything that comes before anyone reads it."""
+"""A node's handle on the network: it seals and sends, and checks everything that arrives before a process reads it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from types import MappingProxyType
 
 import numpy as np
 
-from nodes.controls import CAN_WAIT, Assignment, Close, Complaint, Control, Peer, Probe, Register
+from nodes.controls import Assignment, Close, Complaint, Control, Peer, Probe, Register
 from nodes.passes import Pass
 from nodes.passes import Received as Received
 from nodes.triggers import Triggers
-from p2p.clock import Clock
+from p2p.clock import Clock, Rank
 from p2p.log import Log
-from p2p.mailbox import Mailbox
-from p2p.network import Network, Parcel
-from p2p.parcels import Letter
 from p2p.records import KINDS, NOBODY
+from p2p.transport.inbox import Inbox
+from p2p.transport.layout import DOUBLED, FIRST_TOPIC
+from p2p.transport.messages import Batch, Delivery, Message
+from p2p.transport.network import Network
 from privacy.anonymity import Sealed
-from privacy.envelopes import Envelope, Payload, Rejected, message_size
+from privacy.envelopes import Bundle, Envelope, Payload, Rejected, message_size
 from privacy.keys import KeyPair
 from privacy.pseudonyms import Pseudonyms
 from privacy.sealing import Sealer
 
-_SEQUENCE_BITS = 40
-_NOTHING_EARLY: Mapping[int, Parcel] = MappingProxyType({})
 # What most endpoints hold most of the time, once for all of them.
+_NO_EARLY: Mapping[int, Message] = MappingProxyType({})
 _NO_KEYS: Mapping[int, KeyPair] = MappingProxyType({})
 _NO_PASSES: Mapping[int, Pass] = MappingProxyType({})
 EARLY_S = 10.0
@@ -64,33 +65,37 @@ class Endpoint:
     """Sends under this round's address; refuses what is altered, replayed, foreign or stale, with the reason.
 
     Attributes:
-        life: how often it has begun anew: another life has other keys
-        answer: asked about every payload that was opened; what it answers itself does not go to the mailbox
+        life: the number of restarts: another life has other keys
+        answer: called with every opened payload; one that it answers itself does not go to the inbox
     """
 
     __slots__ = (
         *("_controls", "_early", "_keys", "_latest_round", "_passes", "_probes", "_world"),
-        *("active_round", "answer", "life", "mailbox", "node"),
+        *("active_round", "answer", "inbox", "life", "node"),
     )
 
     def __init__(self, node: int, world: World) -> None:
         self.node = node
-        self.mailbox = Mailbox(world.clock, node, self._open_letters)
         self._world = world
         self._keys: Mapping[int, KeyPair] = _NO_KEYS
         self._passes: Mapping[int, Pass] = _NO_PASSES
-        self._early: Mapping[int, Parcel] = _NOTHING_EARLY  # by the number of the deadline until which it is kept
+        self._early: Mapping[int, Message] = _NO_EARLY  # by row
         self._probes: Sequence[Probe] = ()
-        self._controls: set[int] | None = None  # made when the first message comes that may come twice
+        self._controls: frozenset[tuple[int, int]] = frozenset()
         self._latest_round = -1
         self.life = world.first_life
         self.active_round = -1
         self.answer: Callable[[str, int, Received], bool] = _answers_nothing
-        world.network.attach(node, self.receive, self.take_control)
+        self._open_inbox()
+
+    def _open_inbox(self) -> None:
+        network = self._world.network
+        self.inbox = Inbox(network, self.node, self._open)
+        network.attach(self.node, self.receive, self.inbox)
 
     def draw_keys(self, round_number: int) -> bytes:
-        """Draws this round's one-time pair and returns the public half; keys of a round that went on without it go."""
-        self.mailbox.read()
+        """Draws this round's one-time pair and returns the public half; keys of rounds it is not in are dropped."""
+        self.inbox.read()
         if self._keys:
             self._keys = {number: keys for number, keys in self._keys.items() if number in self._passes}
         if self._early:
@@ -103,24 +108,24 @@ class Endpoint:
         return keys.public
 
     def lose_state(self) -> None:
-        """A crash: mailbox, keys and addresses are gone; what had come and was not read is lost."""
-        self.mailbox.read()
-        for number, parcel in self._early.items():
-            self._world.clock.call_off(number)
-            self._world.network.lose(parcel, "receiver_down")
+        """A crash: inbox, keys and addresses are gone; a message kept for a later assignment is lost."""
+        self.inbox.read()
+        for message in self._early.values():
+            self._world.network.lose(message, "receiver_down")
         for round_number in self._passes:
-            self._world.network.close_box(self.node, round_number)
-        self.mailbox.close()
-        self.mailbox = Mailbox(self._world.clock, self.node, self._open_letters)
-        self._keys, self._passes, self._early = _NO_KEYS, _NO_PASSES, _NOTHING_EARLY
-        self._controls, self._probes = None, ()
+            self._world.network.close_session(self.node, round_number)
+        self.inbox.close()
+        self._open_inbox()
+        self._keys, self._passes, self._early = _NO_KEYS, _NO_PASSES, _NO_EARLY
+        self._controls, self._probes = frozenset(), ()
         # Another life draws other keys: the old ones may have sealed something already.
         self.life += 1
         self.active_round = -1
 
     def enter(self, assignment: Assignment) -> None:
         """Takes up an address for a round; the peers named in the assignment may send from now on."""
-        self.mailbox.read()
+        # Whatever arrived before is judged by the rules of before.
+        self.inbox.read()
         round_number = assignment.round_number
         known = self._passes.get(round_number)
         if known is None:
@@ -128,7 +133,7 @@ class Endpoint:
             if keys is None:
                 return  # it crashed between joining and being assigned: the keys are gone
             self._passes = {**self._passes, round_number: Pass(assignment, keys, (assignment.expect_from,))}
-            self._world.network.open_box(self.node, round_number, self.mailbox)
+            self._world.network.open_session(self.node, round_number)
         else:
             known.renew(assignment)
         self._latest_round = max(self._latest_round, round_number)
@@ -139,14 +144,14 @@ class Endpoint:
 
     def leave(self, round_number: int) -> None:
         """Drops the round's address and keys, and what came too late for a round it is no longer in."""
-        self.mailbox.read()
+        self.inbox.read()
         if round_number in self._passes:
             self._passes = {number: held for number, held in self._passes.items() if number != round_number}
-            self._world.network.close_box(self.node, round_number)
+            self._world.network.close_session(self.node, round_number)
         if round_number in self._keys:
             self._keys = {number: keys for number, keys in self._keys.items() if number != round_number}
         if self.active_round != round_number:
-            self.mailbox.clear(round_number, KINDS)
+            self.inbox.clear(round_number, KINDS)
 
     def has_pass(self, round_number: int) -> bool:
         """Whether it has an address in a round."""
@@ -159,14 +164,14 @@ class Endpoint:
         if not held or not peers:
             return
         held.sequence += 1
-        bundle = self._world.sealer.seal_many(
+        world = self._world
+        bundle = world.sealer.seal_many(
             kind, round_number, held.sequence, held.keys, held.assignment.address, peers, payload
         )
         receivers = self._find([address for address, _ in peers])
         sizes = bundle.size_bytes, bundle.overhead_bytes
-        # A correction calls for an answer at once, and whoever watches wants to know when things happen.
-        unread = kind != "correction" and not self._world.triggers.watches
-        self._world.network.send(self.node, receivers, kind, round_number, *sizes, bundle, give_up_s, unread=unread)
+        batch = Batch(self.node, receivers, kind, round_number, *sizes, bundle, give_up_s, "other", self._urgent(kind))
+        world.network.send(batch)
 
     def send_each(
         self, round_number: int, kind: str, items: Sequence[tuple[Peer, Payload]], give_up_s: float = np.inf
@@ -192,98 +197,125 @@ class Endpoint:
         receivers = self._find([envelope.receiver for envelope in envelopes])
         first = envelopes[0]
         sizes = first.size_bytes, first.overhead_bytes
-        self._world.network.send(self.node, receivers, kind, round_number, *sizes, envelopes, give_up_s)
+        urgent = self._urgent(kind)
+        batch = Batch(self.node, receivers, kind, round_number, *sizes, envelopes, give_up_s, "other", urgent)
+        self._world.network.send(batch)
+
+    def _urgent(self, kind: str) -> bool:
+        """Whether receivers look at each message at once: a question to answer, or phases that a fault waits for."""
+        return kind == "correction" or bool(self._world.triggers.watches)
 
     def _find(self, addresses: Sequence[bytes]) -> list[int]:
-        """The router finds who is behind each address."""
+        """The router finds the node behind each address."""
         return [NOBODY if node is None else node for node in self._world.router.nodes_of(addresses)]
 
     def tell(self, nodes: Sequence[int], round_number: int, control: Control, give_up_s: float = np.inf) -> None:
         """Sends one control message to each of some nodes; only the proxy, or a node speaking to it, does that."""
         if not nodes:
             return
-        sealed = self._world.sealed
-        size_bytes = message_size(control.payload_bytes, many=False, sealed=sealed)
-        overhead = size_bytes - control.payload_bytes
-        contents = [control] * len(nodes)
+        size_bytes = message_size(control.payload_bytes, many=False, sealed=self._world.sealed)
+        sizes = size_bytes, size_bytes - control.payload_bytes
+        # A registration is for the whole run, whatever round it is counted in.
+        what = control.topic, control.urgent, False, isinstance(control, Register)
         self._world.network.send(
-            *(self.node, nodes, "control", round_number, size_bytes, overhead, contents, give_up_s),
-            unread=isinstance(control, CAN_WAIT),
+            Batch(self.node, nodes, "control", round_number, *sizes, [control] * len(nodes), give_up_s, *what)
         )
 
     def tell_each(
-        self, nodes: Sequence[int], round_number: int, controls: Sequence[Control], give_up_s: float = np.inf
+        self,
+        nodes: Sequence[int],
+        round_number: int,
+        controls: Sequence[Control],
+        give_up_s: float = np.inf,
+        *,
+        urgent: bool = False,
     ) -> None:
-        """Sends each of some nodes a control message of its own."""
+        """Sends each of some nodes a control message of its own, all about the same topic."""
+        if not nodes:
+            return
         payloads = [control.payload_bytes for control in controls]
         whole = [message_size(payload, many=False, sealed=self._world.sealed) for payload in payloads]
-        sizes = [(size, size - payload) for size, payload in zip(whole, payloads, strict=True)]
-        self._world.network.send_each(self.node, nodes, "control", round_number, sizes, controls, give_up_s)
+        sizes = np.array(whole, dtype=np.int64)
+        overheads = sizes - np.array(payloads, dtype=np.int64)
+        what = controls[0].topic, urgent or controls[0].urgent, True
+        self._world.network.send(
+            Batch(self.node, nodes, "control", round_number, sizes, overheads, controls, give_up_s, *what)
+        )
 
-    def receive(self, parcel: Parcel) -> str | None:
-        """Files an arrived message, or returns why it is refused.
+    def receive(self, message: Message) -> str | None:
+        """Files a message at its arrival, or returns why it is refused.
 
         A message of a round this node has joined may overtake its assignment: it is kept until that comes.
         """
-        if parcel.kind == "control":
-            return self._receive_control(parcel)
-        self.mailbox.read()
-        envelope: Envelope = parcel.content
+        self.inbox.read()
+        if message.kind == "control":
+            return self._receive_control(message.sender, message.sequence, message.flags, message.content)
+        envelope: Envelope = message.content
         held = self._passes.get(envelope.round)
         if held is None and envelope.round in self._keys:
+            self._early = {**self._early, message.row: message}
             clock = self._world.clock
-            number = clock.call_by(clock.now + EARLY_S, self.node, self._refuse_early)
-            self._early = {**self._early, number: parcel}
+            clock.call_at(clock.now + EARLY_S, Rank.DEADLINE, self.node, partial(self._refuse_early, message.row))
             return None
         if held is None:
             return "stale_round" if envelope.round < self._latest_round else "unknown_address"
+        return self._file_envelope(held, envelope, message.row, message.arrived_s)
+
+    def _file_envelope(self, held: Pass, envelope: Envelope, row: int, arrived_s: float) -> str:
         kind = envelope.kind
         try:
             value = held.open(self._world.sealer, self._world.router, envelope, kind)
         except Rejected as refusal:
             return refusal.reason
-        item = Received(envelope.sender, value, parcel.row, parcel.arrived_s)
+        item = Received(envelope.sender, value, row, arrived_s)
         if not self.answer(kind, envelope.round, item):
-            self.mailbox.put((kind, envelope.round), item)
+            self.inbox.put((kind, envelope.round), item)
         if kind == "update":
             self._world.triggers.reach(self.node, envelope.round, "aggregate")
         return ""
 
-    def _open_letters(self, letters: Sequence[Letter]) -> None:
-        """Checks and files messages that were taken in unread; since then nothing has changed for this node."""
-        for (kind, round_number), group in _files(letters):
-            if kind == "control":
+    def _open(self, deliveries: Sequence[Delivery]) -> None:
+        """Checks and files messages from the inbox; sessions have not changed since they arrived."""
+        for (topic, round_number), group in _by_topic(deliveries):
+            if topic >= FIRST_TOPIC:
                 self._open_controls(group)
-                continue
-            held, world = self._passes[round_number], self._world
-            items, refused = held.open_group(world.sealer, world.router, kind, group)
-            for row, reason in refused:
-                world.network.refuse(row, reason)
-            world.network.deliver([item[2] for item in items])
-            self.mailbox.put_all((kind, round_number), items)
-
-    def _open_controls(self, letters: Sequence[Letter]) -> None:
-        """Files control messages that were taken in unread."""
-        refuses, network, files = self._refuses_control, self._world.network, dict[Hashable, list[Control]]()
-        welcome = []
-        for _, sender, row, wave in letters:
-            control: Control = wave.contents[row - wave.row]
-            reason = refuses(sender, control)
-            if reason:
-                network.refuse(row, reason)
             else:
-                files.setdefault(control.key, []).append(control)
-                welcome.append(row)
-        network.deliver(welcome)
-        for key, controls in files.items():
-            self.mailbox.put_all(key, controls)
+                self._open_sealed(KINDS[topic], round_number, group)
+
+    def _open_sealed(self, kind: str, round_number: int, deliveries: Sequence[Delivery]) -> None:
+        world, network = self._world, self._world.network
+        contents = [network.contents_of(delivery) for delivery in deliveries]
+        held = self._passes.get(round_number)
+        if held is not None and all(type(one) is Bundle for one in contents):
+            items = held.open_unaltered(kind, deliveries, contents)
+            if items is not None:
+                self.inbox.put_all((kind, round_number), items)
+                return
+        for delivery in deliveries:
+            reason = self._open_one(network.content_of(delivery), delivery)
+            if reason:
+                world.network.refuse(delivery.row, reason)
+
+    def _open_one(self, envelope: Envelope, delivery: Delivery) -> str:
+        """Opens one message by its own header, which damage may have changed."""
+        held = self._passes.get(envelope.round)
+        if held is None:
+            return "stale_round" if envelope.round < self._latest_round else "unknown_address"
+        return self._file_envelope(held, envelope, delivery.row, delivery.arrived_s)
+
+    def _open_controls(self, deliveries: Sequence[Delivery]) -> None:
+        for delivery in deliveries:
+            content = self._world.network.content_of(delivery)
+            reason = self._receive_control(delivery.sender, abs(delivery.sequence), delivery.flags, content)
+            if reason:
+                self._world.network.refuse(delivery.row, reason)
 
     def mark_used(self, received: Sequence[Received]) -> None:
-        """Notes in the books that these messages served their purpose."""
+        """Notes in the message log that these messages served their purpose."""
         self._world.log.mark_used([item.row for item in received])
 
     def _answer_probes(self) -> None:
-        """Says that it leads, once it knows: the question may overtake the assignment."""
+        """Confirms that it leads, once it knows: the question may overtake the assignment."""
         answered = [probe for probe in self._probes if self.epoch(probe.round_number) >= probe.epoch]
         self._probes = [probe for probe in self._probes if probe not in answered]
         for probe in answered:
@@ -295,41 +327,36 @@ class Endpoint:
         return -1 if held is None else held.assignment.epoch
 
     def _judge_early(self) -> None:
-        """Looks again at what came too early; what is still too early is kept no longer than it was to be."""
-        early, self._early = self._early, _NOTHING_EARLY
-        for number, parcel in early.items():
-            round_number = parcel.content.round
+        """Looks again at messages that came before their assignment; those still too early stay."""
+        early, self._early = self._early, _NO_EARLY
+        for row, message in early.items():
+            round_number = message.content.round
             if round_number in self._keys and round_number not in self._passes:
-                self._early = {**self._early, number: parcel}
+                self._early = {**self._early, row: message}
             else:
-                self._world.clock.call_off(number)
-                self._world.network.settle(parcel, self.receive(parcel))
+                self._world.network.settle(message, self.receive(message))
 
-    def _refuse_early(self, number: int) -> None:
-        parcel = self._early[number]
-        self._early = {other: kept for other, kept in self._early.items() if other != number}
-        self._world.network.settle(parcel, "unknown_address")
+    def _refuse_early(self, row: int) -> None:
+        message = self._early.get(row)
+        if message is not None:
+            self._early = {other: kept for other, kept in self._early.items() if other != row}
+            self._world.network.settle(message, "unknown_address")
 
-    def _receive_control(self, parcel: Parcel) -> str:
-        content = parcel.content
-        if isinstance(content, Damaged):
-            known = self._is_service(parcel.sender) or self._is_service(self.node)
+    def _receive_control(self, sender: int, sequence: int, flags: int, control: Control | Damaged) -> str:
+        """Files a control message, or returns why it is refused."""
+        if isinstance(control, Damaged):
+            known = self._is_service(sender) or self._is_service(self.node)
             return "corrupt" if known else "not_neighbour"
-        if self._controls is None:
-            self._controls = set()
-        name = parcel.sender << _SEQUENCE_BITS | parcel.sequence
-        reason = self._refuses_control(parcel.sender, content) or ("replay" if name in self._controls else "")
-        if not reason:
-            self._controls.add(name)
-            self._file(content)
-        return reason
-
-    def take_control(self, sender: int, control: Control) -> str:
-        """Files a control message that came as it was sent, and for the first time; or returns why it is refused."""
         reason = self._refuses_control(sender, control)
-        if not reason:
-            self._file(control)
-        return reason
+        if reason:
+            return reason
+        # Only a message with a copy can come twice: lost ones are sent again, delivered ones are not.
+        if flags & DOUBLED:
+            if (sender, sequence) in self._controls:
+                return "replay"
+            self._controls |= {(sender, sequence)}
+        self._file(control)
+        return ""
 
     def _refuses_control(self, sender: int, control: Control) -> str:
         """Only the proxy speaks to nodes, and nodes speak to it once they are known."""
@@ -341,33 +368,33 @@ class Endpoint:
         return node in (self._world.proxy, self._world.standby)
 
     def _file(self, control: Control) -> None:
-        """Puts a control message where it is read; what concerns the round under way wakes whoever waits in it."""
+        """Puts a control message where it is read; one about the round under way wakes the process in it."""
         if isinstance(control, Probe):
             self._probes = [*self._probes, control]
             self._answer_probes()
         elif isinstance(control, (Assignment, Close)) and control.round_number == self.active_round:
             self._take_new_order(control)
         else:
-            self.mailbox.put(control.key, control)
+            self.inbox.put(control.key, control)
             if isinstance(control, Complaint):
-                self.mailbox.wake(("done", control.round_number))
+                self.inbox.wake_if_waiting(("done", control.round_number))
 
     def _take_new_order(self, order: Assignment | Close) -> None:
         round_number = order.round_number
         if isinstance(order, Assignment) and self.epoch(round_number) >= order.epoch:
             return  # handed out twice, by a standby that could not know
-        self.mailbox.put(("reorder", round_number), order)
-        self.mailbox.wake(*((kind, round_number) for kind in KINDS))
+        self.inbox.put(("reorder", round_number), order)
+        self.inbox.wake_if_waiting(*((kind, round_number) for kind in KINDS))
 
 
 def _answers_nothing(kind: str, round_number: int, item: Received) -> bool:
     return False
 
 
-def _files(letters: Sequence[Letter]) -> list[tuple[tuple[str, int], Sequence[Letter]]]:
-    """Letters of one kind and round that came one after the other, together."""
-    files = [(letter[3].kind, letter[3].round_number) for letter in letters]
-    if files.count(files[0]) == len(files):
-        return [(files[0], letters)]
-    pairs = groupby(zip(files, letters, strict=True), key=lambda pair: pair[0])
-    return [(file, [letter for _, letter in group]) for file, group in pairs]
+def _by_topic(deliveries: Sequence[Delivery]) -> list[tuple[tuple[int, int], Sequence[Delivery]]]:
+    """Runs of messages about one topic and round, in the order of arrival."""
+    first = deliveries[0]
+    if all(one[6] == first[6] and one[5] == first[5] for one in deliveries):
+        return [((first.topic, first.round_number), deliveries)]
+    groups = groupby(deliveries, key=lambda delivery: (delivery.topic, delivery.round_number))
+    return [(name, list(group)) for name, group in groups]

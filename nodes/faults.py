@@ -16,7 +16,7 @@ from annotated_types import Ge
 from nodes.spells import BurstLoss, Corrupt, Duplicate, Reorder, SlowLink, Straggle, Window
 from nodes.targets import Who, check_window, parse_nodes
 from nodes.triggers import Phase
-from p2p.conditions import Partition
+from p2p.transport.impairments import Partition
 from p2p.errors import UserError
 from p2p.units import PositiveSeconds, Seconds, Share
 
@@ -116,7 +116,7 @@ class Split(Window):
         one, other = (scene.nodes(group, None, name) for group in self.between)
         partition = Partition(scene.mask(one), scene.mask(other), self.both)
         network = scene.world.network
-        scene.between(self.start, self.end, lambda: network.cut(partition), lambda: network.heal(partition))
+        scene.between(self.start, self.end, lambda: network.impair(partition), lambda: network.repair(partition))
         scene.note("partition", [*one, *other], self.start, self.end)
 
 

@@ -60,7 +60,7 @@ class Invitations:
         missing = len(nodes)
         key = ("answer", self.round_number)
         while missing > 0 and wanted > 0 and self._now_s < close_s:
-            new: list[Answer] = yield self.endpoint.mailbox.expect(key, min(wanted, missing), close_s)
+            new: list[Answer] = yield self.endpoint.inbox.expect(key, min(wanted, missing), close_s)
             # Whoever was invited twice may answer twice.
             fresh = {answer.node: answer for answer in new if answer.node not in self.answers}
             self.answers.update(fresh)

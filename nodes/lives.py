@@ -18,8 +18,6 @@ from p2p.clock import Rank
 class Mortal(Protocol):
     """A restartable node process; an `enrolled` one need not register."""
 
-    enrolled: bool
-
     def run(self) -> Generator[simpy.Event, Any, None]:
         """The process from start to end or crash."""
 
@@ -57,11 +55,7 @@ class Lives:
         """Starts the processes of all nodes that are up, after the faults at time 0."""
         clock = self.world.clock
         # A precomputed set-up needs no start events and no registration: all processes begin enrolled.
-        foretold = self.proxy.foretells_set_up()
-        for node, mortal in self.mortals.items() if foretold else ():
-            mortal.enrolled = True
-            self._processes[node] = clock.begin(mortal.run())
-        for node in () if foretold else self.mortals:
+        for node in self.mortals:
             clock.call_at(clock.now, Rank.START, node, partial(self._start_if_up, node))
         clock.call_at(clock.now, Rank.START, self.world.proxy, partial(self._start_if_up, self.world.proxy))
 

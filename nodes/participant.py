@@ -33,11 +33,10 @@ class Participant:
     """A node that takes part in rounds, with its endpoint, its model and the run's books.
 
     Attributes:
-        enrolled: whether the proxy knows of it from the start, as was foretold
         shares: what exchanges noise shares for it
     """
 
-    __slots__ = ("_records", "bench", "endpoint", "enrolled", "model_round", "node", "shares", "skipped", "world")
+    __slots__ = ("_records", "bench", "endpoint", "model_round", "node", "shares", "skipped", "world")
 
     def __init__(self, node: int, world: World, bench: Bench, records: dict[int, RoundRecord]) -> None:
         self.node = node
@@ -46,7 +45,6 @@ class Participant:
         self.endpoint = Endpoint(node, world)
         self.model_round = -1
         self.skipped = False
-        self.enrolled = False
         self.shares: ShareDesk | None = None
         self._records = records
 
@@ -58,7 +56,6 @@ class Participant:
     def lose_state(self) -> None:
         """A crash: only the model, the ledger and the count of noise drawn survive."""
         self.endpoint.lose_state()
-        self.enrolled = False
         if self.shares is not None:
             self.shares.lose_state()
 
@@ -80,7 +77,7 @@ class Participant:
 
     def new_order(self, assignment: Assignment) -> Assignment | Close | None:
         """What the proxy has said about this round since: a new arrangement, which is taken up, or its end."""
-        orders = self.endpoint.mailbox.take(("reorder", assignment.round_number))
+        orders = self.endpoint.inbox.take(("reorder", assignment.round_number))
         newer = [order for order in orders if isinstance(order, Close) or order.epoch > assignment.epoch]
         if not newer:
             return None
@@ -106,10 +103,10 @@ class Participant:
         """
         start_s = self.now_s
         expected = math.ceil(quorum * len(assignment.expect_from.get(kind, ())) - 1e-9)
-        if not expected or self.endpoint.mailbox.peek(("reorder", assignment.round_number)):
+        if not expected or self.endpoint.inbox.peek(("reorder", assignment.round_number)):
             return []
         key = (kind, assignment.round_number)
-        received: list[Received] = yield self.endpoint.mailbox.expect(key, expected, deadline_s)
+        received: list[Received] = yield self.endpoint.inbox.expect(key, expected, deadline_s)
         self.world.log.span(self.node, assignment.round_number, "wait", start_s, self.now_s)
         return received
 

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nodes.controls import Assignment, Peer
-from p2p.parcels import Letter
+from p2p.transport.layout import CARRIED, CORRUPTED
+from p2p.transport.messages import Delivery
 from privacy.envelopes import ENCIPHERED, Bundle, Envelope, Rejected
 from privacy.keys import KeyPair
 from privacy.pseudonyms import Pseudonyms
@@ -24,13 +25,6 @@ class Received(NamedTuple):
     value: Any
     row: int
     arrived_s: float = np.nan
-
-
-class Refused(NamedTuple):
-    """A message that is refused."""
-
-    row: int
-    reason: str
 
 
 @lru_cache(maxsize=1024)
@@ -83,51 +77,28 @@ class Pass:
         self.note(envelope.sender, kind, envelope.sequence)
         return value
 
-    def open_group(
-        self, sealer: Sealer, router: Pseudonyms, kind: str, letters: Sequence[Letter]
-    ) -> tuple[list[Received], list[Refused]]:
-        """Messages of one kind that lay unread: what is welcome, and what is not."""
-        found = self._open_as_usual(kind, letters)
-        if found is not None:
-            return found, []
-        welcome, refused = list[Received](), list[Refused]()
-        for arrived_s, _, row, wave in letters:
-            bundle: Bundle = wave.contents
-            try:
-                value = self._open_in(sealer, router, kind, bundle, row - wave.row)
-            except Rejected as refusal:
-                refused.append(Refused(row, refusal.reason))
-            else:
-                welcome.append(Received(bundle.sender, value, row, arrived_s))
-        return welcome, refused
-
-    def _open_as_usual(self, kind: str, letters: Sequence[Letter]) -> list[Received] | None:
-        """All at once, if each is as it should be and nothing has to be deciphered; None if they need a closer look."""
-        bundles: list[Bundle] = [letter[3].contents for letter in letters]
+    def open_unaltered(
+        self, kind: str, deliveries: Sequence[Delivery], bundles: Sequence[Bundle]
+    ) -> list[Received] | None:
+        """Opens messages of one kind together, if none is altered, repeated, misdirected or enciphered; else None."""
         names = [bundle.sender for bundle in bundles]
         senders, heard = self.senders(kind), self.heard.setdefault(kind, {})
         if [senders.get(name) for name in names] != [bundle.public for bundle in bundles]:
             return None
-        ends = [letter[3].contents.receivers[letter[2] - letter[3].row] for letter in letters]
-        if ends.count((self.assignment.address, self.keys.public)) != len(ends):
-            return None
+        mine = (self.assignment.address, self.keys.public)
+        ends = [bundle.receivers[one.place] for bundle, one in zip(bundles, deliveries, strict=True)]
         values = [bundle.plain for bundle in bundles]
-        if len(set(names)) < len(names) or not heard.keys().isdisjoint(names) or ENCIPHERED in values:
+        altered = any(one.flags & (CORRUPTED | CARRIED) for one in deliveries)
+        if altered or ends.count(mine) != len(ends) or ENCIPHERED in values:
+            return None
+        if len(set(names)) < len(names) or not heard.keys().isdisjoint(names):
             return None
         epoch, new = self.assignment.epoch, tuple.__new__  # `Received(...)` takes twice as long
         heard.update(zip(names, [_heard_once(bundle.sequence, epoch) for bundle in bundles], strict=True))
         return [
-            new(Received, (name, value, letter[2], letter[0]))
-            for name, value, letter in zip(names, values, letters, strict=True)
+            new(Received, (name, value, one.row, one.arrived_s))
+            for name, value, one in zip(names, values, deliveries, strict=True)
         ]
-
-    def _open_in(self, sealer: Sealer, router: Pseudonyms, kind: str, bundle: Bundle, index: int) -> Any:
-        """The value of one message of a bundle; raises `Rejected` if it is not welcome."""
-        sender = bundle.sender
-        public_key = self._check(router, kind, sender, bundle.receivers[index][0], bundle.sequence)
-        value = sealer.open_in(bundle, index, self.keys, public_key)
-        self.note(sender, kind, bundle.sequence)
-        return value
 
     def _check(self, router: Pseudonyms, kind: str, sender: bytes, receiver: bytes, sequence: int) -> bytes:
         """The key that a message's sender should have; raises `Rejected` if nobody need try to open it."""

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodes.client import Arrangement, PeerProtocol
-from nodes.conductor import Conductor
 from nodes.controls import Answer, Assignment, Done
 from nodes.protocols.rules import RoundRules
 from nodes.rounds import RoundRecord
@@ -34,7 +33,6 @@ class Plan:
     on_quiet: Callable[[int, Sequence[int]], None]
     tracker: Tracker | None = None
     extra_s: float = 0.0
-    conductor: Conductor | None = None
 
 
 @dataclass(slots=True)

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from nodes.client import Arrangement, Draft
 from nodes.cohorts import choose_cohort
 from nodes.controls import Answer, Close, Complaint, Done, Gone, Probe, Register
-from nodes.courses import GossipCourse
 from nodes.elections import arrange_without_leader
 from nodes.endpoint import Endpoint, World
 from nodes.handout import Terms, make_assignments
@@ -39,7 +38,7 @@ class Proxy:
         self.outcome = Outcome()
         self.node = world.proxy
         self._world, self._plan, self._records = world, plan, records
-        self._endpoint = _with_a_desk(world.proxy, world)
+        self._endpoint = Endpoint(world.proxy, world)
         self._registered: set[int] = set()
         self._first_answers: dict[int, Answer] = {}
         self._newcomers: set[int] = set()
@@ -50,17 +49,6 @@ class Proxy:
         self._set_ups: dict[int, int] = {}
         self._stopped = False
         self._to_forget: dict[int, dict[int, None]] = {}  # who has had a part in each round that is not quiet yet
-        self._set_up_is_foretold = False
-
-    def foretells_set_up(self) -> bool:
-        """Before anybody starts: whether the set-up is foretold; then nobody need register by itself."""
-        conductor = self._plan.conductor
-        self._set_up_is_foretold = conductor is not None and conductor.foresee_set_up()
-        if self._set_up_is_foretold:
-            self._registered = {*range(self._plan.clients), self._world.server}
-            for node in self._registered:
-                self._world.router.register(node)
-        return self._set_up_is_foretold
 
     def note_crash(self, node: int) -> None:
         """Writes down that a node went down during the round under way; who holds its noise shares may be told."""
@@ -79,12 +67,12 @@ class Proxy:
     def move_to(self, node: int) -> None:
         """A standby takes over: the state is replicated, what was in the old mailbox is not."""
         self.node = node
-        self._endpoint = _with_a_desk(node, self._world)
+        self._endpoint = Endpoint(node, self._world)
 
     def run(self) -> Steps:
         """Set-up, the rounds, and the collection of the final model; goes on where the state says."""
         if self._running is not None:
-            self._hand_out(self._running.pending())
+            self._hand_out(self._running.pending(), urgent=True)
             yield from self._see_through(self._running)
         if self._next_round == 0:
             yield from self._set_up()
@@ -95,15 +83,11 @@ class Proxy:
 
     def _set_up(self) -> Steps:
         """Registers everyone and lets the server hand out the first model (round 0)."""
-        if self._set_up_is_foretold and self._plan.conductor is not None:
-            yield from self._plan.conductor.set_up()
-            self._next_round = 1
-            return
         give_up_s = self._now_s + self._plan.rules.invite_timeout
         while self._now_s < give_up_s and len(self._registered) <= self._plan.clients:
             window_s = self._now_s + self._plan.rules.invite_window
             missing = self._plan.clients + 1 - len(self._registered)
-            self._register((yield self._endpoint.mailbox.expect("register", missing, window_s)))
+            self._register((yield self._endpoint.inbox.expect("register", missing, window_s)))
             if self._world.server in self._registered and len(self._registered) > self._plan.protocol.cohort_size:
                 break
         self._next_round = 1
@@ -118,10 +102,7 @@ class Proxy:
     def _round(self, round_number: int) -> Steps:
         """One round, or none if there cannot be one, with the reason in the outcome."""
         start_s, first_row = self._now_s, len(self._world.log.messages)
-        self._register(self._endpoint.mailbox.take("register"))
-        if (course := self._foresee(round_number)) is not None:
-            yield from self._follow(course, first_row)
-            return
+        self._register(self._endpoint.inbox.take("register"))
         invited = yield from self._invite(round_number)
         for _ in range(MOST_SET_UPS):
             if invited.why_not or len(invited.joined()) >= self._plan.protocol.cohort_size:
@@ -157,24 +138,6 @@ class Proxy:
         self._plan.on_forming(round_number, members)
         self._log_graph(round_number, arrangement)
         return record
-
-    def _foresee(self, round_number: int) -> GossipCourse | None:
-        """The round's course, if it is clear what everybody will do."""
-        everyone = len(self._registered) == self._plan.clients + 1 and not self._newcomers
-        return self._plan.conductor.foresee(round_number) if self._plan.conductor is not None and everyone else None
-
-    def _follow(self, course: GossipCourse, first_row: int) -> Steps:
-        """Sees a round through that was foretold."""
-        start_s, number, members = self._now_s, course.round_number, course.members
-        yield self._world.clock.at(course.formed_s, Rank.START, self.node)
-        record = self._open(number, start_s, members, course.arrangement, first_row)
-        record.addresses = self._world.router.open_round(number, members.tolist())
-        if self._plan.conductor is not None:
-            yield from self._plan.conductor.play(course, record.addresses)
-        record.aggregated_s = dict(zip(members.tolist(), course.averages_s.tolist(), strict=True))
-        course.let_go()
-        self._close(record)
-        self._forget(number)
 
     def _set_up_again(self, invited: Invitations) -> Steps:
         """Too many clients have no model to form a cohort: the server hands it out once more, before the round."""
@@ -231,7 +194,7 @@ class Proxy:
         ends = [edges.ravel() for edges in arrangement.edges.values()]
         nodes = np.unique(np.concatenate([*ends, np.array(members, dtype=np.int64)])).tolist()
         # The first model may have been handed out once more in this round, and its last messages be under way.
-        self._world.network.keep_open(round_number)
+        self._world.network.reopen_round(round_number)
         epoch = self._set_ups.get(round_number, 0)
         running = Running(round_number, answers, arrangement, members, {}, self._now_s + longest_s, epoch)
         self._running = running
@@ -256,34 +219,39 @@ class Proxy:
             return 0.0
         return self._plan.tracker.whole(running.members, self._records[running.round_number].leader)
 
-    def _hand_out(self, nodes: Sequence[int]) -> None:
+    def _hand_out(self, nodes: Sequence[int], *, urgent: bool = False) -> None:
+        """Sends assignments; those of a round under way are urgent, since their receivers may be in it."""
         if self._running is not None:
             orders = [self._running.assignments[node] for node in nodes]
-            self._endpoint.tell_each(nodes, self._running.round_number, orders, self._running.closes_s)
+            number, closes_s = self._running.round_number, self._running.closes_s
+            self._endpoint.tell_each(nodes, number, orders, closes_s, urgent=urgent)
 
     def _see_through(self, running: Running) -> Steps:
         """Waits until all are done or time is up, replacing a leader that is gone; then closes the round."""
         round_number = running.round_number
         while (pending := running.pending()) and self._now_s < running.closes_s:
-            reports: list[Done] = yield self._endpoint.mailbox.expect(
+            reports: list[Done] = yield self._endpoint.inbox.expect(
                 ("done", round_number), len(pending), running.closes_s
             )
             current = running.note(reports)
             if any(report.skipped and report.node == running.arrangement.leader for report in current):
                 self._endpoint.tell(running.pending(), round_number, Close(round_number), running.closes_s)
-            complaints = self._endpoint.mailbox.take(("complaint", round_number))
+            complaints = self._endpoint.inbox.take(("complaint", round_number))
             heeded = [complaint for complaint in complaints if complaint.epoch == running.epoch]
             if heeded:
                 yield from self._check_leader(running, heeded)
         # Whoever acts at the closing instant, the server too, does so before the round is closed.
         yield self._world.clock.at(self._now_s, Rank.START, LAST)
         self._running = None
+        if round_number < self._next_round or round_number in self._records:
+            # Not after a repeated set-up: its round is still to come.
+            self._world.network.close_round(round_number)
         if round_number in self._records:
             self._close(self._records[round_number])
-        self._endpoint.mailbox.forget(("done", round_number))
+        self._endpoint.inbox.forget(("done", round_number))
         taken_part = self._to_forget.setdefault(round_number, {})
         taken_part.update(dict.fromkeys(running.assignments))
-        self._world.network.when_quiet(round_number, lambda: self._forget(round_number))
+        self._world.network.when_drained(round_number, lambda: self._forget(round_number))
 
     def _check_leader(self, running: Running, complaints: Sequence[Complaint]) -> Steps:
         """Asks the leader whether it still leads; if it does not say so in time, arranges the round anew."""
@@ -297,7 +265,7 @@ class Proxy:
         if leader == NOBODY:
             return False
         self._probes += 1
-        key, mailbox = ("alive", self._probes), self._endpoint.mailbox
+        key, mailbox = ("alive", self._probes), self._endpoint.inbox
         probe = Probe(round_number, running.epoch, lambda: mailbox.put(key, leader))
         self._endpoint.tell([leader], round_number, probe)
         if (yield mailbox.expect(key, 1, self._now_s + self._plan.leader_timeout_s)):
@@ -327,7 +295,7 @@ class Proxy:
                 break
             self._hand_out([found.leader])
             confirmed = yield from self._leads(running)
-            reports = self._endpoint.mailbox.take(("done", round_number))
+            reports = self._endpoint.inbox.take(("done", round_number))
             if any(report.model_round == round_number for report in reports):
                 running.done |= {report.node: report for report in reports}
                 continue  # the old leader's model has come to somebody after all, who hands it on
@@ -404,10 +372,3 @@ class Proxy:
     @property
     def _now_s(self) -> float:
         return float(self._world.clock.now)
-
-
-def _with_a_desk(node: int, world: World) -> Endpoint:
-    """An endpoint that need not look at every message as it comes."""
-    endpoint = Endpoint(node, world)
-    world.network.open_desk(node, endpoint.mailbox)
-    return endpoint

@@ -20,7 +20,7 @@ def register(participant: Participant) -> None:
 def next_orders(participant: Participant) -> simpy.Event:
     """What yields the proxy's next orders; or none of them, in time to register again."""
     known = participant.world.router.knows(participant.node)
-    return participant.endpoint.mailbox.expect("orders", 1, None if known else participant.now_s + AGAIN_S)
+    return participant.endpoint.inbox.expect("orders", 1, None if known else participant.now_s + AGAIN_S)
 
 
 def register_again(participant: Participant) -> None:

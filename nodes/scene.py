@@ -15,9 +15,9 @@ from nodes.lives import Lives
 from nodes.rounds import RoundRecord
 from nodes.targets import Who, parse_nodes
 from p2p.clock import Rank
-from p2p.conditions import Conditions
 from p2p.records import NOBODY
 from p2p.streams import stream
+from p2p.transport.impairments import Impairment
 
 
 class Availability(Protocol):
@@ -46,11 +46,6 @@ class Scene:
         """Simulated time."""
         return float(self.world.clock.now)
 
-    @property
-    def conditions(self) -> Conditions:
-        """The network's impairments."""
-        return self.world.network.conditions
-
     def at(self, time_s: float, action: Callable[[], Any]) -> None:
         """Schedules an action before all other events of that time."""
         self.world.clock.call_at(time_s, Rank.FAULT, 0, action)
@@ -61,9 +56,10 @@ class Scene:
         if end_s is not None:
             self.at(end_s, end)
 
-    def while_active(self, active: list[Any], thing: Any, start_s: float, end_s: float | None) -> None:
-        """Keeps an impairment in a list of the network's active ones for an interval."""
-        self.between(start_s, end_s, lambda: active.append(thing), lambda: active.remove(thing))
+    def impair(self, impairment: Impairment, start_s: float, end_s: float | None) -> None:
+        """Keeps an impairment of the network active for an interval."""
+        network = self.world.network
+        self.between(start_s, end_s, lambda: network.impair(impairment), lambda: network.repair(impairment))
 
     def nodes(self, who: Who | None, fraction: float | None, name: str, round_number: int | None = None) -> list[int]:
         """Returns a fault's target nodes; a role is resolved to the node that holds it now."""

@@ -28,7 +28,7 @@ class Server(Participant):
 
     def run(self) -> Generator[simpy.Event, Any, None]:
         """The server's life, until it crashes or the simulation ends."""
-        if not self.enrolled and not self.world.router.knows(self.node):
+        if not self.world.router.knows(self.node):
             register(self)
         while True:
             orders = yield next_orders(self)

@@ -10,7 +10,7 @@ from annotated_types import Gt
 
 from nodes.slowness import Slow
 from nodes.targets import Who, check_window
-from p2p.conditions import Bursts, Chance, Reordering
+from p2p.transport.impairments import Bursts, Chance
 from p2p.errors import UserError
 from p2p.units import PositiveSeconds, Seconds, Share
 
@@ -133,7 +133,7 @@ class BurstLoss(Spell):
         senders = scene.mask(self.struck(scene, name, "loss"))
         means, losses = (self.mean_good, self.mean_bad), (self.loss_good, self.loss_bad)
         bursts = Bursts(name, scene.world.seed, self.start, *means, *losses, senders)
-        scene.while_active(scene.conditions.bursts, bursts, self.start, self.end)
+        scene.impair(bursts, self.start, self.end)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,8 +149,8 @@ class Corrupt(Spell):
 
     def install(self, scene: Scene, name: str) -> None:
         """Enables corruption for the interval."""
-        chance = Chance(name, self.probability, scene.mask(self.struck(scene, name, "corrupt")))
-        scene.while_active(scene.conditions.corruptions, chance, self.start, self.end)
+        chance = Chance("corrupt", name, self.probability, scene.mask(self.struck(scene, name, "corrupt")))
+        scene.impair(chance, self.start, self.end)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,8 +166,8 @@ class Duplicate(Spell):
 
     def install(self, scene: Scene, name: str) -> None:
         """Enables duplication for the interval."""
-        chance = Chance(name, self.probability, scene.mask(self.struck(scene, name, "duplicate")))
-        scene.while_active(scene.conditions.duplications, chance, self.start, self.end)
+        chance = Chance("duplicate", name, self.probability, scene.mask(self.struck(scene, name, "duplicate")))
+        scene.impair(chance, self.start, self.end)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,5 +185,5 @@ class Reorder(Spell):
 
     def install(self, scene: Scene, name: str) -> None:
         """Enables extra delays for the interval."""
-        chance = Chance(name, self.probability, scene.mask(self.struck(scene, name, "reorder")))
-        scene.while_active(scene.conditions.reorderings, Reordering(chance, self.delay), self.start, self.end)
+        chance = Chance("reorder", name, self.probability, scene.mask(self.struck(scene, name, "reorder")), self.delay)
+        scene.impair(chance, self.start, self.end)

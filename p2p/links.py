@@ -16,7 +16,7 @@ from p2p.distributions import Constant, DelayPerPair, RatePerNode
 from p2p.errors import UserError
 from p2p.foreseen import Foreseen, foresee
 from p2p.latencies import LatencyPerPair, pair_latencies
-from p2p.sharing import SHARINGS, Fifo, Sharing
+from p2p.transport.sharing import SHARINGS, Fifo, Sharing
 from p2p.units import PositiveSeconds, Rate, Share, Unit
 
 Nodes = NDArray[np.int64]

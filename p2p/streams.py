@@ -116,14 +116,14 @@ def draw(seed: int, name: str, *ids: int) -> float:
 
 def _mixed(seed: int, name: str, ids: Iterable[Any]) -> int:
     """Returns the 64-bit hash of a seed, a name and ids."""
-    known = _state(seed, name)
+    known = name_word(seed, name)
     for part in ids:
         known = _scramble_one(known ^ _scrambled_id(part & _WORD))
     return known
 
 
 @lru_cache(maxsize=256)
-def _state(seed: int, name: str) -> int:
+def name_word(seed: int, name: str) -> int:
     """Returns the 64-bit hash of a seed and a name; cached, since every message needs one."""
     return int(np.random.SeedSequence(seed, spawn_key=_key((name,))).generate_state(1, np.uint64)[0])
 

@@ -89,6 +89,12 @@ class Table:
             self._write(count, values)
         return np.arange(first, first + count)
 
+    def stretch(self, length: int) -> None:
+        """Makes the table so long; the new rows hold nothing yet, and their owner writes them before any read."""
+        self._write_pending()
+        self._grow(length)
+        self._length = max(self._length, length)
+
     def reserve(self, count: int) -> None:
         """Reserves capacity for `count` more rows."""
         self._write_pending()

@@ -12,11 +12,9 @@ from numpy.typing import NDArray
 
 from nodes.availability import Always
 from nodes.client import Client, Means
-from nodes.conductor import Conductor
 from nodes.damage import alter_content
 from nodes.endpoint import World
 from nodes.faults import Intrude
-from nodes.foresight import Foresight
 from nodes.lives import Lives
 from nodes.no_learning import NoLearning
 from nodes.pipeline import AsTheyAre, ClipAndNoise
@@ -32,16 +30,15 @@ from nodes.server import Server
 from nodes.triggers import Triggers
 from nodes.workbench import Vector, Workbench, mean_vector
 from p2p.clock import Clock
-from p2p.conditions import Conditions
 from p2p.devices import per_client
 from p2p.distributions import rounded
 from p2p.errors import UserError
 from p2p.garbage import rarely_collected
 from p2p.links import Links
 from p2p.log import Log
-from p2p.network import Network
-from p2p.relays import Relays
 from p2p.streams import stream
+from p2p.transport.network import Network
+from p2p.transport.relays import Relays
 from privacy.calibration import NoisePlan, PlanContext, plan_noise
 from privacy.envelopes import message_size
 from privacy.ledger import Ledger, LedgerRule, ledger_rule
@@ -147,7 +144,6 @@ def _build(
     sharing = share_noise(scenario, world, participants, noise, records_per_client)
     observer = Observer(scenario, world, bench, participants, noise, watchers, account, sharing)
     plan = _make_plan(scenario, observer, sharing)
-    plan.conductor = _make_conductor(scenario, world, clients)
     proxy = Proxy(world, plan, records)
     takeover_s = scenario.proxy.takeover if scenario.proxy.standby else None
     lives = Lives(world, participants, proxy, takeover_s)
@@ -192,7 +188,6 @@ def topology_of(scenario: Scenario) -> Topology:
 
 def _install_faults(scenario: Scenario, scene: Scene) -> None:
     """Arranges for everything that will go wrong."""
-    scene.conditions.alter = alter_content
     for client in scene.clients if type(scenario.availability) is not Always else ():
         install_availability(scenario.availability, client, scene)
     for index, fault in enumerate(scenario.faults):
@@ -225,15 +220,23 @@ def _make_world(scenario: Scenario, first_life: int) -> World:
     clock, log = Clock(), Log()
     links = Links(settings, scenario.seed, count, _count_nodes(scenario))
     links.limit(count + PROXY, settings.proxy_uplink, settings.proxy_downlink)
+    links.limit(count + STANDBY, settings.proxy_uplink, settings.proxy_downlink)
     links.limit(count + SERVER, settings.server_uplink, settings.server_downlink)
     for node in relay_nodes(scenario):
         links.limit(node, settings.relay_uplink, settings.relay_downlink)
-    engine = settings.sharing.engine(links.up, links.down)
-    conditions = Conditions(loss=settings.loss, jitter=settings.jitter)
-    relays = _make_relays(scenario)
-    network = Network(clock, links, engine, log, scenario.seed, settings.retransmit, conditions, relays)
-    if relays is not None:
-        relays.attach(network)
+    network = Network(
+        clock,
+        links,
+        settings.sharing,
+        log,
+        scenario.seed,
+        settings.retransmit,
+        rounds=scenario.rounds + 2,
+        loss=settings.loss,
+        jitter=settings.jitter,
+        relays=_make_relays(scenario),
+        alter=alter_content,
+    )
     anonymity = scenario.anonymity
     return World(
         clock=clock,
@@ -329,17 +332,6 @@ def ledger_rules(scenario: Scenario, noise: NoisePlan | None) -> list[LedgerRule
     epsilons = budget_epsilons(scenario.privacy, scenario.clients, scenario.seed).tolist()
     rules = {epsilon: ledger_rule(scenario.privacy, noise, epsilon) for epsilon in set(epsilons)}
     return [rules[epsilon] for epsilon in epsilons]
-
-
-def _make_conductor(scenario: Scenario, world: World, clients: Sequence[Client]) -> Conductor | None:
-    """What foretells rounds; None where members have to look at what they get, or need not wait for all of it."""
-    protocol, anonymity = scenario.protocol, scenario.anonymity
-    if type(protocol) is not Gossip or scenario.noise_shares is not None:
-        return None
-    if protocol.quorum < 1 or protocol.selection != "uniform" or protocol.min_updates > (protocol.exchange_with or 1):
-        return None
-    foresight = Foresight(world, clients, protocol, whole_graph=anonymity.hand_out == "graph")
-    return Conductor(world, clients, foresight)
 
 
 def _make_plan(scenario: Scenario, observer: Observer, sharing: NoiseSharing | None) -> Plan:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from p2p.arrivals import Flows
+    from p2p.transport.flow_arrivals import Flows
 
 KEYS = ("sharing", "nodes", "latency_s", "flows", "grid_s")
 NODE_KEYS = ("up", "down")
@@ -37,7 +37,7 @@ class FlowCase:
 
     def arrived_s(self) -> NDArray[np.float64]:
         """Returns the arrival time of each flow."""
-        from p2p.arrivals import arrivals
+        from p2p.transport.flow_arrivals import arrivals
 
         return arrivals(self.sharing, self.up, self.down, self.latency_s, self.flows, self.grid_s)
 
@@ -73,7 +73,7 @@ def case_of(content: Any, source: str) -> FlowCase:
     """Builds the case from parsed JSON."""
     import numpy as np
 
-    from p2p.arrivals import SHARING_MODELS, Flows
+    from p2p.transport.flow_arrivals import SHARING_MODELS, Flows
 
     check = _Check()
     top = check.mapping((), content, KEYS, required=("nodes", "flows"))

@@ -122,7 +122,7 @@ class ShareDesk:
             shares = [self._agreed(client, assignment, peer, std, outward=False) for peer in senders]
             return self._multiplied(shares)
         received: list[Received] = yield from client.collect(assignment, "share", until_s)
-        received += client.endpoint.mailbox.take(("share", assignment.round_number))
+        received += client.endpoint.inbox.take(("share", assignment.round_number))
         first: dict[bytes, Received] = {}
         for item in received:
             first.setdefault(item.sender, item)
@@ -146,7 +146,7 @@ class ShareDesk:
 
     def _gone(self, client: Client, round_number: int) -> set[bytes]:
         """Partners that the proxy has said are gone; who was lost before it was sent a share leaves no noise."""
-        notices: list[Gone] = client.endpoint.mailbox.take(("gone", round_number))
+        notices: list[Gone] = client.endpoint.inbox.take(("gone", round_number))
         return {notice.address for notice in notices}
 
     def _share(self, assignment: Assignment, peer: Peer, std: float, seed: bytes, outward: bool) -> Share:
@@ -179,7 +179,7 @@ class ShareDesk:
         give_up_s = asker.deadline_s(assignment, self._plan.settings.correct_within)
         asker.endpoint.send_each(number, "correction", survivors, give_up_s)
         key = ("correction", number)
-        answers: list[Received] = yield asker.endpoint.mailbox.expect(key, len(survivors), give_up_s)
+        answers: list[Received] = yield asker.endpoint.inbox.expect(key, len(survivors), give_up_s)
         asker.endpoint.mark_used(answers)
         nodes = [self._true(item.sender) for item in answers]
         if self._open(number, {self._true(address) for address in missing}) is not None:

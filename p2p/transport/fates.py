@@ -1,0 +1,105 @@
+"""What happens to one attempt of a message, decided when that attempt starts (compiled).
+
+Every random number carries the message's name (kind, round, origin, sequence, attempt, destination, hop), so whether
+one message is lost does not depend on which others are sent, nor on how they are batched.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from p2p.transport import layout as at
+from p2p.transport.compiled import kernel
+from p2p.transport.layout import Handle
+from p2p.transport.named_draws import mixed, uniform
+
+RANDOM, IN_BURST, PARTITIONED, SENDER_DOWN, RECEIVER_DOWN, UNKNOWN_ADDRESS = 1, 2, 3, 4, 5, 6
+
+
+@kernel
+def draw(h: Handle, slot: int, name: np.uint64) -> float:
+    """The number in (0, 1) that `name` has for this attempt."""
+    message = at.slot(h, slot)
+    word = mixed(name, message.kind)
+    word = mixed(word, message.round)
+    word = mixed(word, message.origin)
+    word = mixed(word, message.sequence)
+    word = mixed(word, message.attempt)
+    word = mixed(word, message.destination)
+    if message.hop > 0:
+        word = mixed(word, message.hop)
+    return uniform(word)
+
+
+@kernel
+def burst_due(h: Handle, sender: int) -> int:
+    """The burst state that is not known up to now for this sender; -1 if all are."""
+    state = at.state(h)
+    for place in range(state.impairments):
+        one = at.impairment(h, place)
+        known = one.burst * state.nodes + sender
+        if (
+            one.type == at.BURST
+            and at.mask(h, one.mask * state.nodes + sender).value
+            and at.burst_change(h, known).value <= at.state(h).now_s
+        ):
+            return one.burst
+    return -1
+
+
+@kernel
+def cuts(h: Handle, place: int, sender: int, receiver: int) -> bool:
+    """Whether a partition stops messages between two nodes."""
+    one, nodes = at.impairment(h, place), at.state(h).nodes
+    if receiver < 0:
+        return False
+    if at.mask(h, one.mask * nodes + sender).value and at.mask(h, one.other * nodes + receiver).value:
+        return True
+    return one.both != 0 and at.mask(h, one.other * nodes + sender).value != 0 and at.mask(h, one.mask * nodes + receiver).value != 0
+
+
+@kernel
+def decide(h: Handle, slot: int) -> None:
+    """Decides loss, extra delay and damage of an attempt; of several reasons for loss the last one counts."""
+    state = at.state(h)
+    message = at.slot(h, slot)
+    nodes = state.nodes
+    message.fate, message.extra_s = 0, 0.0
+    if state.loss > 0.0 and draw(h, slot, np.uint64(state.loss_name)) < state.loss:
+        message.fate = RANDOM
+    for place in range(state.impairments):
+        one = at.impairment(h, place)
+        if one.type == at.PARTITION:
+            if cuts(h, place, message.sender, message.receiver):
+                message.fate = PARTITIONED
+            continue
+        if not at.mask(h, one.mask * nodes + message.sender).value:
+            continue
+        if one.type == at.BURST:
+            bad = at.burst_bad(h, one.burst * nodes + message.sender).value
+            if draw(h, slot, one.name) < (one.probability_bad if bad else one.probability):
+                if message.fate != PARTITIONED:
+                    message.fate = IN_BURST
+        elif one.type == at.CORRUPT:
+            if not message.flags & at.COPY and draw(h, slot, one.name) < one.probability:
+                message.flags |= at.CORRUPTED
+        elif one.type == at.REORDER and draw(h, slot, one.name) < one.probability:
+            message.extra_s += np.rint(draw(h, slot, one.length_name) * one.delay_s * 1e9) / 1e9
+    if message.receiver >= 0 and at.node(h, message.receiver).down:
+        message.fate = RECEIVER_DOWN
+
+
+@kernel
+def is_doubled(h: Handle, slot: int) -> bool:
+    """Whether a copy of this attempt is sent as well; copies are not copied again."""
+    state = at.state(h)
+    message = at.slot(h, slot)
+    for place in range(state.impairments):
+        one = at.impairment(h, place)
+        if (
+            one.type == at.DUPLICATE
+            and at.mask(h, one.mask * state.nodes + message.sender).value
+            and draw(h, slot, one.name) < one.probability
+        ):
+            return True
+    return False

@@ -1,0 +1,340 @@
+"""The memory of the event core: record layouts, codes, and how kernels reach them.
+
+Kernels take one argument `h`, the handle table. Compiled, it is a pointer to pairs (address, length), one for each
+array of `ARRAYS`; uncompiled, it is a list of the arrays themselves. The accessors below hide the difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from p2p.transport.compiled import copy_within, element_of, only_element_of
+from p2p.transport.sharing import FAIR as FAIR
+from p2p.transport.sharing import FIFO as FIFO
+from p2p.transport.sharing import IDEAL as IDEAL
+
+Handle = Any
+"""The handle table, as a pointer (compiled) or as a list of arrays."""
+
+SLOT = np.dtype(
+    [
+        # What the solver reads comes first, so that it shares a cache line. Under fair sharing a flow ends when its
+        # holder's service counter reaches `mark`; `up` and `down` are its limited links, or -1; `inside` has a bit
+        # for each of them that is in the region being solved.
+        ("mark", "f8"),
+        ("rate", "f8"),
+        ("new_rate", "f8"),
+        ("holder", "i4"),
+        ("new_holder", "i4"),
+        ("up", "i4"),
+        ("down", "i4"),
+        ("stamp", "i4"),
+        ("up_next", "i4"),
+        ("down_next", "i4"),
+        ("state", "i1"),
+        ("fate", "i1"),
+        ("inside", "i1"),
+        ("fixed", "i1"),
+        ("row", "i8"),
+        ("size", "i8"),
+        ("overhead", "i8"),
+        ("sequence", "i8"),
+        ("batch", "i8"),
+        ("previous", "i8"),
+        ("left_bytes", "i8"),
+        ("sent_s", "f8"),
+        ("left_s", "f8"),
+        ("arrived_s", "f8"),
+        ("delay_s", "f8"),
+        ("extra_s", "f8"),
+        ("give_up_s", "f8"),
+        ("started_s", "f8"),
+        ("held_up_s", "f8"),
+        ("held_since_s", "f8"),
+        ("sender", "i4"),
+        ("receiver", "i4"),
+        ("origin", "i4"),
+        ("destination", "i4"),
+        ("round", "i4"),
+        ("place", "i4"),
+        ("life", "i4"),
+        ("route", "i4"),
+        ("up_prev", "i4"),
+        ("down_prev", "i4"),
+        ("queue_next", "i4"),
+        ("attempt", "i2"),
+        ("kind", "i1"),
+        ("topic", "i1"),
+        ("flags", "i1"),
+        ("outcome", "i1"),
+        ("reason", "i1"),
+        ("bottleneck", "i1"),
+        ("hop", "i1"),
+        ("blocked", "i1"),
+    ],
+    align=True,
+)
+"""A message under way: a row of the message table while it still changes. `queue_next` links a downlink's queue while
+it moves, and the receiver's inbox once it has arrived; `up_next` also links the free slots. `delay_s` is latency and
+jitter, `extra_s` what reordering adds; a message that needs its delay before it is known is `blocked`."""
+
+LINK = np.dtype(
+    [
+        ("capacity", "f8"),
+        # Bytes per flow that the link has served at `since_s`; all flows it holds advance at `level`.
+        ("served", "f8"),
+        ("since_s", "f8"),
+        ("level", "f8"),
+        ("load", "f8"),
+        ("end_s", "f8"),
+        # Scratch of the solver.
+        ("room", "f8"),
+        ("delta", "f8"),
+        ("new_level", "f8"),
+        ("head", "i4"),
+        ("tail", "i4"),
+        ("count", "i4"),
+        ("held", "i4"),
+        ("version", "i4"),
+        ("touched", "i4"),
+        ("unfixed", "i4"),
+        ("queue_head", "i4"),
+        ("queue_tail", "i4"),
+        ("dirty", "i1"),
+        ("slower", "i1"),
+        ("pending", "i1"),
+    ],
+    align=True,
+)
+"""An access link: number 2 i is node i's uplink, 2 i + 1 its downlink. An uplink lists its messages that have not left
+yet, a downlink all that will arrive and have not yet."""
+
+NODE = np.dtype(
+    [
+        ("sequence", "i8"),
+        ("life", "i4"),
+        ("redirect", "i4"),
+        # What its process waits for; `version` names the wait in the event queue.
+        ("wait_topic", "i4"),
+        ("wait_round", "i4"),
+        ("needed", "i4"),
+        ("got", "i4"),
+        ("version", "i4"),
+        ("inbox_head", "i4"),
+        ("inbox_tail", "i4"),
+        ("inbox_count", "i4"),
+        ("down", "i1"),
+        ("relay", "i1"),
+        ("attached", "i1"),
+        ("due", "i1"),
+        ("waking", "i1"),
+    ],
+    align=True,
+)
+
+EVENT = np.dtype([("time_s", "f8"), ("key", "i8"), ("row", "i8"), ("what", "i4"), ("type", "i4")], align=True)
+"""An entry of the event queue, ordered by (time_s, key, row); the key is rank and node."""
+
+ROUND = np.dtype([("open", "i8"), ("column", "i4"), ("watched", "i1"), ("closed", "i1")], align=True)
+"""How many of a round's messages have not ended, its column of `sessions`, and what to do when none is left."""
+
+IMPAIRMENT = np.dtype(
+    [
+        ("name", "u8"),
+        ("length_name", "u8"),
+        ("probability", "f8"),
+        ("probability_bad", "f8"),
+        ("delay_s", "f8"),
+        ("type", "i4"),
+        ("mask", "i4"),
+        ("other", "i4"),
+        ("both", "i4"),
+        ("burst", "i4"),
+    ],
+    align=True,
+)
+"""An active fault on messages; `mask` and `other` are rows of `masks`, `burst` a row of the burst states."""
+
+FILL = np.dtype([("value", "f8"), ("down", "i4"), ("what", "i4")], align=True)
+"""An entry of the solver's heap: a link (what >= 0) or a flow (-1 - what) and the water level at which it is fixed."""
+
+STATE = np.dtype(
+    [
+        ("now_s", "f8"),
+        ("solve_s", "f8"),
+        ("grid_s", "f8"),
+        ("late_s", "f8"),
+        ("timeout_s", "f8"),
+        ("loss", "f8"),
+        ("loss_name", "u8"),
+        ("nodes", "i8"),
+        ("rows", "i8"),
+        ("events", "i8"),
+        ("free_slot", "i8"),
+        ("used_slots", "i8"),
+        ("ended", "i8"),
+        ("passed", "i8"),
+        ("unfilled", "i8"),
+        ("blocked", "i8"),
+        ("dirty", "i8"),
+        ("stamp", "i8"),
+        ("sharing", "i8"),
+        ("tries", "i8"),
+        ("listening", "i8"),
+        ("impairments", "i8"),
+        ("jittered", "i8"),
+        ("hops", "i8"),
+        ("layer_bytes", "i8"),
+        ("told", "i8"),
+        ("told_more", "i8"),
+        # How long the arrays are that grow.
+        ("room_slots", "i8"),
+        ("room_events", "i8"),
+        ("room_ended", "i8"),
+        ("room_passed", "i8"),
+        ("room_unfilled", "i8"),
+    ],
+    align=True,
+)
+"""Counters and settings of the run. `late_s`: by how much a time grid delayed a start at most."""
+
+INPUT = np.dtype(
+    [("receiver", "i8"), ("size", "i8"), ("overhead", "i8"), ("route", "i8"), ("delay_s", "f8")], align=True
+)
+"""A message that is handed over; `route` is a row of `routes`, or -1."""
+
+OUTPUT = np.dtype(
+    [
+        ("row", "i8"),
+        ("batch", "i8"),
+        ("place", "i8"),
+        ("sequence", "i8"),
+        ("sender", "i4"),
+        ("round", "i4"),
+        ("topic", "i4"),
+        ("flags", "i4"),
+        ("arrived_s", "f8"),
+    ],
+    align=True,
+)
+"""A message that is taken out of an inbox."""
+
+NUMBER = np.dtype([("value", "i4")])
+BYTE = np.dtype([("value", "u1")])
+SECONDS = np.dtype([("value", "f8")])
+
+DTYPES = {
+    "state": STATE,
+    "slots": SLOT,
+    "links": LINK,
+    "nodes": NODE,
+    "events": EVENT,
+    "rounds": ROUND,
+    "inputs": INPUT,
+    "outputs": OUTPUT,
+    "impairments": IMPAIRMENT,
+    "fill": FILL,
+    "ended": NUMBER,
+    "passed": NUMBER,
+    "unfilled": NUMBER,
+    "routes": NUMBER,
+    "dirty": NUMBER,
+    "region": NUMBER,
+    "border": NUMBER,
+    "flows": NUMBER,
+    "sessions": BYTE,
+    "masks": BYTE,
+    "burst_bad": BYTE,
+    "burst_change": SECONDS,
+}
+"""The arrays behind a handle table, in this order."""
+ARRAYS = tuple(DTYPES)
+
+
+def _element(name: str) -> Callable[[Handle, int], Any]:
+    return element_of(ARRAYS.index(name), DTYPES[name])
+
+
+state = only_element_of(ARRAYS.index("state"), STATE)
+slot, copy_slot = _element("slots"), copy_within(ARRAYS.index("slots"), SLOT)
+event, copy_event = _element("events"), copy_within(ARRAYS.index("events"), EVENT)
+entry, copy_entry = _element("fill"), copy_within(ARRAYS.index("fill"), FILL)
+link, node, round_, impairment = _element("links"), _element("nodes"), _element("rounds"), _element("impairments")
+input_, output = _element("inputs"), _element("outputs")
+ended_slot, passed_slot, unfilled_slot = _element("ended"), _element("passed"), _element("unfilled")
+dirty_link, region_link, border_link = _element("dirty"), _element("region"), _element("border")
+free_flow, route = _element("flows"), _element("routes")
+session, mask = _element("sessions"), _element("masks")
+burst_bad, burst_change = _element("burst_bad"), _element("burst_change")
+
+# States of a slot.
+FREE = 0
+WAITING = 1  # made in the core, will start at its event
+QUEUED = 2  # behind others on a FIFO uplink
+MOVING = 3  # bytes are leaving
+TRANSIT = 4  # all bytes have left
+INBOX = 5  # arrived, not opened yet
+HANDED = 6  # arrived, and in the hands of the receiver, which settles it later
+OVER = 7  # has its outcome; the slot is free once the message log has it
+
+# Flags of a message: handled on arrival; damaged on this hop; a copy; has a copy; damaged on an earlier hop;
+# sent again even after its round has closed.
+IMMEDIATE = 1
+CORRUPTED = 2
+COPY = 4
+DOUBLED = 8
+CARRIED = 16
+OUTLIVES = 32
+
+PENDING_ROW = 1 << 60
+"""Added to the row of its predecessor: the name of a message that waits to start and has no row of its own yet."""
+
+WAKE_ROW = 1 << 61
+"""Added to the version of a wait: at one node and instant, messages start before the process goes on."""
+
+# Ranks at one instant. Bytes that have left by an instant have left before anything else happens in it.
+LEFT_RANK = 0
+SERVED_RANK = 1
+FIRST_BYTE_RANK = 2
+FAULT_RANK = 3
+ARRIVAL_RANK = 4
+DEADLINE_RANK = 5
+START_RANK = 6
+RANK_SHIFT = 40
+LAST_NODE = (1 << RANK_SHIFT) - 1
+"""Sorts after all nodes of its rank."""
+
+# Types of events.
+LINK_END = 0
+LEFT = 1
+SERVED = 2
+FIRST_BYTE = 3
+ARRIVE = 4
+DRAINED = 5
+DEADLINE = 6
+WAKE = 7
+START = 8
+
+# What `advance` returns, and where the details are: TOLD is a node, slot or round.
+REACHED = 0  # nothing is left to do before the given instant
+WOKEN = 1  # the process of node TOLD goes on
+ARRIVED = 2  # slot TOLD needs its receiver at once
+ROUND_DRAINED = 3  # no message of round TOLD is under way
+NEEDS_DELAY = 4  # slots of `unfilled` have no latency yet, and at least one of them needs it now
+NEEDS_BURST = 5  # the burst state of row TOLD has to be drawn beyond now for node TOLD_MORE
+NEEDS_ROOM = 6  # an array is almost full
+
+# Topics that are not a message kind: what control messages are about. Kinds have the numbers below.
+FIRST_TOPIC = 16
+ANY_ROUND = -1
+NO_TOPIC = -1
+
+# Impairments.
+BURST = 0
+PARTITION = 1
+CORRUPT = 2
+DUPLICATE = 3
+REORDER = 4

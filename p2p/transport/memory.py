@@ -1,0 +1,88 @@
+"""The arrays of the event core, which Python owns and enlarges, and the way into the compiled code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from p2p.transport import layout as at
+from p2p.transport.compiled import handle_table, load
+
+_FIRST_SLOTS = 1 << 10
+_FIRST_ENDED = 1 << 16
+_MARGIN = 64
+
+
+class Memory:
+    """One run's arrays. `call` enters the compiled code; `reserve` makes room before it is needed."""
+
+    __slots__ = (*at.ARRAYS, "_enter", "_keep", "h", "record")
+
+    def __init__(self, nodes: int, rounds: int) -> None:
+        from p2p.transport.event_core import enter
+
+        lengths = dict.fromkeys(at.ARRAYS, _FIRST_SLOTS) | {
+            **{"state": 1, "nodes": nodes, "links": 2 * nodes, "rounds": rounds, "ended": _FIRST_ENDED},
+            **{"dirty": 2 * nodes + 1, "region": 2 * nodes + 1, "border": 2 * nodes + 1},
+            **{"fill": 2 * nodes + _FIRST_SLOTS, "events": 2 * nodes + 4 * _FIRST_SLOTS},
+            **{"sessions": nodes, "masks": 1, "impairments": 1, "burst_change": 1, "burst_bad": 1, "routes": 1},
+        }
+        for name in at.ARRAYS:
+            setattr(self, name, np.zeros(lengths[name], dtype=at.DTYPES[name]))
+        self._enter: Callable[..., int] = load("event_core", enter)
+        self.inputs["route"] = -1
+        for name in ("head", "tail", "queue_head", "queue_tail"):
+            self.links[name] = -1
+        for name in ("inbox_head", "inbox_tail", "redirect", "wait_topic"):
+            self.nodes[name] = -1
+        self.rounds["column"] = -1
+        self._bind()
+        self.record = self.state[0]
+        self.record["nodes"], self.record["free_slot"] = nodes, -1
+
+    def _bind(self) -> None:
+        self.h, self._keep = handle_table([getattr(self, name) for name in at.ARRAYS])
+        for name in ("slots", "events", "ended", "passed", "unfilled"):
+            self.state["room_" + name][0] = len(getattr(self, name))
+
+    def call(self, operation: int, x: float = 0.0, a: int = 0, b: int = 0, c: int = 0, d: int = 0) -> int:
+        """One operation of the event core."""
+        return self._enter(self.h, operation, x, a, b, c, d)
+
+    def grow(self, name: str, length: int) -> None:
+        """Makes an array at least so long; what is new is zero."""
+        old = getattr(self, name)
+        if len(old) >= length:
+            return
+        new = np.zeros(max(length, len(old) + (len(old) >> 1)), dtype=old.dtype)
+        new[: len(old)] = old
+        setattr(self, name, new)
+        self._bind()
+
+    def reserve(self, messages: int) -> None:
+        """Makes room for so many messages more, their events and their ends."""
+        used = int(self.record["used_slots"]) + messages + _MARGIN
+        if used > len(self.slots):
+            self.grow("slots", used)
+            # All flows may be free at once, and each may be an entry of the solver's heap.
+            self.grow("flows", len(self.slots))
+            self.grow("fill", len(self.slots) + len(self.links))
+        self.grow("events", int(self.record["events"]) + 3 * messages + len(self.links) + _MARGIN)
+        self.grow("ended", int(self.record["ended"]) + messages + _MARGIN)
+        self.grow("unfilled", int(self.record["unfilled"]) + messages + _MARGIN)
+        if self.record["listening"]:
+            self.grow("passed", int(self.record["passed"]) + messages + _MARGIN)
+
+    def reserve_inputs(self, count: int) -> None:
+        """Makes room in the input buffer of `send`."""
+        if len(self.inputs) < count:
+            self.grow("inputs", count)
+            self.inputs["route"] = -1
+
+    def add_mask(self, index: int, mask: Any) -> None:
+        """Writes a mask over all nodes into row `index` of the masks."""
+        nodes = len(self.nodes)
+        self.grow("masks", (index + 1) * nodes)
+        self.masks["value"][index * nodes : (index + 1) * nodes] = mask

@@ -1,0 +1,82 @@
+"""The message log as the core fills it: slots that have ended become rows of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from p2p.log import Log
+from p2p.records import KIND, NOBODY, OUTCOME, REASON
+from p2p.transport import event_core as core
+from p2p.transport import layout as at
+from p2p.transport.memory import Memory
+
+_FIELDS = {
+    **{name: name for name in ("kind", "round", "sender", "receiver", "attempt", "sent_s", "left_s", "arrived_s")},
+    **{name: name for name in ("outcome", "reason", "bottleneck", "left_bytes", "origin", "destination", "previous")},
+    **{"size_bytes": "size", "overhead_bytes": "overhead"},
+}
+
+
+class MessageTable:
+    """One row per transmission. Rows of ended messages are written in bulk; the others before any read."""
+
+    def __init__(self, log: Log, memory: Memory) -> None:
+        self._log, self._table, self._memory = log, log.messages, memory
+        self._refused: list[tuple[int, int]] = []
+        self._corrupted: set[int] = set()
+
+    def refuse(self, row: int, reason: str) -> None:
+        """A delivered message turns out to be unwelcome when it is opened."""
+        self._refused.append((row, REASON[reason]))
+
+    def write_ended(self) -> None:
+        """Writes the rows of ended messages and frees their slots."""
+        memory = self._memory
+        count = int(memory.record["ended"])
+        if count:
+            self._write(memory.slots[memory.ended["value"][:count]])
+            memory.call(core.RELEASE)
+
+    def write_all(self) -> None:
+        """Brings the table up to date: also with messages that are still under way."""
+        self.write_ended()
+        used = self._memory.slots[: int(self._memory.record["used_slots"])]
+        under_way = (used["state"] != at.FREE) & (used["state"] != at.WAITING)
+        if under_way.any():
+            # Until a message has ended, its row says only that it was handed over.
+            some = used[under_way]
+            moving = some["state"] < at.INBOX
+            some["left_s"][moving], some["bottleneck"][moving] = np.nan, 0
+            self._write(some)
+        if self._refused:
+            rows, reasons = np.array(self._refused, dtype=np.int64).T
+            self._refused = []
+            self._table.written("outcome")[rows] = OUTCOME["rejected"]
+            self._table.written("reason")[rows] = reasons
+        self._log.write_used()
+
+    def _write(self, messages: Any) -> None:
+        table, rows = self._table, messages["row"]
+        table.stretch(int(self._memory.record["rows"]))
+        for column, field in _FIELDS.items():
+            table.written(column)[rows] = messages[field]
+        # Control messages serve their purpose on arrival; others are marked by the node that uses them.
+        table.written("used")[rows] = messages["kind"] == KIND["control"]
+        damaged = (messages["flags"] & at.CORRUPTED) != 0
+        if damaged.any():
+            self._corrupted.update(rows[damaged].tolist())
+
+    def damages(self, row: int) -> Sequence[tuple[int, int, bool]]:
+        """Sender, attempt and whether it is the first hop, of each hop up to this one that damaged a message."""
+        self.write_all()
+        rows, column = [row], self._table.written
+        while (before := int(column("previous")[rows[-1]])) != NOBODY:
+            rows.append(before)
+        return [
+            (int(column("sender")[one]), int(column("attempt")[one]), int(column("previous")[one]) == NOBODY)
+            for one in rows[::-1]
+            if one in self._corrupted
+        ]

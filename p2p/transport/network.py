@@ -1,0 +1,435 @@
+"""The network of one run: the face of the event core for processes, faults and the message log.
+
+One row per transmission, counted at full size when handed over, with one outcome in the end. A message without an
+outcome is in flight, so `sent = delivered + lost + rejected + in_flight` holds at every instant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from p2p.clock import Clock
+from p2p.distributions import Distribution, rounded
+from p2p.links import Links, Retransmit
+from p2p.log import Log
+from p2p.records import KIND, KINDS, OUTCOME, REASON
+from p2p.streams import draws, name_word, stream
+from p2p.transport import event_core as core
+from p2p.transport import layout as at
+from p2p.transport.impairments import Impairment, Impairments, Partition
+from p2p.transport.inbox import Inbox
+from p2p.transport.memory import Memory
+from p2p.transport.message_table import MessageTable
+from p2p.transport.messages import TOPICS, Batch, Contents, Delivery, Message
+from p2p.transport.relays import Relays
+from p2p.transport.sharing import Fair, Sharing
+
+Receive = Callable[[Message], str | None]
+"""Handles a message at its arrival: returns why it is refused, "" if it is accepted, None to `settle` it later."""
+Alter = Callable[[object, np.random.Generator], object]
+
+_DELIVERED, _LOST, _REJECTED = OUTCOME["delivered"], OUTCOME["lost"], OUTCOME["rejected"]
+_DAMAGED = at.CORRUPTED | at.CARRIED
+_FLUSH_AT = 1 << 16
+
+
+class Network:
+    """Carries batches of messages over access links. Nodes attach an inbox and a function for urgent messages."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        links: Links,
+        sharing: Sharing,
+        log: Log,
+        seed: int,
+        retransmit: Retransmit,
+        *,
+        rounds: int,
+        loss: float = 0.0,
+        jitter: Distribution | None = None,
+        relays: Relays | None = None,
+        alter: Alter = lambda content, rng: content,
+    ) -> None:
+        self._clock, self._links, self._seed, self._jitter, self._relays = clock, links, seed, jitter, relays
+        self._alter = alter
+        nodes = len(links.up)
+        self._memory = memory = Memory(nodes, rounds)
+        memory.links["capacity"][0::2], memory.links["capacity"][1::2] = links.up, links.down
+        record: Any = memory.record
+        record["sharing"] = sharing.code
+        record["grid_s"] = (isinstance(sharing, Fair) and sharing.grid) or 0.0
+        record["tries"], record["timeout_s"] = retransmit.tries, retransmit.timeout
+        record["loss"], record["loss_name"] = loss, name_word(seed, "loss")
+        record["jittered"] = jitter is not None
+        if relays is not None:
+            record["hops"], record["layer_bytes"] = relays.hops, relays.layer_bytes
+            memory.nodes["relay"][list(relays.nodes)] = 1
+        self._impairments = Impairments(memory, seed)
+        self._table = MessageTable(log, memory)
+        self._down, self._inbox_counts, self._due = memory.nodes["down"], memory.nodes["inbox_count"], memory.nodes["due"]
+        self._inboxes: list[Inbox | None] = [None] * nodes
+        self._receivers: dict[int, Receive] = {}
+        self._listeners: list[Callable[[Message], None]] = []
+        self._contents: dict[int, Contents] = {}
+        self._batches = 0
+        self._batches_of_round: dict[int, list[int]] = {}
+        self._routes = 0
+        self._columns: dict[int, int] = {}
+        self._when_drained: dict[int, Callable[[], None]] = {}
+        self._redirects: dict[int, int] = {}
+        self.next_s = -np.inf
+        clock.core = self
+        log.messages.before_read = self.write
+
+    # Sending
+
+    def send(self, batch: Batch) -> None:
+        """Hands over a batch; a node that is down sends nothing."""
+        count, memory, sender = len(batch.receivers), self._memory, batch.sender
+        if not count or self._down[sender]:
+            return
+        receivers = batch.receivers
+        if self._redirects:
+            receivers = [self._redirects.get(node, node) for node in receivers]
+        memory.reserve(2 * count)
+        memory.reserve_inputs(count)
+        inputs: Any = memory.inputs
+        if count == 1:
+            size, overhead = batch.size_bytes, batch.overhead_bytes
+            if not isinstance(size, int) or not isinstance(overhead, int):
+                size, overhead = int(size[0]), int(overhead[0])  # type: ignore[index]
+            delay_s = np.nan if self._jitter is not None else self._links.latency_list(sender, receivers)[0]
+            inputs[0] = (receivers[0], size, overhead, -1, delay_s)
+        else:
+            some = inputs[:count]
+            some["route"] = -1
+            some["receiver"], some["size"], some["overhead"] = receivers, batch.size_bytes, batch.overhead_bytes
+            some["delay_s"] = np.nan if self._jitter is not None else self._links.latency_list(sender, receivers)
+        kind = KIND[batch.kind]
+        if self._relays is not None and kind:
+            self._wrap(batch, receivers)
+        self._batches += 1
+        self._contents[self._batches] = batch.contents
+        self._batches_of_round.setdefault(batch.round_number, []).append(self._batches)
+        topic = TOPICS[batch.topic] if kind == 0 else kind
+        packed = kind + (topic << 4) + (batch.immediate << 10) + (batch.separate << 14) + (batch.outlives_round << 15)
+        packed += batch.round_number << 16
+        record: Any = memory.record
+        record["now_s"] = self._clock._now
+        while (burst := memory.call(core.SEND, batch.give_up_s, count, sender, packed, self._batches)) >= 0:
+            self._impairments.draw_burst(burst, sender, self._clock.now)
+        self.next_s = -np.inf
+
+    def _wrap(self, batch: Batch, receivers: Sequence[int]) -> None:
+        """Sends data messages over relays: to the first one, in one layer for each."""
+        relays, memory, count = self._relays, self._memory, len(receivers)
+        if relays is None:
+            return
+        sequence = int(memory.nodes["sequence"][batch.sender]) + 1
+        ways = relays.ways(batch.kind, batch.round_number, batch.sender, sequence, receivers)
+        first, width = self._routes, relays.hops + 1
+        memory.grow("routes", (first + count) * width)
+        routes = memory.routes["value"][first * width : (first + count) * width].reshape(count, width)
+        routes[:, :-1], routes[:, -1] = ways, receivers
+        self._routes += count
+        some: Any = memory.inputs[:count]
+        some["route"] = np.arange(first, first + count)
+        some["receiver"] = ways[:, 0]
+        some["size"] += relays.hops * relays.layer_bytes
+        some["overhead"] += relays.hops * relays.layer_bytes
+        some["delay_s"] = np.nan
+
+    # What a process waits for
+
+    def attach(self, node: int, receive: Receive, inbox: Inbox) -> None:
+        """From now on messages for `node` go to its inbox, and urgent ones to `receive`."""
+        self._memory.nodes["attached"][node] = 1
+        self._receivers[node] = receive
+        self._inboxes[node] = inbox
+
+    def expect(self, node: int, topic: int, round_number: int, needed: int, deadline_s: float) -> None:
+        """A node's process waits for so many messages more, or until a deadline."""
+        self._enter(core.EXPECT, deadline_s, node, topic, round_number, needed)
+
+    def wait_on(self, node: int, topic: int, round_number: int, needed: int) -> None:
+        """Its wait goes on, up to the same deadline."""
+        self._enter(core.WAIT_ON, 0.0, node, topic, round_number, needed)
+
+    def sleep(self, node: int, until_s: float) -> None:
+        """A node's process waits for an instant."""
+        self._enter(core.SLEEP, until_s, node)
+
+    def ask_wake(self, node: int, *, due: bool = False) -> None:
+        """A node's process goes on at this instant; `due`: with whatever there is."""
+        if due:
+            self._due[node] = 1
+        self._enter(core.ASK_WAKE, 0.0, node)
+
+    def call_off(self, node: int) -> None:
+        """A node's process waits for nothing any more."""
+        one: Any = self._memory.nodes[node]
+        one["version"] += 1
+        one["wait_topic"], one["waking"] = at.NO_TOPIC, 0
+
+    def _enter(self, operation: int, x: float, a: int, b: int = 0, c: int = 0, d: int = 0) -> None:
+        self._memory.record["now_s"] = self._clock._now
+        self._memory.call(operation, x, a, b, c, d)
+        self.next_s = -np.inf
+
+    def take(self, node: int) -> list[Delivery]:
+        """Empties a node's inbox: its messages in the order of their arrival."""
+        count = int(self._inbox_counts[node])
+        if not count:
+            return []
+        memory = self._memory
+        memory.grow("outputs", count)
+        memory.grow("ended", int(memory.record["ended"]) + count + 8)
+        memory.call(core.TAKE_INBOX, 0.0, node, count)
+        return [Delivery._make(fields) for fields in memory.outputs[:count].tolist()]
+
+    def contents_of(self, delivery: Delivery) -> Contents:
+        """The contents of the batch that a message belongs to."""
+        return self._contents[delivery.batch]
+
+    def content_of(self, delivery: Delivery) -> Any:
+        """A message's content as it arrived: damaged messages have other bytes."""
+        content = self._contents[delivery.batch][delivery.place]
+        if not delivery.flags & _DAMAGED:
+            return content
+        kind = delivery.topic if delivery.topic < at.FIRST_TOPIC else 0
+        for sender, attempt, first in self._table.damages(delivery.row):
+            place = delivery.place if first and attempt == 1 else 0
+            name = (kind, delivery.round_number, sender, abs(delivery.sequence), attempt, place)
+            content = self._alter(content, stream(self._seed, "damage", *name))
+        return content
+
+    def refuse(self, row: int, reason: str) -> None:
+        """A message taken out of an inbox is refused."""
+        self._table.refuse(row, reason)
+
+    def settle(self, message: Message, reason: str | None) -> None:
+        """Gives an urgent message its outcome; None leaves it open."""
+        if reason is not None:
+            self._settle(message.slot, _REJECTED if reason else _DELIVERED, REASON[reason])
+
+    def lose(self, message: Message, reason: str) -> None:
+        """An urgent message that was kept is lost after all: its receiver went down before reading it."""
+        self._settle(message.slot, _LOST, REASON[reason])
+
+    def _settle(self, slot: int, outcome: int, reason: int) -> None:
+        self._memory.reserve(1)
+        self._enter(core.SETTLE, 0.0, slot, outcome, reason)
+
+    # Rounds
+
+    def open_session(self, node: int, round_number: int) -> None:
+        """From now on a round's messages for `node` go to its inbox; without a session they are urgent."""
+        if round_number not in self._columns:
+            column = next(number for number in range(len(self._columns) + 1) if number not in self._columns.values())
+            self._columns[round_number] = column
+            nodes = len(self._inboxes)
+            self._memory.grow("sessions", (column + 1) * nodes)
+            self._memory.sessions["value"][column * nodes : (column + 1) * nodes] = 0
+            self._memory.rounds["column"][round_number] = column
+        self._memory.sessions["value"][self._columns[round_number] * len(self._inboxes) + node] = 1
+
+    def close_session(self, node: int, round_number: int) -> None:
+        """Ends the session."""
+        column = self._columns.get(round_number)
+        if column is not None:
+            self._memory.sessions["value"][column * len(self._inboxes) + node] = 0
+
+    def close_round(self, round_number: int) -> None:
+        """No lost message of the round is sent again, unless it outlives the round."""
+        self._memory.rounds["closed"][round_number] = 1
+
+    def reopen_round(self, round_number: int) -> None:
+        """The round goes on: lost messages are sent again, and the end of the last one is not reported."""
+        one: Any = self._memory.rounds[round_number]
+        one["closed"] = one["watched"] = 0
+        self._when_drained.pop(round_number, None)
+
+    def when_drained(self, round_number: int, then: Callable[[], None]) -> None:
+        """Calls `then` once no message of the round is under way, maybe at once."""
+        self._when_drained[round_number] = then
+        if self._memory.rounds["open"][round_number] == 0:
+            self._on_drained(round_number)
+        else:
+            self._memory.rounds["watched"][round_number] = 1
+
+    def _on_drained(self, round_number: int) -> None:
+        self.read_inboxes()
+        self._show_passed()
+        self._when_drained.pop(round_number)()
+        for batch in self._batches_of_round.pop(round_number, ()):
+            del self._contents[batch]
+        column = self._columns.pop(round_number, None)
+        if column is not None:
+            self._memory.rounds["column"][round_number] = -1
+
+    # Faults
+
+    def is_down(self, node: int) -> bool:
+        """Whether a node neither sends nor receives now."""
+        return bool(self._down[node])
+
+    def take_down(self, node: int) -> None:
+        """A node stops: its transfers end where they are, and what they used is free at once."""
+        self._memory.reserve(self._memory.call(core.COUNT_LISTED, 0.0, node))
+        self._enter(core.TAKE_DOWN, 0.0, node)
+
+    def bring_up(self, node: int) -> None:
+        """A node sends and receives again."""
+        self._down[node] = 0
+
+    def redirect(self, node: int, stand_in: int) -> None:
+        """From now on what is sent to a node goes to another in its place."""
+        self._redirects[node] = stand_in
+        self._memory.nodes["redirect"][node] = stand_in
+
+    def impair(self, impairment: Impairment) -> None:
+        """An impairment begins; a partition also ends the messages under way across it."""
+        place = self._impairments.begin(impairment)
+        if isinstance(impairment, Partition):
+            self._memory.reserve(int(self._memory.record["used_slots"]))
+            self._enter(core.CUT, 0.0, place)
+
+    def repair(self, impairment: Impairment) -> None:
+        """An impairment ends."""
+        self._impairments.end(impairment)
+
+    def scale_links(self, nodes: Iterable[int], up: float, down: float) -> None:
+        """Multiplies nodes' rates from now on (a slow link, or back to normal)."""
+        for node in nodes:
+            self._links.up[node] *= up
+            self._links.down[node] *= down
+            self._enter(core.SET_CAPACITY, float(self._links.up[node]), 2 * node)
+            self._enter(core.SET_CAPACITY, float(self._links.down[node]), 2 * node + 1)
+
+    def listen(self, overhear: Callable[[Message], None]) -> None:
+        """From now on every message is shown to `overhear` once all of it has passed, at the next `read_wire`."""
+        self._show_passed()  # what has passed before is for those who listened then
+        self._memory.record["listening"] = 1
+        self._listeners.append(overhear)
+
+    def read_wire(self) -> None:
+        """Shows listeners what has passed since the last time, in the order of its end."""
+        self._show_passed()
+
+    def _show_passed(self) -> None:
+        memory = self._memory
+        count = int(memory.record["passed"])
+        if not count:
+            return
+        slots = memory.passed["value"][:count].tolist()
+        memory.record["passed"] = 0
+        # Copies: looking at a damaged message may free slots.
+        for slot, one in zip(slots, memory.slots[slots], strict=True) if self._listeners else ():
+            message = self._message(slot, one)
+            for overhear in self._listeners:
+                overhear(message)
+
+    def foresee(self, edges: NDArray[np.int64]) -> None:
+        """Says which pairs (sender, receiver) will soon talk; a matter of speed only."""
+        self._links.foresee(edges)
+
+    @property
+    def latest_start_s(self) -> float:
+        """By how much a time grid delayed the start of a transfer at most; 0 without one."""
+        return float(self._memory.record["late_s"])
+
+    # The event loop
+
+    def work(self, until_s: float, until_key: int) -> bool:
+        """Handles network events up to an instant and key; True if a process went on, so that they may have changed."""
+        memory, clock = self._memory, self._clock
+        record: Any = memory.record
+        status = memory.call(core.ADVANCE, until_s, until_key)
+        if status == at.REACHED:
+            self.next_s = memory.events["time_s"][0] if record["events"] else np.inf
+            if record["dirty"]:
+                self.next_s = min(self.next_s, record["solve_s"])
+            return False
+        clock._now = float(record["now_s"])
+        self.next_s = -np.inf
+        if status == at.WOKEN:
+            inbox = self._inboxes[record["told"]]
+            if inbox is not None:
+                inbox.wake(bool(record["told_more"]))
+        elif status == at.ARRIVED:
+            self._on_arrived(int(record["told"]))
+        elif status == at.ROUND_DRAINED:
+            self._on_drained(int(record["told"]))
+        elif status == at.NEEDS_DELAY:
+            self._fill()
+        elif status == at.NEEDS_BURST:
+            self._impairments.draw_burst(int(record["told"]), int(record["told_more"]), clock.now)
+        else:
+            self._make_room()
+        return True
+
+    def _make_room(self) -> None:
+        self._show_passed()
+        if int(self._memory.record["ended"]) > _FLUSH_AT // 2:
+            self._table.write_ended()
+        self._memory.reserve(len(self._inboxes) + 1024)
+
+    def _on_arrived(self, slot: int) -> None:
+        message = self._message(slot, self._memory.slots[slot].copy())
+        self.settle(message, self._receivers[message.receiver](message))
+
+    def _message(self, slot: int, one: Any) -> Message:
+        kind, sequence = int(one["kind"]), int(one["sequence"])
+        sender, receiver, round_number = int(one["sender"]), int(one["receiver"]), int(one["round"])
+        flags, arrived_s = int(one["flags"]), float(one["arrived_s"])
+        place = (int(one["row"]), int(one["batch"]), int(one["place"]), sequence)
+        content = self.content_of(Delivery(*place, sender, round_number, kind or at.FIRST_TOPIC, flags, arrived_s))
+        name = (KINDS[kind], round_number, sender, receiver, abs(sequence))
+        return Message(slot, place[0], *name, flags, content, arrived_s)
+
+    def _fill(self) -> None:
+        """Fills in the delays of all messages that have none: the latency of the pair, and jitter by name."""
+        memory = self._memory
+        slots = np.unique(memory.unfilled["value"][: int(memory.record["unfilled"])])
+        slots = slots[np.isnan(memory.slots["delay_s"][slots])]
+        some = memory.slots[slots]
+        delays_s = self._links.latencies(some["sender"].astype(np.int64), some["receiver"].astype(np.int64))
+        if self._jitter is not None:
+            delays_s = delays_s + rounded(self._jitter.quantiles(self._uniform("jitter", some)), "s")
+        memory.slots["delay_s"][slots] = delays_s
+        memory.reserve(len(slots))
+        memory.call(core.FILLED)
+
+    def _uniform(self, name: str, some: Any) -> NDArray[np.float64]:
+        """A number in (0, 1) for each attempt, found by the message's name."""
+        parts = [some[part].astype(np.int64) for part in ("kind", "round", "origin", "sequence", "attempt", "destination")]
+        found = draws(self._seed, name, *parts)
+        later = some["hop"] > 0
+        if later.any():
+            hops = [part[later] for part in (*parts, some["hop"].astype(np.int64))]
+            found[later] = draws(self._seed, name, *hops)
+        return found
+
+    # The message log
+
+    def read_inboxes(self) -> None:
+        """Opens all messages that have arrived, so that no outcome depends on when somebody looks."""
+        memory, first = self._memory, 0
+        while count := memory.call(core.WAITING_NODES, 0.0, first, len(memory.outputs)):
+            for node in memory.outputs["row"][:count].tolist():
+                inbox = self._inboxes[node]
+                if inbox is not None:
+                    inbox.read_early()
+                first = node + 1
+
+    def write(self) -> None:
+        """Brings the message log up to date; called before any read of it."""
+        self.read_inboxes()
+        self._show_passed()
+        self._table.write_all()
+

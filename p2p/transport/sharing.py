@@ -1,0 +1,45 @@
+"""How messages under way share the access links: the `network.sharing` section of a scenario."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+from p2p.units import PositiveSeconds
+
+IDEAL, FIFO, FAIR = range(3)
+
+
+class Sharing(Protocol):
+    """A model of sharing, which the event core knows by its code."""
+
+    code: ClassVar[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ideal:
+    """Messages do not compete: each takes size / min(uplink, downlink) + latency."""
+
+    code: ClassVar[int] = IDEAL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fifo:
+    """Uplinks send whole messages one after the other; downlinks serve in the order of first bytes."""
+
+    code: ClassVar[int] = FIFO
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fair:
+    """All messages under way share the access links max-min fairly (the fluid model); latency is paid at the end.
+
+    Attributes:
+        grid: recompute rates only at multiples of this; none is exact
+    """
+
+    code: ClassVar[int] = FAIR
+    grid: PositiveSeconds | None = None
+
+
+SHARINGS: dict[str, type] = {"ideal": Ideal, "fifo": Fifo, "fair": Fair}
