@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from nodes.protocols import PROTOCOLS
 from p2p import records
-from p2p.sharing import SHARINGS
+from p2p.transport.sharing import SHARINGS
 from scenarios.build import Simulation
 from scenarios.traffic import books
 

@@ -1,19 +1,22 @@
-"""What every model of sharing keeps, whatever else it does: all transfers end, none beats its links, abort frees."""
+"""What every model of sharing keeps: all messages end, none beats its links, an abort frees, and both ways in agree."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from p2p.arrivals import Flows, arrivals
-from p2p.sharing import SHARINGS, Engine, Transfer
-from tests.engine_runs import Ended, advance
+from p2p.clock import Rank
+from p2p.transport.flow_arrivals import Flows, arrivals
+from p2p.transport.sharing import SHARINGS
+from tests.p2p.small_network import SmallNetwork
 
+Rows = Callable[..., list[dict[str, Any]]]
 UP = np.array([1000.0, 500.0, 2000.0, 250.0, np.inf])
 DOWN = np.array([1000.0, 2000.0, 400.0, 800.0, np.inf])
 KINDS = pytest.mark.parametrize("kind", sorted(SHARINGS))
@@ -26,12 +29,6 @@ class Sent(NamedTuple):
     src: int
     dst: int
     size_bytes: int
-    cut: bool = False
-
-
-def latency_s(src: int, dst: int) -> float:
-    """One way, the same both ways."""
-    return (1 + src + dst) / 10
 
 
 MESSAGES = st.lists(
@@ -41,113 +38,82 @@ MESSAGES = st.lists(
         src=st.integers(0, 4),
         dst=st.integers(0, 4),
         size_bytes=st.integers(1, 5000),
-        cut=st.just(False),
-    ).filter(lambda message: message.src != message.dst and (message.src < 4 or message.dst < 4)),
+    ).filter(lambda message: message.src != message.dst),
     max_size=20,
 )
 
 
-def drive(engine: Engine, sent: Sequence[Sent]) -> list[Ended]:
-    """Hands everything over in time, batch by batch, and lets the engine run dry; in the order of endings."""
-    times = sorted({message.at_s for message in sent})
-    ended: list[Ended] = []
-    while times or engine.next_s() < np.inf:
-        now_s = min(engine.next_s(), times[0] if times else np.inf)
-        ended += advance(engine, now_s)
-        if times and times[0] == now_s:
-            times.pop(0)
-            batch = [(row, message) for row, message in enumerate(sent) if message.at_s == now_s]
-            engine.start(now_s, [make(row, message) for row, message in batch])
-    return ended
-
-
-def make(row: int, message: Sent) -> Transfer:
-    """The transfer of a message."""
-    at_s, src, dst, size_bytes, cut = message
-    return Transfer(row, src, dst, size_bytes, latency_s(src, dst), cut, at_s)
+def play(kind: str, sent: Sequence[Sent]) -> SmallNetwork:
+    """Hands everything over in time to a network of five nodes, node 4 without limits."""
+    post = SmallNetwork(5, up=UP.tolist(), down=DOWN.tolist(), latency_s=0.1, sharing=kind, tries=1)
+    for message in sorted(sent):
+        send = partial(post.send, message.src, [message.dst], message.size_bytes)
+        post.clock.call_at(message.at_s, Rank.START, message.src, send)
+    post.clock.run()
+    return post
 
 
 @KINDS
 @pytest.mark.slow
 @settings(max_examples=50, deadline=None)
 @given(MESSAGES)
-def test_each_ends_once_in_order_and_not_before_its_links_allow(kind: str, sent: list[Sent]) -> None:
-    """t + S/min(U, D) + L is the earliest for anybody."""
-    ended = drive(SHARINGS[kind]().engine(UP, DOWN), sent)
-    assert sorted(end.transfer.row for end in ended) == list(range(len(sent)))
-    times = [end.time_s for end in ended]
+def test_each_ends_once_in_order_and_not_before_its_links_allow(book_rows: Rows, kind: str, sent: list[Sent]) -> None:
+    """t + S/min(U, D) + L is the earliest for any message."""
+    post = play(kind, sent)
+    rows = book_rows(post.log)
+    assert len(rows) == len(post.got) == len(sent)
+    times = [time_s for time_s, _, _ in post.got]
     assert times == sorted(times)
-    for end in ended:
-        message = sent[end.transfer.row]
-        fastest_s = message.size_bytes / min(UP[message.src], DOWN[message.dst]) + latency_s(message.src, message.dst)
-        assert end.time_s >= message.at_s + fastest_s - 1e-6
-        assert end.transfer.left_s <= end.time_s + 1e-9
-        assert end.bottleneck in {"uplink", "downlink", "latency"}
+    for row in rows:
+        fastest_s = row["size_bytes"] / min(UP[row["sender"]], DOWN[row["receiver"]]) + 0.1
+        assert row["arrived_s"] >= row["sent_s"] + fastest_s - 1e-9
+        assert row["left_s"] <= row["arrived_s"]
+        assert row["bottleneck"] in {"uplink", "downlink", "latency"}
 
 
 @KINDS
 @pytest.mark.slow
 @settings(max_examples=50, deadline=None)
 @given(MESSAGES)
-def test_the_engine_of_a_run_is_the_reference(kind: str, sent: list[Sent]) -> None:
-    """Event by event it gives what the pure function gives for all flows at once."""
-    ended = drive(SHARINGS[kind]().engine(UP, DOWN), sent)
-    found = np.full(len(sent), np.nan)
-    for end in ended:
-        found[end.transfer.row] = end.time_s
+def test_a_run_gives_the_arrivals_of_the_pure_function(book_rows: Rows, kind: str, sent: list[Sent]) -> None:
+    """Event by event it gives what is computed for all flows at once, to the bit."""
+    rows = book_rows(play(kind, sent).log)
     flows = Flows(
-        src=np.array([message.src for message in sent], dtype=np.int64),
-        dst=np.array([message.dst for message in sent], dtype=np.int64),
-        size_bytes=np.array([message.size_bytes for message in sent], dtype=np.float64),
-        start_s=np.array([message.at_s for message in sent], dtype=np.float64),
+        src=np.array([row["sender"] for row in rows], dtype=np.int64),
+        dst=np.array([row["receiver"] for row in rows], dtype=np.int64),
+        size_bytes=np.array([row["size_bytes"] for row in rows], dtype=np.float64),
+        start_s=np.array([row["sent_s"] for row in rows], dtype=np.float64),
     )
-    delays = np.array([[latency_s(src, dst) for dst in range(5)] for src in range(5)])
-    expected = arrivals(kind, UP, DOWN, delays, flows)
-    if kind == "fair":
-        assert found == pytest.approx(expected, rel=1e-9, abs=1e-9)
-    else:
-        assert found.tolist() == expected.tolist()
+    assert [row["arrived_s"] for row in rows] == arrivals(kind, UP, DOWN, 0.1, flows).tolist()
 
 
 @KINDS
-def test_alone_a_message_takes_size_over_rate_plus_latency(kind: str) -> None:
-    """When nobody else is about, all models agree."""
-    for src, dst in ((0, 1), (1, 2), (3, 0), (4, 2), (0, 4)):
-        (end,) = drive(SHARINGS[kind]().engine(UP, DOWN), [Sent(1.0, src, dst, 1000)])
-        assert end.time_s == pytest.approx(1.0 + 1000 / min(UP[src], DOWN[dst]) + latency_s(src, dst))
+def test_alone_a_message_takes_size_over_rate_plus_latency(kind: str, book_rows: Rows) -> None:
+    """Without any other, all models agree, and name the slower link."""
+    held = []
+    for src, dst in ((0, 1), (1, 2), (3, 0), (4, 2), (0, 4), (4, 4)):
+        (row,) = book_rows(play(kind, [Sent(1.0, src, dst, 1000)]).log)
+        assert row["arrived_s"] == pytest.approx(1.0 + 1000 / min(UP[src], DOWN[dst]) + 0.1)
+        held.append(row["bottleneck"])
+    assert held == ["uplink", "downlink", "uplink", "downlink", "uplink", "latency"]
 
 
 @KINDS
-def test_a_cut_message_ends_when_it_has_left(kind: str) -> None:
-    """It uses the sender's uplink alone, and delays no one at the receiver."""
-    engine = SHARINGS[kind]().engine(UP, DOWN)
-    ended = drive(engine, [Sent(0.0, 0, 2, 1000, cut=True), Sent(0.0, 1, 2, 100)])
-    times = {end.transfer.row: end.time_s for end in ended}
-    assert times[0] == pytest.approx(1.0)
-    assert times[1] == pytest.approx(100 / 400 + latency_s(1, 2))
+def test_aborting_frees_the_links(kind: str, book_rows: Rows) -> None:
+    """Two messages share an uplink; one's receiver goes down at 0.5 s, and the other is no later than without it."""
+    post = SmallNetwork(5, up=UP.tolist(), down=DOWN.tolist(), sharing=kind, tries=1)
+    post.send(0, [1, 3], 1000)
+    post.clock.call_at(0.5, Rank.FAULT, 1, lambda: post.network.take_down(1))
+    post.clock.run()
+    gone, stays = book_rows(post.log)
+    assert (gone["outcome"], gone["left_s"], stays["outcome"]) == ("lost", 0.5, "delivered")
+    assert 0 < gone["left_bytes"] <= 500
+    assert stays["arrived_s"] <= 0.5 + 1000 / DOWN[3] + 0.1 + 1e-9
 
 
 @KINDS
-def test_aborting_frees_the_links(kind: str) -> None:
-    """Two messages share an uplink; one is taken out at 0.5 s, and the other is there no later than without it."""
-    engine = SHARINGS[kind]().engine(UP, DOWN)
-    gone, stays = make(0, Sent(0.0, 0, 1, 1000)), make(1, Sent(0.0, 0, 3, 1000))
-    engine.start(0.0, [gone, stays])
-    while engine.next_s() <= 0.5:
-        advance(engine, engine.next_s())
-    advance(engine, 0.5)
-    (left,) = engine.abort(0.5, [gone])
-    assert 0 < left <= 500
-    ended = []
-    while engine.next_s() < np.inf:
-        ended += advance(engine, engine.next_s())
-    assert [end.transfer.row for end in ended] == [1]
-    assert ended[0].time_s <= 0.5 + 1000 / DOWN[3] + latency_s(0, 3) + 1e-9
-
-
-@KINDS
-def test_nothing_under_way_is_nothing_to_wait_for(kind: str) -> None:
-    """An idle engine has no next event."""
-    engine = SHARINGS[kind]().engine(UP, DOWN)
-    assert engine.next_s() == np.inf
-    assert advance(engine, 10.0) == []
+def test_an_idle_network_has_nothing_to_wait_for(kind: str) -> None:
+    """The clock stands where it was."""
+    post = SmallNetwork(sharing=kind)
+    post.clock.run()
+    assert post.clock.now == 0.0

@@ -15,7 +15,7 @@ from nodes.models import MODELS
 from nodes.partition import SPLITS
 from nodes.protocols import PROTOCOLS
 from p2p.distributions import DISTRIBUTIONS
-from p2p.sharing import SHARINGS
+from p2p.transport.sharing import SHARINGS
 from privacy.calibrations import CALIBRATIONS
 from privacy.mechanisms import CLIPS, NOISES
 from topologies.graphs import GRAPHS

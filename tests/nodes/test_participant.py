@@ -37,8 +37,8 @@ def collecting(simulation: Simulation, deadline_s: float) -> list[tuple[float, i
 def put(simulation: Simulation, at_s: float, row: int) -> None:
     """An opened update from the sender of a row of the books."""
     item = Received(b"a" * 32, simulation.bench.first_model(), row)
-    mailbox = simulation.clients[0].endpoint.mailbox
-    simulation.clock.call_at(at_s, Rank.ARRIVAL, 0, lambda: mailbox.put(("update", 1), item))
+    inbox = simulation.clients[0].endpoint.inbox
+    simulation.clock.call_at(at_s, Rank.ARRIVAL, 0, lambda: inbox.put(("update", 1), item))
 
 
 def test_collecting_ends_with_the_last_one(prepare: Prepare, spans: Callable[..., Any]) -> None:

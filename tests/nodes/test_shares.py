@@ -281,7 +281,7 @@ def test_a_share_twice_counts_once(book_rows: Rows) -> None:
 def forge(simulation: Simulation, victim: int, sender: bytes, round_number: int) -> str | None:
     """What the victim says to a share from an address, sealed with keys of somebody else, for some round."""
     from nodes.shares.payloads import seed_payload
-    from p2p.network import Parcel
+    from p2p.transport.messages import Message
 
     endpoint = simulation.clients[victim].endpoint
     held = endpoint._passes[max(endpoint._passes)]
@@ -290,10 +290,7 @@ def forge(simulation: Simulation, victim: int, sender: bytes, round_number: int)
     envelope = simulation.world.sealer.seal_one(
         "share", round_number, 7, keys, sender, peer, seed_payload(bytes(32), 1.0)
     )
-    parcel = Parcel.__new__(Parcel)
-    for name, value in (("kind", "share"), ("content", envelope), ("row", 0), ("sender", 99)):
-        object.__setattr__(parcel, name, value)
-    return endpoint.receive(parcel)
+    return endpoint.receive(Message(0, 0, "share", round_number, 99, victim, 7, 0, envelope, 0.0))
 
 
 @pytest.mark.slow

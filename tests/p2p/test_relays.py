@@ -10,56 +10,28 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from p2p.clock import Clock, Rank
-from p2p.conditions import Conditions
-from p2p.distributions import Constant, Exponential
-from p2p.links import Links, NetworkSettings, Retransmit
+from p2p.clock import Rank
 from p2p.log import Log
-from p2p.network import Network, Parcel
 from p2p.records import NOBODY
-from p2p.relays import Relays
-from p2p.sharing import SHARINGS
+from p2p.transport.impairments import Chance
+from p2p.transport.relays import Relays
+from p2p.transport.sharing import SHARINGS
+from tests.p2p.small_network import LAYER_BYTES, SmallNetwork
 
 Rows = Callable[..., list[dict[str, Any]]]
-PEERS, LAYER = 4, 100
+PEERS = 4
 
 
-class Post:
-    """Four peers at 1 kB/s, relays at 2 kB/s, everybody 0.1 s from everybody; peers welcome everything."""
+class Post(SmallNetwork):
+    """Four peers at 1 kB/s, relays at 2 kB/s, everyone 0.1 s from everyone; what is taken is marked as used."""
 
-    def __init__(
-        self,
-        relays: int = 3,
-        hops: int = 2,
-        loss: float = 0.0,
-        tries: int = 3,
-        sharing: str = "ideal",
-        jitter: bool = False,
-    ) -> None:
-        rate = Constant(value=1000.0)
-        settings_ = NetworkSettings(uplink=rate, downlink=rate, latency=Constant(value=0.1))
-        self.clock, self.log, links = Clock(), Log(), Links(settings_, 1, PEERS, PEERS + relays)
-        self.relays = Relays(1, tuple(range(PEERS, PEERS + relays)), hops, LAYER)
-        for node in self.relays.nodes:
-            links.limit(node, 2000.0, 2000.0)
-        engine = SHARINGS[sharing]().engine(links.up, links.down)
-        conditions = Conditions(loss=loss, jitter=Exponential(mean=0.05) if jitter else None)
-        retransmit = Retransmit(tries=tries, timeout=2.0)
-        self.network = Network(self.clock, links, engine, self.log, 1, retransmit, conditions, self.relays)
-        self.relays.attach(self.network)
-        self.got: list[tuple[float, int, Any]] = []
-        for node in range(PEERS):
-            self.network.attach(node, self._keep)
+    def __init__(self, relays: int = 3, **more: Any) -> None:
+        super().__init__(PEERS, relays=relays, **more)
+        self.relay_nodes = tuple(range(PEERS, PEERS + relays))
 
-    def _keep(self, parcel: Parcel) -> str | None:
-        self.got.append((round(float(self.clock.now), 9), parcel.receiver, parcel.content))
-        self.log.mark_used([parcel.row])
-        return ""
-
-    def send(self, sender: int, receivers: list[int], kind: str = "update", size_bytes: int = 500) -> None:
-        """Sends messages of round 1; the content says to whom."""
-        contents = [f"for {receiver}" for receiver in receivers]
-        self.network.send(sender, receivers, kind, 1, size_bytes, 82, contents)
+    def mark_used(self) -> None:
+        """Marks all that arrived."""
+        self.log.mark_used([message.row for _, _, message in self.got])
 
 
 def balance(log: Log) -> None:
@@ -73,7 +45,8 @@ def test_three_hops_by_hand(book_rows: Rows) -> None:
     post = Post()
     post.send(0, [1])
     post.clock.run()
-    assert post.got == [(1.8, 1, "for 1")]
+    post.mark_used()
+    assert post.arrivals() == [(1.8, 1, "for 1")]
     rows = book_rows(post.log)
     assert [row["size_bytes"] for row in rows] == [700, 600, 500]
     assert [row["overhead_bytes"] for row in rows] == [282, 182, 82]
@@ -85,7 +58,7 @@ def test_three_hops_by_hand(book_rows: Rows) -> None:
     way = [rows[0]["sender"], *(row["receiver"] for row in rows)]
     assert (way[0], way[-1]) == (0, 1)
     assert [row["sender"] for row in rows] == way[:-1]
-    assert len(set(way[1:-1]) & set(post.relays.nodes)) == 2
+    assert len(set(way[1:-1]) & set(post.relay_nodes)) == 2
 
 
 def test_control_messages_go_straight(book_rows: Rows) -> None:
@@ -106,20 +79,18 @@ def test_ways_are_of_different_relays_and_belong_to_the_message(
 ) -> None:
     """No relay twice; the way of a message does not depend on which others are sent with it."""
     hops = data.draw(st.integers(1, relays))
-    table = Relays(3, tuple(range(100, 100 + relays)), hops, LAYER)
-    parcels = [Parcel(0, "update", 1, 0, receiver, 500, 82, None, sequence) for receiver in range(1, 30)]
-    ways = table.ways(parcels)
+    table = Relays(3, tuple(range(100, 100 + relays)), hops, LAYER_BYTES)
+    ways = table.ways("update", 1, 0, sequence, range(1, 30))
     assert ways.shape == (29, hops)
     assert all(len(set(way)) == hops for way in ways.tolist())
     assert set(ways.ravel().tolist()) <= set(table.nodes)
-    np.testing.assert_array_equal(table.ways(parcels[7:8])[0], ways[7])
+    np.testing.assert_array_equal(table.ways("update", 1, 0, sequence, [8])[0], ways[7])
 
 
 def test_relays_are_chosen_alike() -> None:
     """Every relay is as likely as any other in every place of the way."""
-    table = Relays(3, tuple(range(5)), 3, LAYER)
-    parcels = [Parcel(0, "update", 1, 0, receiver, 500, 82, None, 1) for receiver in range(10_000)]
-    for place in table.ways(parcels).T:
+    table = Relays(3, tuple(range(5)), 3, LAYER_BYTES)
+    for place in table.ways("update", 1, 0, 1, range(10_000)).T:
         assert np.bincount(place, minlength=5) == pytest.approx(np.full(5, 2000), abs=200)
 
 
@@ -129,24 +100,25 @@ def test_relays_are_chosen_alike() -> None:
     loss=st.sampled_from([0.1, 0.3, 0.6]),
     hops=st.integers(1, 3),
     tries=st.integers(1, 4),
-    sharing=st.sampled_from(["ideal", "fifo"]),
+    sharing=st.sampled_from(sorted(SHARINGS)),
     jitter=st.booleans(),
 )
 def test_books_balance_under_loss(
     book_rows: Rows, loss: float, hops: int, tries: int, sharing: str, jitter: bool
 ) -> None:
     """A hop that is lost is sent again by its own sender; a message arrives once or stops with a loss."""
-    post = Post(hops=hops, loss=loss, tries=tries, sharing=sharing, jitter=jitter)
+    post = Post(hops=hops, loss=loss, tries=tries, sharing=sharing, jitter_s=0.05 if jitter else 0.0)
     for sender in range(PEERS):
         post.send(sender, [peer for peer in range(PEERS) if peer != sender])
     post.clock.run()
+    post.mark_used()
     balance(post.log)
     rows = book_rows(post.log)
     for row in rows:
         if row["previous"] != NOBODY:
             before = rows[row["previous"]]
             assert (before["receiver"], before["outcome"]) == (row["sender"], "delivered")
-            assert before["size_bytes"] == row["size_bytes"] + LAYER
+            assert before["size_bytes"] == row["size_bytes"] + LAYER_BYTES
             assert row["sent_s"] >= before["arrived_s"]
         assert 1 <= row["attempt"] <= tries
     arrived = [row for row in rows if row["outcome"] == "delivered" and row["receiver"] == row["destination"]]
@@ -160,7 +132,7 @@ def test_books_balance_under_loss(
 def test_a_relay_that_is_down_loses_what_comes_and_the_way_stays(book_rows: Rows) -> None:
     """The first hop is lost at once, tried again over the same relay, and gets through when that is up."""
     post = Post(relays=1, hops=1)
-    relay = post.relays.nodes[0]
+    relay = post.relay_nodes[0]
     post.network.take_down(relay)
     post.clock.call_at(1.0, Rank.FAULT, 0, lambda: post.network.bring_up(relay))
     post.send(0, [1])
@@ -176,18 +148,18 @@ def test_a_relay_that_is_down_loses_what_comes_and_the_way_stays(book_rows: Rows
 
 
 def test_a_relay_that_goes_down_takes_its_messages_along(book_rows: Rows) -> None:
-    """What it was sending is lost and nobody sends it again; the round is quiet all the same."""
-    post, quiet = Post(relays=1, hops=1), []
+    """What it was sending is lost and nobody sends it again; the round is drained all the same."""
+    post, drained = Post(relays=1, hops=1), []
     post.send(0, [1])
-    post.network.when_quiet(1, lambda: quiet.append(float(post.clock.now)))
-    post.clock.call_at(0.9, Rank.FAULT, 0, lambda: post.network.take_down(post.relays.nodes[0]))
+    post.network.when_drained(1, lambda: drained.append(float(post.clock.now)))
+    post.clock.call_at(0.9, Rank.FAULT, 0, lambda: post.network.take_down(post.relay_nodes[0]))
     post.clock.run()
     assert [(row["outcome"], row["reason"]) for row in book_rows(post.log)] == [
         ("delivered", ""),
         ("lost", "sender_down"),
     ]
     assert post.got == []
-    assert quiet == [0.9]
+    assert drained == [0.9]
 
 
 def test_an_address_of_nobody_is_refused_at_the_end_of_the_way(book_rows: Rows) -> None:
@@ -202,10 +174,50 @@ def test_an_address_of_nobody_is_refused_at_the_end_of_the_way(book_rows: Rows) 
     ]
 
 
-def test_a_round_is_not_quiet_while_a_relay_holds_something() -> None:
+def test_a_round_is_not_drained_while_a_relay_holds_something() -> None:
     """Between two hops a message is still under way."""
-    post, quiet = Post(), []
+    post, drained = Post(), []
     post.send(0, [1])
-    post.network.when_quiet(1, lambda: quiet.append(round(float(post.clock.now), 9)))
+    post.network.when_drained(1, lambda: drained.append(round(float(post.clock.now), 9)))
     post.clock.run()
-    assert quiet == [1.8]
+    assert drained == [1.8]
+
+
+@pytest.mark.parametrize("sharing", sorted(SHARINGS))
+def test_copies_go_over_the_same_relays(sharing: str, book_rows: Rows) -> None:
+    """Each hop may be doubled, copies of copies included, since every hop is a new transmission."""
+    post = Post(sharing=sharing)
+    post.network.impair(Chance("duplicate", "double", 1.0, np.ones(PEERS + 3, dtype=np.bool_)))
+    post.send(0, [1, 2])
+    post.clock.run()
+    balance(post.log)
+    rows = book_rows(post.log)
+    ways = {(row["origin"], row["destination"], row["size_bytes"]): row["receiver"] for row in rows}
+    assert all(ways[row["origin"], row["destination"], row["size_bytes"]] == row["receiver"] for row in rows)
+    assert len(post.got) >= 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sharing", sorted(SHARINGS))
+def test_relays_and_duplicates_under_heavy_load_end(sharing: str) -> None:
+    """Time never runs backwards: 300 messages over five slow relays, a third of them doubled at each hop."""
+    post = Post(relays=5, sharing=sharing, loss=0.05, jitter_s=0.01)
+    post.network.impair(Chance("duplicate", "double", 0.3, np.ones(PEERS + 5, dtype=np.bool_)))
+    for number in range(100):
+        sender = number % PEERS
+        others = [peer for peer in range(PEERS) if peer != sender]
+        post.clock.call_at(number / 7, Rank.START, sender, lambda a=sender, b=others: post.send(a, b, 333))  # type: ignore[misc]
+    post.clock.run()
+    balance(post.log)
+    table = post.log.messages
+    arrived = table["arrived_s"][~np.isnan(table["arrived_s"])]
+    assert (arrived >= table["sent_s"][~np.isnan(table["arrived_s"])]).all()
+    assert len({(message.sender, message.receiver) for _, _, message in post.got}) > 10
+
+
+def test_a_message_to_a_relay_itself_is_refused(book_rows: Rows) -> None:
+    """A stranger that writes to a relay without a route gets nowhere, and nothing breaks."""
+    post = Post(relays=2)
+    post.send(0, [4], kind="control")
+    post.clock.run()
+    assert [(row["outcome"], row["reason"]) for row in book_rows(post.log)] == [("rejected", "unknown_address")]

@@ -14,7 +14,7 @@ import sys
 import numpy as np
 import pytest
 
-from p2p.fair import FairShare
+from p2p.transport.flow_arrivals import Flows, arrivals
 
 pytestmark = [
     pytest.mark.skipif(importlib.util.find_spec("simgrid") is None, reason="simgrid is not installed"),
@@ -62,12 +62,10 @@ def simgrid_ends(up: list[float], down: list[float], flows: list[tuple[int, int,
 
 def our_ends(up: list[float], down: list[float], flows: list[tuple[int, int, int, float]]) -> list[float]:
     """When each flow ends here."""
-    engine = FairShare(np.array(up), np.array(down))
-    for number, (src, dst, size, start) in sorted(enumerate(flows), key=lambda item: item[1][3]):
-        engine.start(start, np.array([number]), np.array([src]), np.array([dst]), np.array([float(size)]))
-    done = engine.advance(1e9)
-    ends = np.empty(len(flows))
-    ends[done.ids] = done.finished_s
+    src, dst, sizes, starts = np.array(flows, dtype=float).T
+    ends = arrivals(
+        "fair", np.array(up), np.array(down), 0.0, Flows(src.astype(np.int64), dst.astype(np.int64), sizes, starts)
+    )
     found: list[float] = ends.tolist()
     return found
 

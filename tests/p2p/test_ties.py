@@ -1,121 +1,149 @@
-"""Messages that go as waves and messages that go alone fare alike, also in the corners."""
+"""What happens at one instant happens by rank, node and row, whatever order it was scheduled in."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import permutations
 from typing import Any
 
 import numpy as np
 import pytest
 
-from p2p.clock import Clock, Rank
-from p2p.conditions import Conditions
-from p2p.distributions import Constant
-from p2p.links import Links, NetworkSettings, Retransmit
-from p2p.log import Log
-from p2p.network import Network, Parcel
-from p2p.sharing import Fair
+from p2p.clock import Rank
+from p2p.transport.messages import Message
+from p2p.transport.sharing import SHARINGS
+from tests.p2p.small_network import SmallNetwork
 
-Story = list[tuple[float, str]]
-Plot = Callable[[Clock, Network, Story], None]
+Rows = Callable[..., list[dict[str, Any]]]
+EACH_SHARING = pytest.mark.parametrize("sharing", sorted(SHARINGS))
 
 
-def told(plot: Plot, up: list[float], down: list[float], whole: bool, patch: pytest.MonkeyPatch) -> tuple[Story, Any]:
-    """What happens in a small network in which waves are carried whole, or every message goes by itself."""
-    with patch.context() as alone:
-        if not whole:
-            alone.setattr(Network, "_passes_whole", property(lambda self: False))
-        clock, log, story = Clock(), Log(), list[tuple[float, str]]()
-        rate, latency = Constant(value=1.0), Constant(value=0.125)
-        links = Links(NetworkSettings(uplink=rate, downlink=rate, latency=latency), 1, len(up), len(up))
-        links.up[:], links.down[:] = up, down
-        engine = Fair().engine(links.up, links.down)
-        network = Network(clock, links, engine, log, 1, Retransmit(tries=1), Conditions())
-        for node in range(len(up)):
+@EACH_SHARING
+def test_a_round_is_drained_after_all_arrivals_of_the_instant(sharing: str) -> None:
+    """Three messages arrive together; the report comes after the last of them."""
+    post, told = SmallNetwork(sharing=sharing, up=np.inf, latency_s=0.125), list[str]()
 
-            def receive(parcel: Parcel, node: int = node) -> str:
-                story.append((clock.now, f"{node} gets {parcel.content}"))
-                return ""
+    def take(message: Message) -> str:
+        told.append(f"{message.receiver} gets it")
+        return ""
 
-            network.attach(node, receive)
-        plot(clock, network, story)
-        clock.run()
-        table = log.messages
-        names = ("sender", "receiver", "sent_s", "left_s", "arrived_s", "outcome", "reason", "left_bytes")
-        rows = sorted(zip(*(np.round(table[name], 9).tolist() for name in names), strict=True), key=str)
-        return [(round(time_s, 9), what) for time_s, what in story], str(rows)
+    for node in range(4):
+        post.network.attach(node, take, post.inboxes[node])
+    post.send(0, [3, 1, 2], 1000)
+    post.network.when_drained(1, lambda: told.append(f"drained at {post.clock.now}"))
+    post.clock.run()
+    assert told == ["1 gets it", "2 gets it", "3 gets it", "drained at 1.125"]
 
 
-def send(network: Network, sender: int, receivers: list[int], size_bytes: int) -> None:
-    """A message for each, which says from whom it is."""
-    network.send(sender, receivers, "update", 1, size_bytes, 0, [f"from {sender}"] * len(receivers))
+@EACH_SHARING
+def test_arrivals_of_one_instant_come_by_receiver_then_row(sharing: str) -> None:
+    """Node 3 sends to 2, node 1 to 2, node 2 to 0, in all orders of sending."""
+    for order in permutations([(3, 2), (1, 2), (2, 0)]):
+        post = SmallNetwork(sharing=sharing, down=np.inf)
+        for sender, receiver in order:
+            post.send(sender, [receiver], 100)
+        post.clock.run()
+        to_two = [pair[0] for pair in order if pair[1] == 2]
+        assert [message.sender for _, _, message in post.got] == [2, *to_two]
 
 
-def quiet_after_all(clock: Clock, network: Network, story: Story) -> None:
-    """Three messages arrive at one instant: the round is quiet after the last of them."""
-    send(network, 0, [1, 2, 3], 100)
-    network.when_quiet(1, lambda: story.append((clock.now, "quiet")))
+def test_fifo_downlinks_serve_first_bytes_of_one_instant_by_sender(book_rows: Rows) -> None:
+    """In all orders of sending: node 0 before 1 before 2; each takes half a second on the downlink."""
+    for order in permutations(range(3)):
+        post = SmallNetwork(sharing="fifo", up=np.inf)
+        for sender in order:
+            post.send(sender, [3], 500)
+        post.clock.run()
+        arrived = {row["sender"]: row["arrived_s"] for row in book_rows(post.log)}
+        assert arrived == pytest.approx({0: 0.6, 1: 1.1, 2: 1.6})
 
 
-def by_sender(clock: Clock, network: Network, story: Story) -> None:
-    """Two messages come to one node at one instant; the one from the higher node was sent first."""
-    send(network, 2, [3], 1000)
-    clock.call_at(0.5, Rank.START, 0, partial(send, network, 1, [3], 500))
+def test_fifo_frees_a_link_before_the_next_first_byte_reaches_it(book_rows: Rows) -> None:
+    """A downlink is free at 0.6 s, when another first byte arrives: nothing waits."""
+    post = SmallNetwork(sharing="fifo", up=np.inf)
+    post.send(2, [3], 500)
+    post.clock.call_at(0.5, Rank.START, 1, partial(post.send, 1, [3], 500))
+    post.clock.run()
+    assert [row["arrived_s"] for row in book_rows(post.log)] == pytest.approx([0.6, 1.1])
 
 
-def listened_to(clock: Clock, network: Network, story: Story) -> None:
-    """Somebody begins to listen while a wave is leaving, and then another message joins it."""
-    send(network, 0, [1], 1000)
-    clock.call_at(0.25, Rank.FAULT, 0, lambda: network.listen(lambda parcel: None))
-    clock.call_at(0.5, Rank.START, 0, partial(send, network, 0, [2], 1000))
+def test_a_fair_flow_that_ends_frees_its_link_for_one_that_starts_then(book_rows: Rows) -> None:
+    """The first has left at exactly 1 s; the second starts then and has the whole link."""
+    post = SmallNetwork(sharing="fair", latency_s=0.0)
+    post.send(0, [1], 1000)
+    post.clock.call_at(1.0, Rank.START, 0, partial(post.send, 0, [2], 1000))
+    post.clock.run()
+    assert [row["arrived_s"] for row in book_rows(post.log)] == [1.0, 2.0]
 
 
-def two_to_one(clock: Clock, network: Network, story: Story) -> None:
-    """A wave names one receiver twice: both messages share its downlink."""
-    send(network, 0, [1, 1], 700)
+@EACH_SHARING
+def test_a_fault_comes_before_an_arrival_of_its_instant(sharing: str, book_rows: Rows) -> None:
+    """The receiver goes down at the very instant at which a message would arrive: it is lost."""
+    post = SmallNetwork(sharing=sharing, latency_s=0.125, tries=1)
+    post.send(0, [1, 2], 250)
+    arrives_s = {"ideal": 0.375, "fifo": 0.375, "fair": 0.625}[sharing]
+    post.clock.call_at(arrives_s, Rank.FAULT, 1, lambda: post.network.take_down(1))
+    post.clock.run()
+    assert [(row["outcome"], row["reason"]) for row in book_rows(post.log)] == [
+        ("lost", "receiver_down"),
+        ("delivered", ""),
+    ]
 
 
-def crash_at_arrival(clock: Clock, network: Network, story: Story) -> None:
-    """At the instant at which a message would arrive, another meets its wave, and then its receiver crashes."""
-    send(network, 4, [1, 2], 500)
-    clock.call_at(0.625, Rank.FAULT, 0, partial(send, network, 3, [2], 300))
-    clock.call_at(0.625, Rank.FAULT, 1, lambda: network.take_down(1))
-    network.when_quiet(1, lambda: story.append((clock.now, "quiet")))
+@EACH_SHARING
+def test_bytes_that_have_left_by_an_instant_have_left_before_a_fault_in_it(sharing: str, book_rows: Rows) -> None:
+    """The sender goes down exactly when its last byte has left: the message arrives."""
+    post = SmallNetwork(sharing=sharing, latency_s=0.125)
+    post.send(0, [1], 250)
+    post.clock.call_at(0.25, Rank.FAULT, 0, lambda: post.network.take_down(0))
+    post.clock.run()
+    assert [(row["outcome"], row["arrived_s"]) for row in book_rows(post.log)] == [("delivered", 0.375)]
 
 
-def crowd_on_one_uplink(clock: Clock, network: Network, story: Story) -> None:
-    """Many single messages of one node, all at once."""
+def test_a_batch_that_names_one_receiver_twice_sends_two_messages(book_rows: Rows) -> None:
+    """Both share its downlink."""
+    post = SmallNetwork(sharing="fair", up=np.inf, down=700.0, latency_s=0.125)
+    post.send(0, [1, 1], 700)
+    post.clock.run()
+    assert [row["arrived_s"] for row in book_rows(post.log)] == [2.125, 2.125]
+
+
+def test_many_messages_of_one_node_at_once_end_together(book_rows: Rows) -> None:
+    """Fifty flows of ten bytes over 1 kB/s, in batches of their own: one instant, whatever rounding says."""
+    post = SmallNetwork(sharing="fair", down=np.inf, latency_s=0.125)
     for _ in range(50):
-        send(network, 0, [1], 10)
+        post.send(0, [1], 10)
+    post.clock.run()
+    assert {row["left_s"] for row in book_rows(post.log)} == {0.5}
 
 
-def one_downlink_short(clock: Clock, network: Network, story: Story) -> None:
-    """Waves of several nodes meet where they are too much, others beside them are not touched."""
-    for place, sender in enumerate((0, 2, 3, 0, 2)):
-        clock.call_at(place / 8, Rank.START, sender, partial(send, network, sender, [1, (sender + 1) % 4], 600))
+def test_ends_that_differ_by_rounding_are_one_instant(book_rows: Rows) -> None:
+    """Three flows of equal bytes over links of 0.1, 0.3 and 0.7 B/s times a million: ends to 1e-13 are one."""
+    rates = np.array([0.1, 0.3, 0.7])
+    post = SmallNetwork(sharing="fair", up=[*(rates * 1e6), 1.0], down=np.inf, latency_s=0.0)
+    sizes = [100_000, 300_000, 700_000]
+    for sender, size in enumerate(sizes):
+        post.clock.call_at(1000.1, Rank.START, sender, partial(post.send, sender, [3], size))
+    post.clock.run()
+    assert len({row["left_s"] for row in book_rows(post.log)}) == 1
 
 
-PLOTS = [quiet_after_all, by_sender, listened_to, two_to_one, crash_at_arrival, crowd_on_one_uplink, one_downlink_short]
-
-
-@pytest.mark.parametrize("plot", PLOTS)
-@pytest.mark.parametrize("down", [np.inf, 1000.0, 700.0])
-def test_a_story_is_the_same_for_waves_and_for_single_messages(
-    plot: Plot, down: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Node 4 has an unlimited uplink."""
-    up = [1000.0, 1000.0, 1000.0, 1000.0, np.inf]
-    as_waves, singly = (told(plot, up, [down] * 5, whole, monkeypatch) for whole in (True, False))
-    assert as_waves == singly
-
-
-def test_many_deadlines_that_were_met_move_no_other() -> None:
-    """Of many deadlines all but the last are called off: it comes at its time, and nothing before it."""
-    clock, passed = Clock(), list[float]()
-    numbers = [clock.call_by(60.0, node, lambda _: passed.append(clock.now)) for node in range(10_001)]
-    clock.call_by(120.0, 1, lambda _: passed.append(clock.now))
-    for number in numbers:
-        clock.call_at(5.0, Rank.START, 0, partial(clock.call_off, number))
-    clock.run()
-    assert passed == [120.0]
+@EACH_SHARING
+def test_the_order_of_independent_batches_does_not_matter(sharing: str, book_rows: Rows) -> None:
+    """Senders hand over at one instant in any order: every message leaves and arrives at the same times."""
+    found = []
+    for order in permutations(range(4)):
+        post = SmallNetwork(sharing=sharing, up=[700.0, 1100.0, np.inf, 300.0], down=[np.inf, 900.0, 500.0, 400.0])
+        for sender in order:
+            post.send(sender, [(sender + 1) % 4, (sender + 2) % 4], 300 + sender)
+        post.clock.run()
+        columns = ("sender", "receiver", "left_s", "arrived_s", "outcome", "bottleneck")
+        found.append(sorted(tuple(row[name] for name in columns) for row in book_rows(post.log)))
+    if sharing == "fair":
+        # Rates are added up in the order of rows, so the last digit may differ.
+        for other in found[1:]:
+            assert [one[:2] + one[4:] for one in other] == [one[:2] + one[4:] for one in found[0]]
+            assert np.allclose([one[2:4] for one in other], [one[2:4] for one in found[0]], rtol=1e-13)
+    else:
+        assert all(other == found[0] for other in found)
