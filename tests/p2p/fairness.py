@@ -14,7 +14,8 @@ CLOSE = 1e-9
 def assert_max_min_fair(memory: Any) -> int:
     """Every moving flow has a saturated link on which none is faster; no link carries more than it can.
 
-    `memory` is a p2p.transport.memory.Memory. Returns how many flows are moving. Call it when no change is waiting to be solved.
+    `memory` is that of a network (p2p.transport.memory.Memory), at an instant with no change waiting to be solved.
+    Returns how many flows are moving.
     """
     assert memory.record["dirty"] == 0
     flows: Any = memory.slots[: int(memory.record["used_slots"])]
