@@ -33,6 +33,9 @@ class Rank(IntEnum):
     START = 6
 
 
+_FIRST_KEY = Rank.FAULT << RANK_SHIFT
+
+
 class EventCore(Protocol):
     """The events that the clock does not keep itself."""
 
@@ -89,7 +92,7 @@ class Clock(simpy.Environment):
         while True:
             until_s, key = (queue[0][0], queue[0][1]) if queue else (np.inf, 0)
             # SimPy's own priorities mean "within this step": they come before everything else of the instant.
-            if core.next_s > until_s or (until_s == self._now and key < Rank.FAULT << RANK_SHIFT):
+            if until_s == self._now and (core.next_s > until_s or key < _FIRST_KEY):
                 break
             if not core.work(until_s, key):
                 break

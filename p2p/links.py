@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from p2p.choices import Choice
 from p2p.devices import Device, device_classes, device_problems, per_client
-from p2p.distributions import Constant, DelayPerPair, RatePerNode
+from p2p.distributions import Constant, DelayPerPair, RatePerNode, rounded
 from p2p.errors import UserError
 from p2p.foreseen import Foreseen, foresee
-from p2p.latencies import LatencyPerPair, pair_latencies
+from p2p.latencies import LatencyPerPair, PairLatency, pair_latencies
 from p2p.transport.sharing import SHARINGS, Fifo, Sharing
 from p2p.units import PositiveSeconds, Rate, Share, Unit
 
@@ -133,6 +133,14 @@ class Links:
         if self._dense is not None:
             return np.asarray(self._dense[senders, receivers])
         return pair_latencies(self._latency, self._seed, np.broadcast_to(senders, receivers.shape), receivers)
+
+    def drawn_latencies(self, draws: Floats, senders: Nodes, receivers: Nodes) -> Floats:
+        """The same where the random number of each pair is known already; not used if pairs are not drawn."""
+        if self._dense is not None:
+            return np.asarray(self._dense[senders, receivers])
+        if isinstance(self._latency, PairLatency):
+            return rounded(self._latency.between(self._seed, senders, receivers), "s")
+        return rounded(self._latency.quantiles(draws), "s")
 
     def latency_list(self, sender: int, receivers: Sequence[int]) -> list[float]:
         """The same, fast for few receivers: of pairs that were foreseen, and to and from proxy and server."""

@@ -59,7 +59,7 @@ def element_of(array: int, dtype: Any) -> Callable[[Any, int], Any]:
     if not _compiles():
 
         def plain(h: Any, index: int) -> Any:
-            return h[array][index]
+            return Element(h[array], index)
 
         return plain
     return _compiled_element(array, dtype)
@@ -70,7 +70,7 @@ def only_element_of(array: int, dtype: Any) -> Callable[[Any], Any]:
     if not _compiles():
 
         def plain(h: Any) -> Any:
-            return h[array][0]
+            return Element(h[array], 0)
 
         return plain
     return _compiled_element(array, dtype, only=True)
@@ -87,14 +87,42 @@ def copy_within(array: int, dtype: Any) -> Callable[[Any, int, int], None]:
     return _compiled_copy(array, dtype)
 
 
+class Element:
+    """An element of an array whose fields are attributes; numpy's own records hide fields such as `size`."""
+
+    __slots__ = ("_array", "_index")
+
+    def __init__(self, array: Any, index: int) -> None:
+        object.__setattr__(self, "_array", array)
+        object.__setattr__(self, "_index", index)
+
+    def __getattr__(self, name: str) -> Any:
+        value = self._array[name][self._index]
+        # Kernels count in 64 bits whatever a field's width; floats stay numpy's, which divide by zero as C does.
+        return value if value.dtype in (np.float64, np.uint64) else int(value)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._array[name][self._index] = value
+
+
 def load(name: str, function: Callable[..., int]) -> Entry:
     """The entry point `function(h, operation, x, a, b, c, d)` as machine code, or as it is if nothing is compiled."""
     if _INTERPRETED:
-        return function
+        return _as_c(function)
     path = cache_folder() / f"{name}.o"
     if not path.exists():
         _compile(name, function, path)
     return _link(path.read_bytes(), name)
+
+
+def _as_c(function: Callable[..., int]) -> Entry:
+    """Machine code divides by zero and wraps around silently."""
+
+    def quiet(*arguments: Any) -> int:
+        with np.errstate(all="ignore"):
+            return function(*arguments)
+
+    return quiet
 
 
 def is_interpreted() -> bool:
@@ -235,6 +263,6 @@ def _link(data: bytes, name: str) -> Entry:
 def handle_table(arrays: Sequence[Any]) -> tuple[Any, Any]:
     """What to pass as `h` for these arrays, and what has to be kept alive meanwhile."""
     if _INTERPRETED:
-        return [array.view(np.recarray) for array in arrays], arrays
+        return list(arrays), arrays
     table = np.array([array.ctypes.data for array in arrays], dtype=np.int64)
     return table.ctypes.data, table

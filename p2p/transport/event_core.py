@@ -28,6 +28,7 @@ from p2p.transport.fates import (
     burst_due,
     cuts,
     decide,
+    draw_delays,
     is_doubled,
 )
 from p2p.transport.fifo_queues import enqueue, free_downlink, go_on, held_by, leave, take_first_byte, withdraw_down
@@ -49,16 +50,14 @@ _ROOM = 8  # what one event may add to any array, with a margin
 
 
 @kernel
-def has_no_room(h: Handle, events: int) -> bool:
-    """Whether an array might overflow at the next event."""
+def has_no_room(h: Handle, messages: int) -> bool:
+    """Whether an array might overflow if so many messages start or end."""
     state = at.state(h)
-    if state.events + events > state.room_events:
+    if state.events + 2 * messages > state.room_events or state.unfilled + messages > state.room_unfilled:
         return True
-    if state.ended + _ROOM > state.room_ended or state.unfilled + _ROOM > state.room_unfilled:
+    if state.ended + messages > state.room_ended or (state.listening and state.passed + messages > state.room_passed):
         return True
-    if state.listening and state.passed + _ROOM > state.room_passed:
-        return True
-    return state.free_slot < 0 and state.used_slots + _ROOM > state.room_slots
+    return state.used_slots - state.free_slots + messages > state.room_slots
 
 
 @kernel
@@ -88,7 +87,7 @@ def finish(h: Handle, slot: int, outcome: int, reason: int) -> None:
     at.ended_slot(h, state.ended).value = slot
     state.ended += 1
     if outcome != DELIVERED or message.arrived_s != message.arrived_s:
-        count_out(h, message.round)
+        count_out(h, message.round_number)
 
 
 @kernel
@@ -104,17 +103,17 @@ def lose(h: Handle, slot: int, reason: int) -> None:
         message.attempt < state.tries
         and again_s <= message.give_up_s
         and not sender.down
-        and (message.flags & at.OUTLIVES or not at.round_(h, message.round).closed)
+        and (message.flag_bits & at.OUTLIVES or not at.round_(h, message.round_number).closed)
     ):
         again = new_slot(h)
         at.copy_slot(h, again, slot)
         copy = at.slot(h, again)
         copy.attempt += 1
         copy.fate, copy.life, copy.row, copy.state = 0, sender.life, at.PENDING_ROW + message.row, at.WAITING
-        copy.flags &= ~at.CORRUPTED
+        copy.flag_bits &= ~at.CORRUPTED
         if state.jittered:
             copy.delay_s = np.nan
-        at.round_(h, message.round).open += 1
+        at.round_(h, message.round_number).open += 1
         push(h, again_s, at.START_RANK, message.sender, copy.row, again, at.START)
     finish(h, slot, LOST, reason)
 
@@ -123,7 +122,7 @@ def lose(h: Handle, slot: int, reason: int) -> None:
 def vanish(h: Handle, slot: int) -> None:
     """A message that no receiver gets has left: it is lost, or the router does not know its address."""
     message, now_s = at.slot(h, slot), at.state(h).now_s
-    message.left_bytes = message.size
+    message.left_bytes = int(message.size_bytes)
     overhear(h, slot)
     if message.fate == 0:
         message.arrived_s = now_s
@@ -188,8 +187,7 @@ def drained(h: Handle, round_number: int) -> int:
     if one.open != 0 or not one.watched:
         return at.REACHED
     one.watched = 0
-    at.state(h).told = round_number
-    return at.ROUND_DRAINED
+    return at.ROUND_DRAINED + (round_number << at.STATUS_BITS)
 
 
 @kernel
@@ -197,10 +195,11 @@ def release_unsent(h: Handle, slot: int) -> None:
     """A message that was to start never does: it has no row."""
     state = at.state(h)
     message = at.slot(h, slot)
-    round_number = message.round
+    round_number = message.round_number
     message.state, message.row = at.FREE, -1
     message.up_next = state.free_slot
     state.free_slot = slot
+    state.free_slots += 1
     count_out(h, round_number)
 
 
@@ -211,10 +210,10 @@ def double(h: Handle, slot: int) -> None:
     at.copy_slot(h, again, slot)
     copy = at.slot(h, again)
     copy.sequence = -copy.sequence
-    copy.flags = (copy.flags | at.COPY) & ~at.CORRUPTED
+    copy.flag_bits = (copy.flag_bits | at.COPY) & ~at.CORRUPTED
     copy.give_up_s = -np.inf
     copy.row, copy.state, copy.life = at.PENDING_ROW + at.slot(h, slot).row, at.WAITING, at.node(h, copy.sender).life
-    at.round_(h, copy.round).open += 1
+    at.round_(h, copy.round_number).open += 1
     if at.state(h).jittered:
         copy.delay_s = np.nan
     push(h, at.state(h).now_s, at.START_RANK, copy.sender, copy.row, again, at.START)
@@ -245,13 +244,13 @@ def begin_attempt(h: Handle, slot: int) -> None:
     down = np.inf if lost else at.link(h, 2 * message.receiver + 1).capacity
     if state.sharing == at.FIFO:
         enqueue(h, slot)
-    elif message.size <= 0 or (up == np.inf and down == np.inf):
+    elif message.size_bytes <= 0 or (up == np.inf and down == np.inf):
         message.left_s, message.bottleneck = now_s, 3
         left(h, slot)
     elif state.sharing == at.FAIR:
         join(h, slot)
     else:
-        message.left_s = now_s + message.size / min(up, down)
+        message.left_s = now_s + message.size_bytes / min(up, down)
         message.bottleneck = 1 if up <= down else 2
         if lost:
             push(h, message.left_s, at.LEFT_RANK, message.sender, message.row, slot, at.LEFT)
@@ -263,9 +262,9 @@ def begin_attempt(h: Handle, slot: int) -> None:
 def start(h: Handle, slot: int) -> None:
     """Starts an attempt, and a copy of it where messages are duplicated."""
     message = at.slot(h, slot)
-    doubled = at.state(h).impairments > 0 and not message.flags & at.COPY and is_doubled(h, slot)
+    doubled = at.state(h).impairments > 0 and not message.flag_bits & at.COPY and is_doubled(h, slot)
     if doubled:
-        message.flags |= at.DOUBLED
+        message.flag_bits |= at.DOUBLED
     begin_attempt(h, slot)
     if doubled:
         # It starts at this instant, but after all messages of the batch have their rows.
@@ -279,7 +278,7 @@ def start_waiting(h: Handle, slot: int) -> int:
     message = at.slot(h, slot)
     sender = at.node(h, message.sender)
     # Timers die with the sender's life, and when the round has closed; what is already on its way goes on.
-    closed = message.attempt > 1 and not message.flags & at.OUTLIVES and at.round_(h, message.round).closed
+    closed = message.attempt > 1 and not message.flag_bits & at.OUTLIVES and at.round_(h, message.round_number).closed
     if sender.down or sender.life != message.life or closed:
         pop(h)
         release_unsent(h, slot)
@@ -291,8 +290,7 @@ def start_waiting(h: Handle, slot: int) -> int:
         message.delay_s = np.nan
     burst = burst_due(h, message.sender)
     if burst >= 0:
-        state.told, state.told_more = burst, message.sender
-        return at.NEEDS_BURST
+        return at.NEEDS_BURST + (message.sender << at.STATUS_BITS)
     pop(h)
     start(h, slot)
     return at.REACHED
@@ -319,11 +317,11 @@ def put_in_inbox(h: Handle, slot: int) -> None:
         at.slot(h, node.inbox_tail).queue_next = slot
     node.inbox_tail = slot
     node.inbox_count += 1
-    if node.wait_topic == message.topic and (node.wait_round == at.ANY_ROUND or node.wait_round == message.round):
+    if node.wait_topic == message.topic and (node.wait_round == at.ANY_ROUND or node.wait_round == message.round_number):
         node.got += 1
         if node.got >= node.needed:
             ask_wake(h, message.receiver)
-    count_out(h, message.round)
+    count_out(h, message.round_number)
 
 
 @kernel
@@ -340,12 +338,12 @@ def relay(h: Handle, slot: int) -> int:
     copy.hop += 1
     copy.sender = message.receiver
     copy.receiver = at.route(h, message.route * (state.hops + 1) + copy.hop).value
-    copy.size -= state.layer_bytes
+    copy.size_bytes -= state.layer_bytes
     copy.overhead -= state.layer_bytes
     copy.attempt, copy.previous, copy.fate = 1, message.row, 0
-    if copy.flags & at.CORRUPTED:
-        copy.flags |= at.CARRIED
-    copy.flags &= ~at.CORRUPTED
+    if copy.flag_bits & at.CORRUPTED:
+        copy.flag_bits |= at.CARRIED
+    copy.flag_bits &= ~at.CORRUPTED
     copy.row, copy.state, copy.life = at.PENDING_ROW + message.row, at.WAITING, at.node(h, copy.sender).life
     copy.delay_s = np.nan
     # The message as a whole is still under way: the round's count stays.
@@ -361,7 +359,7 @@ def arrive(h: Handle, slot: int) -> int:
     """A message is at its receiver: in its inbox, passed on by a relay, or handed to Python at once."""
     state = at.state(h)
     message = at.slot(h, slot)
-    message.arrived_s, message.left_bytes = at.state(h).now_s, message.size
+    message.arrived_s, message.left_bytes = at.state(h).now_s, int(message.size_bytes)
     if message.state == at.MOVING:
         delist_up(h, slot)  # ideal sharing has no event for the last byte
     if state.sharing == at.FIFO:
@@ -374,14 +372,13 @@ def arrive(h: Handle, slot: int) -> int:
     if not node.attached:
         finish(h, slot, REJECTED, UNKNOWN_ADDRESS)
         return at.REACHED
-    column = at.round_(h, message.round).column
+    column = at.round_(h, message.round_number).column
     in_session = message.kind == 0 or (
         column >= 0 and at.session(h, column * state.nodes + message.receiver).value != 0
     )
-    if message.flags & at.IMMEDIATE or not in_session:
+    if message.flag_bits & at.IMMEDIATE or not in_session:
         message.state = at.HANDED
-        state.told = slot
-        return at.ARRIVED
+        return at.ARRIVED + (slot << at.STATUS_BITS)
     put_in_inbox(h, slot)
     return at.REACHED
 
@@ -402,8 +399,7 @@ def wake(h: Handle, node_number: int, version: int) -> int:
     if at.WAKE_ROW + node.version != version:
         return at.REACHED
     node.waking, node.wait_topic = 0, at.NO_TOPIC
-    at.state(h).told, at.state(h).told_more = node_number, node.due
-    return at.WOKEN
+    return (at.WOKEN_DUE if node.due else at.WOKEN) + (node_number << at.STATUS_BITS)
 
 
 @kernel
@@ -459,7 +455,8 @@ def advance(h: Handle, until_s: float, until_key: int) -> int:
         if state.dirty > 0 and state.solve_s < limit_s:
             same = found and at.event(h, 0).type == at.LINK_END and is_same_instant(next_s, state.now_s)
             if not (same and state.grid_s == 0.0):
-                if has_no_room(h, 2 * state.nodes + _ROOM):
+                # A solve queues at most one event for each link.
+                if state.events + 2 * state.nodes + _ROOM > state.room_events:
                     return at.NEEDS_ROOM
                 state.now_s = max(state.now_s, state.solve_s)
                 solve(h)
@@ -515,8 +512,8 @@ def take_inbox(h: Handle, node_number: int, most: int) -> int:
         message = at.slot(h, slot)
         output = at.output(h, count)
         output.row, output.batch, output.place = message.row, message.batch, message.place
-        output.sender, output.round, output.topic = message.sender, message.round, message.topic
-        output.flags, output.arrived_s, output.sequence = message.flags, message.arrived_s, message.sequence
+        output.sender, output.round_number, output.topic = message.sender, message.round_number, message.topic
+        output.flag_bits, output.arrived_s, output.sequence = message.flag_bits, message.arrived_s, message.sequence
         slot = message.queue_next
         finish(h, node.inbox_head, DELIVERED, 0)
         node.inbox_head = slot
@@ -538,21 +535,23 @@ def settle(h: Handle, slot: int, outcome: int, reason: int) -> None:
     else:
         finish(h, slot, outcome, reason)
         if outcome == DELIVERED:
-            count_out(h, message.round)
+            count_out(h, message.round_number)
 
 
 @kernel
 def send(h: Handle, count: int, sender: int, packed: int, batch: int, give_up_s: float) -> int:
-    """Hands over `count` messages from the input buffers; returns the burst state it needs first, or -1."""
+    """Hands over `count` messages from the input buffer; or returns what it needs before that."""
     state = at.state(h)
     node = at.node(h, sender)
     kind, topic, flags = packed & 15, (packed >> 4) & 63, (packed >> 10) & 15
     separate, round_number = (packed >> 14) & 1, packed >> 16
     if (packed >> 15) & 1:
         flags |= at.OUTLIVES
-    burst = burst_due(h, sender)
-    if burst >= 0:
-        return burst
+    # Each message may have a copy, and both may end at once.
+    if has_no_room(h, 2 * count + _ROOM):
+        return at.NEEDS_ROOM
+    if burst_due(h, sender) >= 0:
+        return at.NEEDS_BURST
     if not separate:
         node.sequence += 1
     at.round_(h, round_number).open += count
@@ -561,7 +560,7 @@ def send(h: Handle, count: int, sender: int, packed: int, batch: int, give_up_s:
             node.sequence += 1
         slot = new_slot(h)
         message = at.slot(h, slot)
-        message.kind, message.topic, message.flags, message.round = kind, topic, flags, round_number
+        message.kind, message.topic, message.flag_bits, message.round_number = kind, topic, flags, round_number
         message.sender = message.origin = sender
         given = at.input_(h, place)
         message.receiver = message.destination = given.receiver
@@ -569,12 +568,12 @@ def send(h: Handle, count: int, sender: int, packed: int, batch: int, give_up_s:
         if message.route >= 0:
             hops = state.hops + 1
             message.destination = at.route(h, message.route * hops + hops - 1).value
-        message.size, message.overhead, message.delay_s = given.size, given.overhead, given.delay_s
+        message.size_bytes, message.overhead, message.delay_s = given.size_bytes, given.overhead, given.delay_s
         message.sequence, message.batch, message.place = node.sequence, batch, place
         message.previous, message.attempt, message.hop = -1, 1, 0
         message.give_up_s, message.life = give_up_s, node.life
         start(h, slot)
-    return -1
+    return at.REACHED
 
 
 @kernel
@@ -585,14 +584,14 @@ def abort(h: Handle, slot: int, reason: int) -> None:
     if message.state == at.QUEUED:
         message.left_bytes, message.left_s = 0, now_s
     elif message.state == at.TRANSIT or (state.sharing != at.FAIR and message.left_s <= now_s):
-        message.left_bytes = message.size
+        message.left_bytes = int(message.size_bytes)
     elif state.sharing == at.FAIR:
-        message.left_bytes = int(np.rint(message.size - remaining(h, slot)))
+        message.left_bytes = int(np.rint(message.size_bytes - remaining(h, slot)))
         message.left_s = now_s
         part(h, slot)
     else:
         share = (now_s - message.started_s) / (message.left_s - message.started_s)
-        message.left_bytes, message.left_s = int(np.rint(share * message.size)), now_s
+        message.left_bytes, message.left_s = int(np.rint(share * message.size_bytes)), now_s
     link = 2 * message.sender
     if message.state != at.TRANSIT:
         delist_up(h, slot)
@@ -683,12 +682,13 @@ def release_ended(h: Handle) -> None:
         at.slot(h, slot).state, at.slot(h, slot).row = at.FREE, -1
         at.slot(h, slot).up_next = state.free_slot
         state.free_slot = slot
+        state.free_slots += 1
     state.ended = 0
 
 
 # Operations of the entry point.
 ADVANCE, SEND, TAKE_INBOX, EXPECT, SLEEP, TAKE_DOWN, CUT, SET_CAPACITY = 0, 1, 2, 3, 4, 5, 6, 7
-SETTLE, WAITING_NODES, RELEASE, ASK_WAKE, WAIT_ON, COUNT_LISTED, FILLED = 8, 9, 10, 11, 12, 13, 14
+SETTLE, WAITING_NODES, RELEASE, ASK_WAKE, WAIT_ON, COUNT_LISTED, FILLED, DRAW = 8, 9, 10, 11, 12, 13, 14, 15
 
 
 def enter(h: Handle, operation: int, x: float, a: int, b: int, c: int, d: int) -> int:
@@ -719,6 +719,8 @@ def enter(h: Handle, operation: int, x: float, a: int, b: int, c: int, d: int) -
         ask_wake(h, a)
     elif operation == WAIT_ON:
         wait_on(h, a, b, c, d)
+    elif operation == DRAW:
+        return draw_delays(h)
     elif operation == FILLED:
         fill(h)
     elif operation == COUNT_LISTED:

@@ -70,6 +70,7 @@ def new_slot(h: Handle) -> int:
     slot = state.free_slot
     if slot >= 0:
         state.free_slot = at.slot(h, slot).up_next
+        state.free_slots -= 1
     else:
         slot = state.used_slots
         state.used_slots = slot + 1

@@ -21,7 +21,7 @@ def draw(h: Handle, slot: int, name: np.uint64) -> float:
     """The number in (0, 1) that `name` has for this attempt."""
     message = at.slot(h, slot)
     word = mixed(name, message.kind)
-    word = mixed(word, message.round)
+    word = mixed(word, message.round_number)
     word = mixed(word, message.origin)
     word = mixed(word, message.sequence)
     word = mixed(word, message.attempt)
@@ -29,6 +29,25 @@ def draw(h: Handle, slot: int, name: np.uint64) -> float:
     if message.hop > 0:
         word = mixed(word, message.hop)
     return uniform(word)
+
+
+@kernel
+def draw_delays(h: Handle) -> int:
+    """Writes the messages that have no delay yet, and their random numbers, to the output buffer; how many."""
+    state, count = at.state(h), 0
+    for place in range(state.unfilled):
+        slot = at.unfilled_slot(h, place).value
+        message = at.slot(h, slot)
+        if message.delay_s == message.delay_s:
+            continue
+        output = at.output(h, count)
+        output.row, output.sender, output.place = slot, message.sender, message.receiver
+        # A pair has one latency for both directions.
+        first, second = min(message.sender, message.receiver), max(message.sender, message.receiver)
+        output.pair_draw = uniform(mixed(mixed(state.latency_name, first), second))
+        output.jitter_draw = draw(h, slot, state.jitter_name) if state.jittered else 0.0
+        count += 1
+    return count
 
 
 @kernel
@@ -81,8 +100,8 @@ def decide(h: Handle, slot: int) -> None:
                 if message.fate != PARTITIONED:
                     message.fate = IN_BURST
         elif one.type == at.CORRUPT:
-            if not message.flags & at.COPY and draw(h, slot, one.name) < one.probability:
-                message.flags |= at.CORRUPTED
+            if not message.flag_bits & at.COPY and draw(h, slot, one.name) < one.probability:
+                message.flag_bits |= at.CORRUPTED
         elif one.type == at.REORDER and draw(h, slot, one.name) < one.probability:
             message.extra_s += np.rint(draw(h, slot, one.length_name) * one.delay_s * 1e9) / 1e9
     if message.receiver >= 0 and at.node(h, message.receiver).down:

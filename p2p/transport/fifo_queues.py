@@ -17,11 +17,17 @@ from p2p.transport.layout import Handle
 
 
 @kernel
+def seconds(size: float, rate: float) -> float:
+    """How long a link takes for some bytes; none take no time, even on a link of no capacity."""
+    return size / rate if size > 0.0 else 0.0
+
+
+@kernel
 def begin(h: Handle, slot: int) -> None:
     """A message starts to leave."""
     message, now_s = at.slot(h, slot), at.state(h).now_s
     message.state, message.started_s = at.MOVING, now_s
-    message.left_s = now_s + message.size / at.link(h, 2 * message.sender).capacity
+    message.left_s = now_s + seconds(message.size_bytes, at.link(h, 2 * message.sender).capacity)
     push(h, message.left_s, at.LEFT_RANK, message.sender, message.row, slot, at.LEFT)
     schedule_arrival(h, slot)
 
@@ -58,7 +64,7 @@ def leave(h: Handle, slot: int) -> None:
 def serve(h: Handle, slot: int) -> None:
     """A downlink takes a message."""
     message, now_s = at.slot(h, slot), at.state(h).now_s
-    served_s = now_s + message.size / at.link(h, 2 * message.receiver + 1).capacity
+    served_s = now_s + seconds(message.size_bytes, at.link(h, 2 * message.receiver + 1).capacity)
     arrived_s = max(message.left_s + (message.delay_s + message.extra_s), served_s)
     push(h, served_s, at.SERVED_RANK, message.sender, message.row, slot, at.SERVED)
     push(h, arrived_s, at.ARRIVAL_RANK, message.receiver, message.row, slot, at.ARRIVE)

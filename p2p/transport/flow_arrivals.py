@@ -47,10 +47,10 @@ def arrivals(
     memory.record["tries"] = 1
     memory.nodes["attached"] = 1
     memory.reserve(len(flows.src))
-    # Sizes are whole bytes in a run; here they are scaled so that fractions of a byte count.
-    order = np.argsort(flows.start_s, kind="stable")
+    # As in a run: at one instant nodes start by number.
+    order = np.lexsort((flows.src, flows.start_s))
     _send_all(memory, order, flows, delay_s)
-    memory.call(core.ADVANCE, np.inf, 0)
+    _advance(memory, np.inf)
     arrived_s = np.full(len(order), np.inf)
     used = memory.slots[: len(order)]
     done = used["state"] == at.INBOX
@@ -66,8 +66,14 @@ def _send_all(memory: Memory, order: Ids, flows: Flows, delay_s: Floats) -> None
     for indices in np.split(order, breaks) if len(order) else []:
         count, sender = len(indices), int(flows.src[indices[0]])
         start_s = float(flows.start_s[indices[0]])
-        memory.call(core.ADVANCE, start_s, at.START_RANK << at.RANK_SHIFT)
+        _advance(memory, start_s)
         inputs = memory.inputs[:count]
-        inputs["receiver"], inputs["size"] = flows.dst[indices], flows.size_bytes[indices]
+        inputs["receiver"], inputs["size_bytes"] = flows.dst[indices], flows.size_bytes[indices]
         inputs["delay_s"] = delay_s[indices]
-        memory.call(core.SEND, np.inf, count, sender, 0, 0)
+        while memory.call(core.SEND, np.inf, count, sender, 0, 0) == at.NEEDS_ROOM:
+            memory.reserve(2 * count)
+
+
+def _advance(memory: Memory, until_s: float) -> None:
+    while memory.call(core.ADVANCE, until_s, at.START_RANK << at.RANK_SHIFT) == at.NEEDS_ROOM:
+        memory.reserve(len(memory.slots))

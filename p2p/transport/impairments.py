@@ -99,10 +99,11 @@ class Impairments:
         self._active.remove(one)
         self._write()
 
-    def draw_burst(self, burst: int, sender: int, now_s: float) -> None:
-        """Draws a sender's burst state beyond now."""
+    def draw_bursts(self, sender: int, now_s: float) -> None:
+        """Draws a sender's burst states beyond now."""
         bursts = [one for one in self._active if isinstance(one, Bursts)]
-        self._write_state(burst, sender, *bursts[burst].state_at(sender, now_s))
+        for number, one in enumerate(bursts):
+            self._write_state(number, sender, *one.state_at(sender, now_s))
 
     def _write(self) -> None:
         memory, count = self._memory, len(self._active)

@@ -32,7 +32,7 @@ class Inbox:
         open_deliveries: opens messages in their order and puts the accepted ones in.
     """
 
-    __slots__ = ("_event", "_items", "_key", "_needed", "_network", "_node", "_open")
+    __slots__ = ("_event", "_items", "_key", "_needed", "_network", "_node", "_open", "_reading")
 
     def __init__(self, network: Network, node: int, open_deliveries: Open) -> None:
         self._network, self._node, self._open = network, node, open_deliveries
@@ -40,6 +40,7 @@ class Inbox:
         self._key: Hashable = _NOT_WAITING
         self._needed = 0
         self._event: Any = None
+        self._reading = False
 
     def expect(self, key: Hashable, count: int, deadline_s: float | None = None) -> simpy.Event:
         """An event that yields the list of items under `key`: `count` of them, or fewer at the deadline."""
@@ -56,18 +57,10 @@ class Inbox:
         return self._event  # type: ignore[no-any-return]
 
     def read(self) -> None:
-        """Opens what has arrived."""
-        deliveries = self._network.take(self._node)
-        if deliveries:
-            self._open(deliveries)
-
-    def read_early(self) -> None:
-        """The same while a process waits: its wait goes on with what is still missing."""
-        self.read()
-        if self._key is not _NOT_WAITING:
-            missing = self._needed - len(self._items.get(self._key, ()))
-            if missing > 0:
-                self._network.wait_on(self._node, *topic_code(self._key), missing)
+        """Opens what has arrived; a wait goes on with what is still missing."""
+        if self._network.inbox_counts[self._node]:
+            self._drain()
+            self._go_on_waiting()
 
     def wake(self, due: bool) -> None:
         """The core says that enough has arrived, or that the time has come (`due`)."""
@@ -76,12 +69,27 @@ class Inbox:
         if self._key is _NOT_WAITING:
             self._fire(None)
             return
-        self.read()
+        if self._network.inbox_counts[self._node]:
+            self._drain()
         items = self._items.get(self._key, [])
         if len(items) >= self._needed or due:
             self._hand_over(items, due)
         else:
-            self._network.wait_on(self._node, *topic_code(self._key), self._needed - len(items))
+            self._go_on_waiting()
+
+    def _drain(self) -> None:
+        self._reading = True
+        self._open(self._network.take(self._node))
+        self._reading = False
+
+    def _go_on_waiting(self) -> None:
+        if self._key is _NOT_WAITING:
+            return
+        missing = self._needed - len(self._items.get(self._key, ()))
+        if missing > 0:
+            self._network.wait_on(self._node, *topic_code(self._key), missing)
+        else:
+            self._network.ask_wake(self._node)
 
     def _hand_over(self, items: list[Any], due: bool) -> None:
         key, self._key = self._key, _NOT_WAITING
@@ -101,11 +109,10 @@ class Inbox:
             callback(event)
 
     def put(self, key: Hashable, item: Any) -> None:
-        """Adds an item and wakes the process if it is the last one expected."""
-        items = self._filed(key)
-        items.append(item)
-        if key == self._key and len(items) >= self._needed:
-            self._network.ask_wake(self._node)
+        """Adds an item; it counts for a wait as if it had arrived."""
+        self._filed(key).append(item)
+        if key == self._key and not self._reading:
+            self._go_on_waiting()
 
     def put_all(self, key: Hashable, items: Sequence[Any]) -> None:
         """Adds items that came one after the other."""

@@ -19,6 +19,7 @@ from p2p.transport.sharing import IDEAL as IDEAL
 Handle = Any
 """The handle table, as a pointer (compiled) or as a list of arrays."""
 
+
 SLOT = np.dtype(
     [
         # What the solver reads comes first, so that it shares a cache line. Under fair sharing a flow ends when its
@@ -39,7 +40,7 @@ SLOT = np.dtype(
         ("inside", "i1"),
         ("fixed", "i1"),
         ("row", "i8"),
-        ("size", "i8"),
+        ("size_bytes", "f8"),
         ("overhead", "i8"),
         ("sequence", "i8"),
         ("batch", "i8"),
@@ -58,7 +59,7 @@ SLOT = np.dtype(
         ("receiver", "i4"),
         ("origin", "i4"),
         ("destination", "i4"),
-        ("round", "i4"),
+        ("round_number", "i4"),
         ("place", "i4"),
         ("life", "i4"),
         ("route", "i4"),
@@ -68,7 +69,7 @@ SLOT = np.dtype(
         ("attempt", "i2"),
         ("kind", "i1"),
         ("topic", "i1"),
-        ("flags", "i1"),
+        ("flag_bits", "i1"),
         ("outcome", "i1"),
         ("reason", "i1"),
         ("bottleneck", "i1"),
@@ -170,10 +171,13 @@ STATE = np.dtype(
         ("timeout_s", "f8"),
         ("loss", "f8"),
         ("loss_name", "u8"),
+        ("jitter_name", "u8"),
+        ("latency_name", "u8"),
         ("nodes", "i8"),
         ("rows", "i8"),
         ("events", "i8"),
         ("free_slot", "i8"),
+        ("free_slots", "i8"),
         ("used_slots", "i8"),
         ("ended", "i8"),
         ("passed", "i8"),
@@ -188,8 +192,6 @@ STATE = np.dtype(
         ("jittered", "i8"),
         ("hops", "i8"),
         ("layer_bytes", "i8"),
-        ("told", "i8"),
-        ("told_more", "i8"),
         # How long the arrays are that grow.
         ("room_slots", "i8"),
         ("room_events", "i8"),
@@ -202,7 +204,7 @@ STATE = np.dtype(
 """Counters and settings of the run. `late_s`: by how much a time grid delayed a start at most."""
 
 INPUT = np.dtype(
-    [("receiver", "i8"), ("size", "i8"), ("overhead", "i8"), ("route", "i8"), ("delay_s", "f8")], align=True
+    [("receiver", "i8"), ("size_bytes", "f8"), ("overhead", "i8"), ("route", "i8"), ("delay_s", "f8")], align=True
 )
 """A message that is handed over; `route` is a row of `routes`, or -1."""
 
@@ -213,14 +215,16 @@ OUTPUT = np.dtype(
         ("place", "i8"),
         ("sequence", "i8"),
         ("sender", "i4"),
-        ("round", "i4"),
+        ("round_number", "i4"),
         ("topic", "i4"),
-        ("flags", "i4"),
+        ("flag_bits", "i4"),
         ("arrived_s", "f8"),
+        ("pair_draw", "f8"),
+        ("jitter_draw", "f8"),
     ],
     align=True,
 )
-"""A message that is taken out of an inbox."""
+"""A message that is taken out of an inbox; or one that needs a delay, with the random numbers for it."""
 
 NUMBER = np.dtype([("value", "i4")])
 BYTE = np.dtype([("value", "u1")])
@@ -318,14 +322,16 @@ DEADLINE = 6
 WAKE = 7
 START = 8
 
-# What `advance` returns, and where the details are: TOLD is a node, slot or round.
+# What `advance` returns in the low bits, and what the other bits hold.
 REACHED = 0  # nothing is left to do before the given instant
-WOKEN = 1  # the process of node TOLD goes on
-ARRIVED = 2  # slot TOLD needs its receiver at once
-ROUND_DRAINED = 3  # no message of round TOLD is under way
-NEEDS_DELAY = 4  # slots of `unfilled` have no latency yet, and at least one of them needs it now
-NEEDS_BURST = 5  # the burst state of row TOLD has to be drawn beyond now for node TOLD_MORE
-NEEDS_ROOM = 6  # an array is almost full
+WOKEN = 1  # the process of a node goes on
+WOKEN_DUE = 2  # the same, and its deadline has come
+ARRIVED = 3  # a message, by its slot, needs its receiver at once
+ROUND_DRAINED = 4  # no message of a round is under way
+NEEDS_DELAY = 5  # slots of `unfilled` have no latency yet, and at least one of them needs it now
+NEEDS_BURST = 6  # burst states have to be drawn beyond now for a sender
+NEEDS_ROOM = 7  # an array is almost full
+STATUS_BITS = 3
 
 # Topics that are not a message kind: what control messages are about. Kinds have the numbers below.
 FIRST_TOPIC = 16

@@ -344,7 +344,7 @@ def is_same_instant(time_s: float, now_s: float) -> bool:
 def join(h: Handle, slot: int) -> None:
     """A flow starts: it is counted on its limited links, and has a rate after the next solve."""
     message, state = at.slot(h, slot), at.state(h)
-    message.holder, message.rate, message.mark = -1, 0.0, float(message.size)
+    message.holder, message.rate, message.mark = -1, 0.0, float(message.size_bytes)
     message.held_up_s, message.held_since_s = 0.0, state.now_s
     message.up = message.down = -1
     if at.link(h, 2 * message.sender).capacity < np.inf:

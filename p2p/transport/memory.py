@@ -18,7 +18,7 @@ _MARGIN = 64
 class Memory:
     """One run's arrays. `call` enters the compiled code; `reserve` makes room before it is needed."""
 
-    __slots__ = (*at.ARRAYS, "_enter", "_keep", "h", "record")
+    __slots__ = (*at.ARRAYS, "_enter", "_keep", "h", "record", "seconds")
 
     def __init__(self, nodes: int, rounds: int) -> None:
         from p2p.transport.event_core import enter
@@ -41,6 +41,8 @@ class Memory:
         self._bind()
         self.record = self.state[0]
         self.record["nodes"], self.record["free_slot"] = nodes, -1
+        self.seconds = memoryview(self.state.view(np.float64))
+        """The fields of the state that are seconds, `now_s` first; read all the time."""
 
     def _bind(self) -> None:
         self.h, self._keep = handle_table([getattr(self, name) for name in at.ARRAYS])
@@ -50,6 +52,11 @@ class Memory:
     def call(self, operation: int, x: float = 0.0, a: int = 0, b: int = 0, c: int = 0, d: int = 0) -> int:
         """One operation of the event core."""
         return self._enter(self.h, operation, x, a, b, c, d)
+
+    def next_event_s(self) -> float:
+        """Before this nothing happens on the network."""
+        next_s: float = self.events["time_s"][0] if self.record["events"] else np.inf
+        return min(next_s, float(self.record["solve_s"])) if self.record["dirty"] else float(next_s)
 
     def grow(self, name: str, length: int) -> None:
         """Makes an array at least so long; what is new is zero."""
@@ -63,7 +70,7 @@ class Memory:
 
     def reserve(self, messages: int) -> None:
         """Makes room for so many messages more, their events and their ends."""
-        used = int(self.record["used_slots"]) + messages + _MARGIN
+        used = int(self.record["used_slots"] - self.record["free_slots"]) + messages + _MARGIN
         if used > len(self.slots):
             self.grow("slots", used)
             # All flows may be free at once, and each may be an entry of the solver's heap.

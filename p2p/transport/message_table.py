@@ -14,9 +14,9 @@ from p2p.transport import layout as at
 from p2p.transport.memory import Memory
 
 _FIELDS = {
-    **{name: name for name in ("kind", "round", "sender", "receiver", "attempt", "sent_s", "left_s", "arrived_s")},
+    **{name: name for name in ("kind", "sender", "receiver", "attempt", "sent_s", "left_s", "arrived_s")},
     **{name: name for name in ("outcome", "reason", "bottleneck", "left_bytes", "origin", "destination", "previous")},
-    **{"size_bytes": "size", "overhead_bytes": "overhead"},
+    **{"round": "round_number", "size_bytes": "size_bytes", "overhead_bytes": "overhead"},
 }
 
 
@@ -65,7 +65,7 @@ class MessageTable:
             table.written(column)[rows] = messages[field]
         # Control messages serve their purpose on arrival; others are marked by the node that uses them.
         table.written("used")[rows] = messages["kind"] == KIND["control"]
-        damaged = (messages["flags"] & at.CORRUPTED) != 0
+        damaged = (messages["flag_bits"] & at.CORRUPTED) != 0
         if damaged.any():
             self._corrupted.update(rows[damaged].tolist())
 

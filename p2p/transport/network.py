@@ -17,7 +17,7 @@ from p2p.distributions import Distribution, rounded
 from p2p.links import Links, Retransmit
 from p2p.log import Log
 from p2p.records import KIND, KINDS, OUTCOME, REASON
-from p2p.streams import draws, name_word, stream
+from p2p.streams import name_word, stream
 from p2p.transport import event_core as core
 from p2p.transport import layout as at
 from p2p.transport.impairments import Impairment, Impairments, Partition
@@ -65,13 +65,16 @@ class Network:
         record["grid_s"] = (isinstance(sharing, Fair) and sharing.grid) or 0.0
         record["tries"], record["timeout_s"] = retransmit.tries, retransmit.timeout
         record["loss"], record["loss_name"] = loss, name_word(seed, "loss")
-        record["jittered"] = jitter is not None
+        record["jittered"], record["jitter_name"] = jitter is not None, name_word(seed, "jitter")
+        record["latency_name"] = name_word(seed, "latency")
         if relays is not None:
             record["hops"], record["layer_bytes"] = relays.hops, relays.layer_bytes
             memory.nodes["relay"][list(relays.nodes)] = 1
         self._impairments = Impairments(memory, seed)
         self._table = MessageTable(log, memory)
-        self._down, self._inbox_counts, self._due = memory.nodes["down"], memory.nodes["inbox_count"], memory.nodes["due"]
+        # Views: an element of a memoryview costs a third of numpy's.
+        self._down, self._due = memoryview(memory.nodes["down"]), memoryview(memory.nodes["due"])
+        self.inbox_counts = memoryview(memory.nodes["inbox_count"])
         self._inboxes: list[Inbox | None] = [None] * nodes
         self._receivers: dict[int, Receive] = {}
         self._listeners: list[Callable[[Message], None]] = []
@@ -96,8 +99,8 @@ class Network:
         receivers = batch.receivers
         if self._redirects:
             receivers = [self._redirects.get(node, node) for node in receivers]
-        memory.reserve(2 * count)
-        memory.reserve_inputs(count)
+        if count > len(memory.inputs):
+            memory.reserve_inputs(count)
         inputs: Any = memory.inputs
         if count == 1:
             size, overhead = batch.size_bytes, batch.overhead_bytes
@@ -108,7 +111,7 @@ class Network:
         else:
             some = inputs[:count]
             some["route"] = -1
-            some["receiver"], some["size"], some["overhead"] = receivers, batch.size_bytes, batch.overhead_bytes
+            some["receiver"], some["size_bytes"], some["overhead"] = receivers, batch.size_bytes, batch.overhead_bytes
             some["delay_s"] = np.nan if self._jitter is not None else self._links.latency_list(sender, receivers)
         kind = KIND[batch.kind]
         if self._relays is not None and kind:
@@ -119,10 +122,11 @@ class Network:
         topic = TOPICS[batch.topic] if kind == 0 else kind
         packed = kind + (topic << 4) + (batch.immediate << 10) + (batch.separate << 14) + (batch.outlives_round << 15)
         packed += batch.round_number << 16
-        record: Any = memory.record
-        record["now_s"] = self._clock._now
-        while (burst := memory.call(core.SEND, batch.give_up_s, count, sender, packed, self._batches)) >= 0:
-            self._impairments.draw_burst(burst, sender, self._clock.now)
+        while status := memory.call(core.SEND, batch.give_up_s, count, sender, packed, self._batches):
+            if status == at.NEEDS_ROOM:
+                memory.reserve(2 * count + len(self._inboxes))
+            else:
+                self._impairments.draw_bursts(sender, self._clock.now)
         self.next_s = -np.inf
 
     def _wrap(self, batch: Batch, receivers: Sequence[int]) -> None:
@@ -140,7 +144,7 @@ class Network:
         some: Any = memory.inputs[:count]
         some["route"] = np.arange(first, first + count)
         some["receiver"] = ways[:, 0]
-        some["size"] += relays.hops * relays.layer_bytes
+        some["size_bytes"] += relays.hops * relays.layer_bytes
         some["overhead"] += relays.hops * relays.layer_bytes
         some["delay_s"] = np.nan
 
@@ -177,20 +181,16 @@ class Network:
         one["wait_topic"], one["waking"] = at.NO_TOPIC, 0
 
     def _enter(self, operation: int, x: float, a: int, b: int = 0, c: int = 0, d: int = 0) -> None:
-        self._memory.record["now_s"] = self._clock._now
         self._memory.call(operation, x, a, b, c, d)
         self.next_s = -np.inf
 
     def take(self, node: int) -> list[Delivery]:
         """Empties a node's inbox: its messages in the order of their arrival."""
-        count = int(self._inbox_counts[node])
-        if not count:
-            return []
-        memory = self._memory
+        count, memory = self.inbox_counts[node], self._memory
         memory.grow("outputs", count)
         memory.grow("ended", int(memory.record["ended"]) + count + 8)
         memory.call(core.TAKE_INBOX, 0.0, node, count)
-        return [Delivery._make(fields) for fields in memory.outputs[:count].tolist()]
+        return [Delivery._make(fields[:-2]) for fields in memory.outputs[:count].tolist()]
 
     def contents_of(self, delivery: Delivery) -> Contents:
         """The contents of the batch that a message belongs to."""
@@ -348,27 +348,25 @@ class Network:
     def work(self, until_s: float, until_key: int) -> bool:
         """Handles network events up to an instant and key; True if a process went on, so that they may have changed."""
         memory, clock = self._memory, self._clock
-        record: Any = memory.record
         status = memory.call(core.ADVANCE, until_s, until_key)
         if status == at.REACHED:
-            self.next_s = memory.events["time_s"][0] if record["events"] else np.inf
-            if record["dirty"]:
-                self.next_s = min(self.next_s, record["solve_s"])
+            self.next_s = memory.next_event_s()
             return False
-        clock._now = float(record["now_s"])
+        clock._now = memory.seconds[0]
         self.next_s = -np.inf
-        if status == at.WOKEN:
-            inbox = self._inboxes[record["told"]]
+        what, status = status >> at.STATUS_BITS, status & ((1 << at.STATUS_BITS) - 1)
+        if status in (at.WOKEN, at.WOKEN_DUE):
+            inbox = self._inboxes[what]
             if inbox is not None:
-                inbox.wake(bool(record["told_more"]))
+                inbox.wake(status == at.WOKEN_DUE)
         elif status == at.ARRIVED:
-            self._on_arrived(int(record["told"]))
+            self._on_arrived(what)
         elif status == at.ROUND_DRAINED:
-            self._on_drained(int(record["told"]))
+            self._on_drained(what)
         elif status == at.NEEDS_DELAY:
             self._fill()
         elif status == at.NEEDS_BURST:
-            self._impairments.draw_burst(int(record["told"]), int(record["told_more"]), clock.now)
+            self._impairments.draw_bursts(what, clock.now)
         else:
             self._make_room()
         return True
@@ -377,7 +375,7 @@ class Network:
         self._show_passed()
         if int(self._memory.record["ended"]) > _FLUSH_AT // 2:
             self._table.write_ended()
-        self._memory.reserve(len(self._inboxes) + 1024)
+        self._memory.reserve(len(self._inboxes) + _FLUSH_AT)
 
     def _on_arrived(self, slot: int) -> None:
         message = self._message(slot, self._memory.slots[slot].copy())
@@ -385,8 +383,8 @@ class Network:
 
     def _message(self, slot: int, one: Any) -> Message:
         kind, sequence = int(one["kind"]), int(one["sequence"])
-        sender, receiver, round_number = int(one["sender"]), int(one["receiver"]), int(one["round"])
-        flags, arrived_s = int(one["flags"]), float(one["arrived_s"])
+        sender, receiver, round_number = int(one["sender"]), int(one["receiver"]), int(one["round_number"])
+        flags, arrived_s = int(one["flag_bits"]), float(one["arrived_s"])
         place = (int(one["row"]), int(one["batch"]), int(one["place"]), sequence)
         content = self.content_of(Delivery(*place, sender, round_number, kind or at.FIRST_TOPIC, flags, arrived_s))
         name = (KINDS[kind], round_number, sender, receiver, abs(sequence))
@@ -395,25 +393,14 @@ class Network:
     def _fill(self) -> None:
         """Fills in the delays of all messages that have none: the latency of the pair, and jitter by name."""
         memory = self._memory
-        slots = np.unique(memory.unfilled["value"][: int(memory.record["unfilled"])])
-        slots = slots[np.isnan(memory.slots["delay_s"][slots])]
-        some = memory.slots[slots]
-        delays_s = self._links.latencies(some["sender"].astype(np.int64), some["receiver"].astype(np.int64))
+        memory.grow("outputs", int(memory.record["unfilled"]))
+        some: Any = memory.outputs[: memory.call(core.DRAW)]
+        delays_s = self._links.drawn_latencies(some["pair_draw"], some["sender"], some["place"])
         if self._jitter is not None:
-            delays_s = delays_s + rounded(self._jitter.quantiles(self._uniform("jitter", some)), "s")
-        memory.slots["delay_s"][slots] = delays_s
-        memory.reserve(len(slots))
+            delays_s = delays_s + rounded(self._jitter.quantiles(some["jitter_draw"]), "s")
+        memory.slots["delay_s"][some["row"]] = delays_s
+        memory.reserve(len(some))
         memory.call(core.FILLED)
-
-    def _uniform(self, name: str, some: Any) -> NDArray[np.float64]:
-        """A number in (0, 1) for each attempt, found by the message's name."""
-        parts = [some[part].astype(np.int64) for part in ("kind", "round", "origin", "sequence", "attempt", "destination")]
-        found = draws(self._seed, name, *parts)
-        later = some["hop"] > 0
-        if later.any():
-            hops = [part[later] for part in (*parts, some["hop"].astype(np.int64))]
-            found[later] = draws(self._seed, name, *hops)
-        return found
 
     # The message log
 
@@ -424,7 +411,7 @@ class Network:
             for node in memory.outputs["row"][:count].tolist():
                 inbox = self._inboxes[node]
                 if inbox is not None:
-                    inbox.read_early()
+                    inbox.read()
                 first = node + 1
 
     def write(self) -> None:
