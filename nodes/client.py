@@ -215,6 +215,7 @@ class Client(Participant):
         if self.now_s >= assignment.closes_s or self._taken >= (round_number, epoch):
             return  # too late, or handed out twice (by a standby that could not know)
         self._taken = (round_number, epoch)
+        assignment = self.accept(assignment)
         self.endpoint.enter(assignment)
         if not self.endpoint.has_pass(round_number):
             return

@@ -261,7 +261,10 @@ class Assignment(NamedTuple):
         known: how many peers' addresses and keys it was given, for the size
         edges: edges of the graph it was told beyond its own
         epoch: how often the round was arranged anew after its leader was lost
-        closes_s: when the proxy closes the round at the latest; nobody goes on with it after that
+        closes_s: when the proxy closes the round at the latest, as far as it knows when it hands this out
+        lasts_s: how long the round may take a member, from the receipt of its assignment
+        acknowledge: the transport's acknowledgement of the receipt, free and instant like all of them: tells the proxy
+            when the member's time is up
         whole: where updates carry their weight, the members or records that they are weighted by; else 0
     """
 
@@ -277,6 +280,8 @@ class Assignment(NamedTuple):
     closes_s: float = math.inf
     epoch: int = 0
     whole: float = 0.0
+    lasts_s: float = 0.0
+    acknowledge: Callable[[float], None] | None = None
 
     @property
     def key(self) -> Hashable:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +21,7 @@ class Terms:
     Attributes:
         whole_graph: whether everyone is told all members and edges
         whole: what the weights of updates are parts of, where updates carry them
+        lasts_s, acknowledge: see Assignment
     """
 
     round_number: int
@@ -29,6 +30,8 @@ class Terms:
     epoch: int = 0
     whole_graph: bool = False
     whole: float = 0.0
+    lasts_s: float = 0.0
+    acknowledge: Callable[[float], None] | None = None
 
 
 def make_assignments(
@@ -59,6 +62,8 @@ def make_assignments(
             closes_s=terms.closes_s,
             epoch=terms.epoch,
             whole=terms.whole,
+            lasts_s=terms.lasts_s,
+            acknowledge=terms.acknowledge,
         )
     return told
 

@@ -67,6 +67,13 @@ class Participant:
     else:
         now_s = property(attrgetter("world.clock.now"), doc="Simulated time.")
 
+    def accept(self, assignment: Assignment) -> Assignment:
+        """Takes up an assignment, whose time runs from here; the proxy learns of the receipt."""
+        closes_s = max(assignment.closes_s, self.now_s + assignment.lasts_s)
+        if assignment.acknowledge is not None:
+            assignment.acknowledge(closes_s)
+        return assignment._replace(closes_s=closes_s)
+
     def deadline_s(self, assignment: Assignment, within_s: float) -> float:
         """The instant `within_s` from now, but never after the round is closed."""
         return min(self.now_s + within_s, assignment.closes_s)
@@ -84,6 +91,7 @@ class Participant:
         last: Assignment | Close = newer[-1]
         self.world.log.end_wait(self.node)
         if isinstance(last, Assignment):
+            last = self.accept(last)
             self.endpoint.enter(last)
         return last
 

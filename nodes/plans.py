@@ -54,9 +54,14 @@ class Running:
     members: list[int]
     assignments: dict[int, Assignment]
     closes_s: float
+    lasts_s: float
     epoch: int = 0
     done: dict[int, Done] = field(default_factory=dict)
     gone: set[int] = field(default_factory=set)
+
+    def extend(self, closes_s: float) -> None:
+        """A member has its assignment, and its time is up then: the round stays open for it."""
+        self.closes_s = max(self.closes_s, closes_s)
 
     def note(self, reports: Iterable[Done]) -> list[Done]:
         """Takes in who is done with what it was last assigned; other reports were on their way when that changed."""

@@ -196,7 +196,7 @@ class Proxy:
         # The first model may have been handed out once more in this round, and its last messages be under way.
         self._world.network.reopen_round(round_number)
         epoch = self._set_ups.get(round_number, 0)
-        running = Running(round_number, answers, arrangement, members, {}, self._now_s + longest_s, epoch)
+        running = Running(round_number, answers, arrangement, members, {}, self._now_s + longest_s, longest_s, epoch)
         self._running = running
         self._assign(running, nodes, barrier_s)
         self._hand_out(nodes)
@@ -207,7 +207,10 @@ class Proxy:
         if running.round_number in self._records:
             self._records[running.round_number].addresses |= addresses
         whole = self._plan.hand_out == "graph"
-        terms = Terms(running.round_number, running.closes_s, barrier_s, running.epoch, whole, self._whole(running))
+        times = running.lasts_s, running.extend
+        terms = Terms(
+            running.round_number, running.closes_s, barrier_s, running.epoch, whole, self._whole(running), *times
+        )
         fresh = make_assignments(running.arrangement, terms, addresses, running.answers, running.members)
         running.assignments |= fresh
         if "update" in running.arrangement.edges:
@@ -288,7 +291,8 @@ class Proxy:
             if self._plan.tracker is not None:
                 self._plan.tracker.let_correct(found)
             running.arrangement = found
-            running.closes_s = self._now_s + protocol.longest_s + self._plan.extra_s + self._plan.rules.grace
+            running.lasts_s = protocol.longest_s + self._plan.extra_s + self._plan.rules.grace
+            running.closes_s = self._now_s + running.lasts_s
             nodes = np.unique(np.concatenate([edges.ravel() for edges in found.edges.values()])).tolist()
             self._assign(running, nodes)
             if found.leader == NOBODY:

@@ -44,6 +44,7 @@ class Server(Participant):
     def _take_part(self, order: Assignment) -> Steps:
         if self.now_s >= order.closes_s:
             return
+        order = self.accept(order)
         self.endpoint.enter(order)
         self.skipped = False
         self.send(order, "bootstrap", self.bench.first_model(), order.closes_s)
