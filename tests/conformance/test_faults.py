@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from p2p import records
 from p2p.clock import Rank
 from p2p.log import Log
+from p2p.transport.sharing import SHARINGS
 from scenarios.build import Simulation
 from scenarios.digest import events_digest
-from tests.random_worlds import FEW, MANY, balance, troubled_worlds
+from tests.random_worlds import FEW, MANY, balance, quiet_worlds, smooth_worlds, troubled_worlds
 
 Prepare = Callable[..., Simulation]
 MOST_EVENTS = 400_000
@@ -40,7 +41,10 @@ def run_bounded(simulation: Simulation) -> None:
 @pytest.mark.slow
 @pytest.mark.soak
 @MANY
-@given(troubled_worlds(), st.lists(st.floats(0.05, 90), max_size=3))
+@given(
+    st.one_of(troubled_worlds(), troubled_worlds(), quiet_worlds(), smooth_worlds()),
+    st.lists(st.floats(0.05, 90), max_size=3),
+)
 def test_books_balance_and_runs_end_under_every_fault(
     prepare: Prepare, world: list[str], instants: list[float]
 ) -> None:
@@ -92,3 +96,35 @@ def test_equal_seeds_give_equal_events_under_faults(prepare: Prepare, world: lis
     run_bounded(second)
     assert events_digest(first.log) == events_digest(second.log)
     assert np.array_equal(first.log.dropouts["reason"], second.log.dropouts["reason"])
+
+
+QUIET = (
+    *("clients=12", "data.samples=240", "rounds=3", "network.downlink=1 MB/s"),
+    "network.uplink={kind: lognormal, median: 2 kB/s, sigma: 1}",
+    "network.latency={kind: uniform, low: 10 ms, high: 400 ms}",
+    "protocol={kind: gossip, train_per_round: 9, exchange_with: 4, deadline: 60 s}",
+)
+
+
+@pytest.mark.parametrize(
+    "corner",
+    [
+        # Registrations take more than ten seconds: a client that is not known by then registers again.
+        ["network.uplink=11 B/s", "protocol.invite_window=60 s", "protocol.deadline=600 s"],
+        # Everything of a phase happens at one instant.
+        ["network.latency=0 s", "network.uplink=1 GB/s", "network.downlink=1 GB/s"],
+        ["network.devices=[{name: a, share: 0.5, uplink: 1 kB/s}, {name: b, share: 0.5, uplink: 20 kB/s}]"],
+        ["protocol.min_updates=4", "anonymity.rehash=never", "protocol.collect=mean"],
+        ["network.sharing={kind: fair, grid: 100 ms}"],
+    ],
+    ids=["slow registration", "no latency", "devices", "rehash never", "grid"],
+)
+@pytest.mark.parametrize("sharing", sorted(SHARINGS))
+def test_quiet_runs_in_corners_complete_with_every_update(prepare: Prepare, corner: list[str], sharing: str) -> None:
+    """Nothing goes wrong: every member's update is used wherever it was sent, and nothing is lost or refused."""
+    simulation = prepare(*QUIET, f"network.sharing={sharing}", *corner)
+    run_bounded(simulation)
+    balance(simulation)
+    assert [record["updates_used"] for record in simulation.log.rounds] == [36, 36, 36]
+    outcomes = simulation.log.messages["outcome"]
+    assert np.isin(outcomes, (records.OUTCOME["delivered"], records.OUTCOME["in_flight"])).all()

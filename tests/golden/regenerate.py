@@ -103,8 +103,8 @@ def write() -> None:
         parts.append(f'"{name}": [\n{lines}\n]' if found else f'"{name}": []')
     FILE.write_text("{\n" + ",\n".join(parts) + "\n}\n", encoding="utf-8")
     for name in run_names():
-        lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in golden_summary(name).items()]
-        (HERE / f"{name}.json").write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+        facts = ",\n".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in golden_summary(name).items())
+        (HERE / f"{name}.json").write_text("{\n" + facts + "\n}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

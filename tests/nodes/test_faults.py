@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from nodes.slowness import Slow, finish_s
 from nodes.targets import check_window, parse_nodes
-from p2p.records import DROPOUT_REASON, OUTCOME, REASON, WHAT
+from p2p.records import DROPOUT_REASON, KIND, OUTCOME, REASON, WHAT
 from scenarios.build import Simulation, build
 from scenarios.load import parse_scenario
 
@@ -135,7 +135,7 @@ def test_a_node_that_comes_back_catches_up() -> None:
 
 
 def test_an_intruder_gets_nothing_used() -> None:
-    """All that it sends is refused with a reason, except what it merely brings: an honest message, once."""
+    """All that it sends is refused with a reason, or is a message that serves nobody: none of it is used."""
     simulation = run(GOSSIP, "faults=[{kind: intruder, every: 100 ms}]")
     messages = simulation.log.messages
     sent = messages["sender"] >= simulation.scenario.clients + 4
@@ -143,6 +143,8 @@ def test_an_intruder_gets_nothing_used() -> None:
     assert (messages["outcome"][sent] == OUTCOME["rejected"]).mean() > 0.9
     reasons = set(messages["reason"][sent & (messages["outcome"] == OUTCOME["rejected"])].tolist())
     assert {REASON["replay"], REASON["unknown_address"]} <= reasons
+    assert not messages["used"][sent & (messages["outcome"] != OUTCOME["delivered"])].any()
+    assert not messages["used"][sent & (messages["kind"] != KIND["control"])].any()
     assert rows(simulation)[0]["updates_missing"] == 0
 
 

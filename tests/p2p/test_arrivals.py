@@ -244,8 +244,8 @@ def test_larger_cases_are_those_of_the_textbook(kind: str, seed: int) -> None:
 
 @pytest.mark.slow
 def test_many_flows_over_many_nodes_all_arrive() -> None:
-    """20,000 staggered flows: more than any first allocation holds; none is forgotten, none beats its links."""
-    case = random_case(1, 300, 20_000, stagger_s=400.0)
+    """4,000 staggered flows: more than any first allocation holds; none is forgotten, none beats its links."""
+    case = random_case(1, 300, 4_000, stagger_s=400.0)
     for sharing in SHARING_MODELS:
         times = np.array(found(sharing, case))
         best = np.array([flow.start_s + flow.size / min(case[0][flow.src], case[1][flow.dst]) for flow in case[3]])
