@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help install demo test lint format bench soak clean
+.PHONY: help install compile demo test lint format bench soak clean
 
 help:  ## what there is to make
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/'
@@ -22,7 +22,10 @@ DEV := build editables hatchling hypothesis import-linter mypy playwright pytest
 demo: $(READY)  ## a hundred peers by gossip and by rotating leader, side by side (about a minute)
 	$(BIN)/peerveil run adpdfl-gossip adpdfl-leader
 
-test: $(READY)  ## all tests
+compile: $(READY)  ## the event core, so that nothing else waits for it
+	$(BIN)/python -m p2p.transport
+
+test: compile  ## all tests
 	$(BIN)/python -m pytest -q -n 2
 
 lint: $(READY)  ## style and types

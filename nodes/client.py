@@ -212,6 +212,8 @@ class Client(Participant):
 
     def _take_part(self, assignment: Assignment) -> Steps:
         round_number, epoch = assignment.round_number, assignment.epoch
+        if self.has_reported(assignment):
+            return
         if self.now_s >= assignment.closes_s or self._taken >= (round_number, epoch):
             return  # too late, or handed out twice (by a standby that could not know)
         self._taken = (round_number, epoch)
@@ -231,7 +233,7 @@ class Client(Participant):
         self.endpoint.active_round = -1
         self.endpoint.inbox.forget(("reorder", round_number))
         done = Done(round_number, self.node, self.model_round, self.skipped, self.endpoint.epoch(round_number))
-        self.tell_proxy(round_number, done)
+        self.report(done)
 
     def _follow_orders(self, assignment: Assignment) -> Steps:
         """Its part as it was assigned, and once more if the round was arranged anew and nobody has looked yet."""

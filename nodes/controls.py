@@ -263,6 +263,7 @@ class Assignment(NamedTuple):
         epoch: how often the round was arranged anew after its leader was lost
         closes_s: when the proxy closes the round at the latest, as far as it knows when it hands this out
         lasts_s: how long the round may take a member, from the receipt of its assignment
+        public_key: the key it joined with, which its peers seal for; a node that has restarted since has another
         acknowledge: the transport's acknowledgement of the receipt, free and instant like all of them: tells the proxy
             when the member's time is up
         whole: where updates carry their weight, the members or records that they are weighted by; else 0
@@ -282,6 +283,7 @@ class Assignment(NamedTuple):
     whole: float = 0.0
     lasts_s: float = 0.0
     acknowledge: Callable[[float], None] | None = None
+    public_key: bytes | None = None
 
     @property
     def key(self) -> Hashable:

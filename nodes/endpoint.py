@@ -130,8 +130,8 @@ class Endpoint:
         known = self._passes.get(round_number)
         if known is None:
             keys = self._keys.get(round_number)
-            if keys is None:
-                return  # it crashed between joining and being assigned: the keys are gone
+            if keys is None or assignment.public_key not in (None, keys.public):
+                return  # it crashed between joining and being assigned: the keys that peers seal for are gone
             self._passes = {**self._passes, round_number: Pass(assignment, keys, (assignment.expect_from,))}
             self._world.network.open_session(self.node, round_number)
         else:
@@ -215,11 +215,11 @@ class Endpoint:
             return
         size_bytes = message_size(control.payload_bytes, many=False, sealed=self._world.sealed)
         sizes = size_bytes, size_bytes - control.payload_bytes
+        batch = Batch(self.node, nodes, "control", round_number, *sizes, [control] * len(nodes), give_up_s)
+        batch.topic, batch.immediate = control.topic, control.urgent
         # A registration is for the whole run, whatever round it is counted in.
-        what = control.topic, control.urgent, False, isinstance(control, Register)
-        self._world.network.send(
-            Batch(self.node, nodes, "control", round_number, *sizes, [control] * len(nodes), give_up_s, *what)
-        )
+        batch.outlives_round = isinstance(control, Register)
+        self._world.network.send(batch)
 
     def tell_each(
         self,
@@ -237,10 +237,9 @@ class Endpoint:
         whole = [message_size(payload, many=False, sealed=self._world.sealed) for payload in payloads]
         sizes = np.array(whole, dtype=np.int64)
         overheads = sizes - np.array(payloads, dtype=np.int64)
-        what = controls[0].topic, urgent or controls[0].urgent, True
-        self._world.network.send(
-            Batch(self.node, nodes, "control", round_number, sizes, overheads, controls, give_up_s, *what)
-        )
+        batch = Batch(self.node, nodes, "control", round_number, sizes, overheads, controls, give_up_s)
+        batch.topic, batch.immediate, batch.separate = controls[0].topic, urgent or controls[0].urgent, True
+        self._world.network.send(batch)
 
     def receive(self, message: Message) -> str | None:
         """Files a message at its arrival, or returns why it is refused.
@@ -284,10 +283,11 @@ class Endpoint:
 
     def _open_sealed(self, kind: str, round_number: int, deliveries: Sequence[Delivery]) -> None:
         world, network = self._world, self._world.network
-        contents = [network.contents_of(delivery) for delivery in deliveries]
         held = self._passes.get(round_number)
-        if held is not None and all(type(one) is Bundle for one in contents):
-            items = held.open_unaltered(kind, deliveries, contents)
+        contents = [network.contents_of(delivery) for delivery in deliveries]
+        bundles = [one for one in contents if isinstance(one, Bundle)]
+        if held is not None and len(bundles) == len(contents):
+            items = held.open_unaltered(kind, deliveries, bundles)
             if items is not None:
                 self.inbox.put_all((kind, round_number), items)
                 return

@@ -16,8 +16,8 @@ from annotated_types import Ge
 from nodes.spells import BurstLoss, Corrupt, Duplicate, Reorder, SlowLink, Straggle, Window
 from nodes.targets import Who, check_window, parse_nodes
 from nodes.triggers import Phase
-from p2p.transport.impairments import Partition
 from p2p.errors import UserError
+from p2p.transport.impairments import Partition
 from p2p.units import PositiveSeconds, Seconds, Share
 
 if TYPE_CHECKING:

@@ -64,6 +64,7 @@ def make_assignments(
             whole=terms.whole,
             lasts_s=terms.lasts_s,
             acknowledge=terms.acknowledge,
+            public_key=peer.public_key,
         )
     return told
 

@@ -14,9 +14,9 @@ import simpy
 
 from nodes.endpoint import World
 from p2p.clock import Clock
-from p2p.transport.messages import Batch, Message
 from p2p.records import NOBODY
 from p2p.streams import stream
+from p2p.transport.messages import Batch, Message
 from privacy.envelopes import Envelope
 
 KEPT = 64
@@ -61,7 +61,5 @@ class Intruder:
             found = self._world.router.node_of(envelope.receiver)
             receiver = NOBODY if found is None else found
         sizes = envelope.size_bytes, envelope.overhead_bytes
-        batch = Batch(
-            self._node, [receiver], message.kind, message.round_number, *sizes, [envelope], give_up_s=-np.inf
-        )
+        batch = Batch(self._node, [receiver], message.kind, message.round_number, *sizes, [envelope], give_up_s=-np.inf)
         self._world.network.send(batch)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import simpy
 
-from nodes.controls import Assignment, Close, Control
+from nodes.controls import Assignment, Close, Control, Done
 from nodes.endpoint import Endpoint, Received, World
 from nodes.rounds import RoundRecord
 from nodes.triggers import Phase
@@ -36,7 +36,7 @@ class Participant:
         shares: what exchanges noise shares for it
     """
 
-    __slots__ = ("_records", "bench", "endpoint", "model_round", "node", "shares", "skipped", "world")
+    __slots__ = ("_records", "_reported", "bench", "endpoint", "model_round", "node", "shares", "skipped", "world")
 
     def __init__(self, node: int, world: World, bench: Bench, records: dict[int, RoundRecord]) -> None:
         self.node = node
@@ -47,6 +47,7 @@ class Participant:
         self.skipped = False
         self.shares: ShareDesk | None = None
         self._records = records
+        self._reported: Done | None = None
 
     def share_noise(self, desk: ShareDesk) -> None:
         """From now on it exchanges noise shares, and answers for those who are lost."""
@@ -81,6 +82,20 @@ class Participant:
     def tell_proxy(self, round_number: int, control: Control) -> None:
         """Sends a control message to the proxy."""
         self.endpoint.tell([self.world.proxy], round_number, control)
+
+    def report(self, done: Done) -> None:
+        """Tells the proxy that its part of a round is done."""
+        self._reported = done
+        self.tell_proxy(done.round_number, done)
+
+    def has_reported(self, assignment: Assignment) -> bool:
+        """Whether its part is done already; if so it says so again, to a proxy that may have lost the report."""
+        done = self._reported
+        if done is None or (done.round_number, done.epoch) < (assignment.round_number, assignment.epoch):
+            return False
+        if done.round_number == assignment.round_number:
+            self.report(done)
+        return True
 
     def new_order(self, assignment: Assignment) -> Assignment | Close | None:
         """What the proxy has said about this round since: a new arrangement, which is taken up, or its end."""

@@ -42,7 +42,7 @@ class Server(Participant):
                     yield from self._take_part(order)
 
     def _take_part(self, order: Assignment) -> Steps:
-        if self.now_s >= order.closes_s:
+        if self.has_reported(order) or self.now_s >= order.closes_s:
             return
         order = self.accept(order)
         self.endpoint.enter(order)
@@ -53,4 +53,4 @@ class Server(Participant):
             self.endpoint.mark_used(self.collected)
         elif order.role == "leader" and isinstance(self._protocol, Central):
             yield from self._protocol.serve(self, order)
-        self.tell_proxy(order.round_number, Done(order.round_number, self.node, -1, self.skipped, order.epoch))
+        self.report(Done(order.round_number, self.node, -1, self.skipped, order.epoch))

@@ -10,8 +10,8 @@ from annotated_types import Gt
 
 from nodes.slowness import Slow
 from nodes.targets import Who, check_window
-from p2p.transport.impairments import Bursts, Chance
 from p2p.errors import UserError
+from p2p.transport.impairments import Bursts, Chance
 from p2p.units import PositiveSeconds, Seconds, Share
 
 if TYPE_CHECKING:

@@ -65,7 +65,9 @@ class RotatingLeader(RoundRules):
         if assignment.role == "holder":
             client.send(assignment, "model", client.bench.model(client.node), assignment.closes_s)
             return
-        trained = yield from client.train(assignment, deadline_s)
+        # In a round arranged anew there may be a model already, and nobody who waits for updates.
+        trained = assignment.role == "leader" or bool(assignment.send_to.get("update"))
+        trained = trained and (yield from client.train(assignment, deadline_s))
         trained = trained and (yield from client.protect(assignment, deadline_s))
         client.world.triggers.reach(client.node, assignment.round_number, "send")
         own = client.release(assignment) if trained else None

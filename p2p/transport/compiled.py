@@ -174,7 +174,7 @@ def _compiled_element(array: int, dtype: Any, *, only: bool = False) -> Any:
 
     record, size = from_dtype(dtype), dtype.itemsize
 
-    @intrinsic  # type: ignore[untyped-decorator]
+    @intrinsic
     def element(context: Any, h: Any, index: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             address = _address(builder, arguments[0], array, arguments[1], signature.args[1], size)
@@ -182,7 +182,7 @@ def _compiled_element(array: int, dtype: Any, *, only: bool = False) -> Any:
 
         return record(h, index), generate
 
-    @intrinsic  # type: ignore[untyped-decorator]
+    @intrinsic
     def only_element(context: Any, h: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             first = ir.Constant(ir.IntType(64), 0)
@@ -201,7 +201,7 @@ def _compiled_copy(array: int, dtype: Any) -> Any:
 
     size = dtype.itemsize
 
-    @intrinsic  # type: ignore[untyped-decorator]
+    @intrinsic
     def copy(context: Any, h: Any, target: Any, source: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             ends = [

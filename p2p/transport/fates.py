@@ -74,7 +74,20 @@ def cuts(h: Handle, place: int, sender: int, receiver: int) -> bool:
         return False
     if at.mask(h, one.mask * nodes + sender).value and at.mask(h, one.other * nodes + receiver).value:
         return True
-    return one.both != 0 and at.mask(h, one.other * nodes + sender).value != 0 and at.mask(h, one.mask * nodes + receiver).value != 0
+    return (
+        one.both != 0
+        and at.mask(h, one.other * nodes + sender).value != 0
+        and at.mask(h, one.mask * nodes + receiver).value != 0
+    )
+
+
+@kernel
+def is_gone(h: Handle, slot: int) -> bool:
+    """Whether the receiver is down, or has restarted since the message was sealed for its earlier life."""
+    message = at.slot(h, slot)
+    receiver = at.node(h, message.receiver)
+    sealed = message.kind != 0 and message.receiver == message.destination
+    return receiver.down != 0 or (sealed and receiver.life != message.destination_life)
 
 
 @kernel
@@ -96,15 +109,15 @@ def decide(h: Handle, slot: int) -> None:
             continue
         if one.type == at.BURST:
             bad = at.burst_bad(h, one.burst * nodes + message.sender).value
-            if draw(h, slot, one.name) < (one.probability_bad if bad else one.probability):
-                if message.fate != PARTITIONED:
-                    message.fate = IN_BURST
+            lost = draw(h, slot, one.name) < (one.probability_bad if bad else one.probability)
+            if lost and message.fate != PARTITIONED:
+                message.fate = IN_BURST
         elif one.type == at.CORRUPT:
             if not message.flag_bits & at.COPY and draw(h, slot, one.name) < one.probability:
                 message.flag_bits |= at.CORRUPTED
         elif one.type == at.REORDER and draw(h, slot, one.name) < one.probability:
             message.extra_s += np.rint(draw(h, slot, one.length_name) * one.delay_s * 1e9) / 1e9
-    if message.receiver >= 0 and at.node(h, message.receiver).down:
+    if message.receiver >= 0 and is_gone(h, slot):
         message.fate = RECEIVER_DOWN
 
 

@@ -48,13 +48,13 @@ class Inbox:
         self._key, self._needed, self._event = key, count, Signal()
         missing = count - len(self._items.get(key, ()))
         self._network.expect(self._node, *topic_code(key), missing, np.inf if deadline_s is None else deadline_s)
-        return self._event  # type: ignore[no-any-return]
+        return self._event
 
     def sleep(self, until_s: float) -> simpy.Event:
         """An event that happens at an instant, as a start of the node."""
         self._key, self._event = _NOT_WAITING, Signal()
         self._network.sleep(self._node, until_s)
-        return self._event  # type: ignore[no-any-return]
+        return self._event
 
     def read(self) -> None:
         """Opens what has arrived; a wait goes on with what is still missing."""

@@ -62,6 +62,7 @@ SLOT = np.dtype(
         ("round_number", "i4"),
         ("place", "i4"),
         ("life", "i4"),
+        ("destination_life", "i4"),
         ("route", "i4"),
         ("up_prev", "i4"),
         ("down_prev", "i4"),

@@ -55,8 +55,7 @@ def served_by(h: Handle, link: int, now_s: float) -> float:
 def next_on(h: Handle, link: int, slot: int) -> int:
     """The next flow of a link's list that still has bytes to send; slot -1 asks for the first."""
     if link % 2 == 0:
-        slot = at.link(h, link).head if slot < 0 else at.slot(h, slot).up_next
-        return slot
+        return at.link(h, link).head if slot < 0 else at.slot(h, slot).up_next
     slot = at.link(h, link).head if slot < 0 else at.slot(h, slot).down_next
     while slot >= 0 and at.slot(h, slot).state != at.MOVING:
         slot = at.slot(h, slot).down_next
@@ -118,7 +117,8 @@ def sift_down(h: Handle, count: int, place: int) -> None:
         if child + 1 < count:
             one, other = at.entry(h, child + 1), at.entry(h, child)
             if one.value < other.value or (
-                one.value == other.value and (one.down < other.down or (one.down == other.down and one.what < other.what))
+                one.value == other.value
+                and (one.down < other.down or (one.down == other.down and one.what < other.what))
             ):
                 child += 1
         below = at.entry(h, child)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,27 @@ class Memory:
     """One run's arrays. `call` enters the compiled code; `reserve` makes room before it is needed."""
 
     __slots__ = (*at.ARRAYS, "_enter", "_keep", "h", "record", "seconds")
+
+    if TYPE_CHECKING:
+        state: Any
+        slots: Any
+        links: Any
+        nodes: Any
+        events: Any
+        rounds: Any
+        inputs: Any
+        outputs: Any
+        impairments: Any
+        fill: Any
+        ended: Any
+        passed: Any
+        unfilled: Any
+        routes: Any
+        sessions: Any
+        masks: Any
+        burst_bad: Any
+        burst_change: Any
+        record: Any
 
     def __init__(self, nodes: int, rounds: int) -> None:
         from p2p.transport.event_core import enter

@@ -20,7 +20,8 @@ from p2p.records import KIND, KINDS, OUTCOME, REASON
 from p2p.streams import name_word, stream
 from p2p.transport import event_core as core
 from p2p.transport import layout as at
-from p2p.transport.impairments import Impairment, Impairments, Partition
+from p2p.transport.impairment_table import ImpairmentTable
+from p2p.transport.impairments import Impairment, Partition
 from p2p.transport.inbox import Inbox
 from p2p.transport.memory import Memory
 from p2p.transport.message_table import MessageTable
@@ -70,7 +71,7 @@ class Network:
         if relays is not None:
             record["hops"], record["layer_bytes"] = relays.hops, relays.layer_bytes
             memory.nodes["relay"][list(relays.nodes)] = 1
-        self._impairments = Impairments(memory, seed)
+        self._impairments = ImpairmentTable(memory, seed)
         self._table = MessageTable(log, memory)
         # Views: an element of a memoryview costs a third of numpy's.
         self._down, self._due = memoryview(memory.nodes["down"]), memoryview(memory.nodes["due"])
@@ -419,4 +420,3 @@ class Network:
         self.read_inboxes()
         self._show_passed()
         self._table.write_all()
-

@@ -1,0 +1,134 @@
+"""How messages end: delivered, refused, or lost and sent again (compiled)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from p2p.transport import layout as at
+from p2p.transport.compiled import kernel
+from p2p.transport.event_queue import delist_down, new_slot, push
+from p2p.transport.fates import UNKNOWN_ADDRESS
+from p2p.transport.layout import Handle
+
+IN_FLIGHT, DELIVERED, LOST, REJECTED = 0, 1, 2, 3
+
+
+@kernel
+def overhear(h: Handle, slot: int) -> None:
+    """Shows a message that has passed to whoever listens on the wire."""
+    state = at.state(h)
+    if state.listening:
+        at.passed_slot(h, state.passed).value = slot
+        state.passed += 1
+
+
+@kernel
+def count_out(h: Handle, round_number: int) -> None:
+    """One message of a round less is under way; the last one is reported after all arrivals of the instant."""
+    one, now_s = at.round_(h, round_number), at.state(h).now_s
+    one.open -= 1
+    if one.open == 0 and one.watched:
+        push(h, now_s, at.ARRIVAL_RANK, at.LAST_NODE, round_number, round_number, at.DRAINED)
+
+
+@kernel
+def drained(h: Handle, round_number: int) -> int:
+    """Reports that no message of a round is under way, if that still holds."""
+    one = at.round_(h, round_number)
+    if one.open != 0 or not one.watched:
+        return at.REACHED
+    one.watched = 0
+    return at.ROUND_DRAINED + (round_number << at.STATUS_BITS)
+
+
+@kernel
+def finish(h: Handle, slot: int, outcome: int, reason: int) -> None:
+    """Gives a message its outcome; the message log takes it over at the next flush."""
+    state = at.state(h)
+    message = at.slot(h, slot)
+    message.state, message.outcome, message.reason = at.OVER, outcome, reason
+    at.ended_slot(h, state.ended).value = slot
+    state.ended += 1
+    if outcome != DELIVERED or message.arrived_s != message.arrived_s:
+        count_out(h, message.round_number)
+
+
+@kernel
+def lose(h: Handle, slot: int, reason: int) -> None:
+    """A message is lost; its sender notices after the timeout and sends the identical bytes again."""
+    state = at.state(h)
+    message = at.slot(h, slot)
+    if message.receiver >= 0 and message.fate == 0:
+        delist_down(h, slot)
+    again_s = state.now_s + state.timeout_s
+    sender = at.node(h, message.sender)
+    if (
+        message.attempt < state.tries
+        and again_s <= message.give_up_s
+        and not sender.down
+        and (message.flag_bits & at.OUTLIVES or not at.round_(h, message.round_number).closed)
+    ):
+        again = new_slot(h)
+        at.copy_slot(h, again, slot)
+        copy = at.slot(h, again)
+        copy.attempt += 1
+        copy.fate, copy.life, copy.row, copy.state = 0, sender.life, at.PENDING_ROW + message.row, at.WAITING
+        copy.flag_bits &= ~at.CORRUPTED
+        if state.jittered:
+            copy.delay_s = np.nan
+        at.round_(h, message.round_number).open += 1
+        push(h, again_s, at.START_RANK, message.sender, copy.row, again, at.START)
+    finish(h, slot, LOST, reason)
+
+
+@kernel
+def vanish(h: Handle, slot: int) -> None:
+    """A message that no receiver gets has left: it is lost, or the router does not know its address."""
+    message, now_s = at.slot(h, slot), at.state(h).now_s
+    message.left_bytes = int(message.size_bytes)
+    overhear(h, slot)
+    if message.fate == 0:
+        message.arrived_s = now_s
+        finish(h, slot, REJECTED, UNKNOWN_ADDRESS)
+    else:
+        lose(h, slot, message.fate)
+
+
+@kernel
+def settle(h: Handle, slot: int, outcome: int, reason: int) -> None:
+    """Gives an outcome to a message that was handed to Python."""
+    message = at.slot(h, slot)
+    if outcome == LOST:
+        message.fate = reason  # it is on no link any more
+        message.arrived_s = np.nan
+        lose(h, slot, reason)
+    else:
+        finish(h, slot, outcome, reason)
+        if outcome == DELIVERED:
+            count_out(h, message.round_number)
+
+
+@kernel
+def release_unsent(h: Handle, slot: int) -> None:
+    """A message that was to start never does: it has no row."""
+    state = at.state(h)
+    message = at.slot(h, slot)
+    round_number = message.round_number
+    message.state, message.row = at.FREE, -1
+    message.up_next = state.free_slot
+    state.free_slot = slot
+    state.free_slots += 1
+    count_out(h, round_number)
+
+
+@kernel
+def release_ended(h: Handle) -> None:
+    """Frees the slots that the message log has taken over."""
+    state = at.state(h)
+    for place in range(state.ended):
+        slot = at.ended_slot(h, place).value
+        at.slot(h, slot).state, at.slot(h, slot).row = at.FREE, -1
+        at.slot(h, slot).up_next = state.free_slot
+        state.free_slot = slot
+        state.free_slots += 1
+    state.ended = 0

@@ -1,0 +1,124 @@
+"""What processes wait for: messages in their inboxes, deadlines, instants (compiled)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from p2p.transport import layout as at
+from p2p.transport.compiled import kernel
+from p2p.transport.event_queue import push
+from p2p.transport.layout import Handle
+from p2p.transport.outcomes import DELIVERED, count_out, finish
+
+
+@kernel
+def ask_wake(h: Handle, node_number: int) -> None:
+    """Queues the wake-up of a process as a start of this instant; once."""
+    node = at.node(h, node_number)
+    if not node.waking:
+        node.waking = 1
+        push(h, at.state(h).now_s, at.START_RANK, node_number, at.WAKE_ROW + node.version, node_number, at.WAKE)
+
+
+@kernel
+def put_in_inbox(h: Handle, slot: int) -> None:
+    """Files a message for its receiver, and wakes the receiver's process if it is the last one expected."""
+    message = at.slot(h, slot)
+    node = at.node(h, message.receiver)
+    message.state, message.queue_next = at.INBOX, -1
+    if node.inbox_head < 0:
+        node.inbox_head = slot
+    else:
+        at.slot(h, node.inbox_tail).queue_next = slot
+    node.inbox_tail = slot
+    node.inbox_count += 1
+    if node.wait_topic == message.topic and (
+        node.wait_round == at.ANY_ROUND or node.wait_round == message.round_number
+    ):
+        node.got += 1
+        if node.got >= node.needed:
+            ask_wake(h, message.receiver)
+    count_out(h, message.round_number)
+
+
+@kernel
+def pass_deadline(h: Handle, node_number: int, version: int) -> None:
+    """The deadline of a wait has come: its process goes on with what has arrived."""
+    node = at.node(h, node_number)
+    if node.version == version and node.wait_topic != at.NO_TOPIC:
+        node.due = 1
+        ask_wake(h, node_number)
+
+
+@kernel
+def wake(h: Handle, node_number: int, version: int) -> int:
+    """Reports that a process goes on, unless its wait was called off."""
+    node = at.node(h, node_number)
+    if at.WAKE_ROW + node.version != version:
+        return at.REACHED
+    node.waking, node.wait_topic = 0, at.NO_TOPIC
+    return (at.WOKEN_DUE if node.due else at.WOKEN) + (node_number << at.STATUS_BITS)
+
+
+@kernel
+def expect(h: Handle, node_number: int, topic: int, round_number: int, needed: int, deadline_s: float) -> None:
+    """A process waits for so many messages more, or until a deadline."""
+    node = at.node(h, node_number)
+    node.version += 1
+    node.wait_topic, node.wait_round, node.needed, node.got = topic, round_number, needed, 0
+    node.due, node.waking = 0, 0
+    if needed <= 0:
+        node.due = 1
+        ask_wake(h, node_number)
+    elif deadline_s < np.inf:
+        push(h, deadline_s, at.DEADLINE_RANK, node_number, node.version, node_number, at.DEADLINE)
+
+
+@kernel
+def wait_on(h: Handle, node_number: int, topic: int, round_number: int, needed: int) -> None:
+    """A wait goes on, up to its old deadline: some messages were refused, or read before the last one came."""
+    node = at.node(h, node_number)
+    node.wait_topic, node.wait_round, node.needed, node.got = topic, round_number, needed, 0
+
+
+@kernel
+def sleep(h: Handle, node_number: int, until_s: float) -> None:
+    """A process waits for an instant, at which it goes on as a start."""
+    node = at.node(h, node_number)
+    node.version += 1
+    node.wait_topic, node.due, node.waking = at.NO_TOPIC, 1, 1
+    push(h, until_s, at.START_RANK, node_number, at.WAKE_ROW + node.version, node_number, at.WAKE)
+
+
+@kernel
+def take_inbox(h: Handle, node_number: int, most: int) -> int:
+    """Empties a node's inbox into the output buffers; returns how many messages it wrote, at most `most`."""
+    node = at.node(h, node_number)
+    count, slot = 0, node.inbox_head
+    while slot >= 0 and count < most:
+        message = at.slot(h, slot)
+        output = at.output(h, count)
+        output.row, output.batch, output.place = message.row, message.batch, message.place
+        output.sender, output.round_number, output.topic = message.sender, message.round_number, message.topic
+        output.flag_bits, output.arrived_s, output.sequence = message.flag_bits, message.arrived_s, message.sequence
+        slot = message.queue_next
+        finish(h, node.inbox_head, DELIVERED, 0)
+        node.inbox_head = slot
+        count += 1
+    if slot < 0:
+        node.inbox_tail = -1
+    node.inbox_count -= count
+    return count
+
+
+@kernel
+def waiting_nodes(h: Handle, first: int, most: int) -> int:
+    """Writes the nodes from `first` on with messages in their inboxes to the output buffer; how many."""
+    count = 0
+    for node in range(first, at.state(h).nodes):
+        if at.node(h, node).inbox_count > 0:
+            at.output(h, count).row = node
+            count += 1
+            if count == most:
+                break
+    return count
