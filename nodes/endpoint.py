@@ -145,6 +145,8 @@ class Endpoint:
     def leave(self, round_number: int) -> None:
         """Drops the round's address and keys, and what came too late for a round it is no longer in."""
         self.inbox.read()
+        if round_number not in self._passes and round_number not in self._keys and not self.inbox.holds_items:
+            return
         if round_number in self._passes:
             self._passes = {number: held for number, held in self._passes.items() if number != round_number}
             self._world.network.close_session(self.node, round_number)
@@ -304,11 +306,12 @@ class Endpoint:
         return self._file_envelope(held, envelope, delivery.row, delivery.arrived_s)
 
     def _open_controls(self, deliveries: Sequence[Delivery]) -> None:
+        network = self._world.network
         for delivery in deliveries:
-            content = self._world.network.content_of(delivery)
+            content = network.content_of(delivery)
             reason = self._receive_control(delivery.sender, abs(delivery.sequence), delivery.flags, content)
             if reason:
-                self._world.network.refuse(delivery.row, reason)
+                network.refuse(delivery.row, reason)
 
     def mark_used(self, received: Sequence[Received]) -> None:
         """Notes in the message log that these messages served their purpose."""

@@ -33,19 +33,19 @@ def draw(h: Handle, slot: int, name: np.uint64) -> float:
 
 @kernel
 def draw_delays(h: Handle) -> int:
-    """Writes the messages that have no delay yet, and their random numbers, to the output buffer; how many."""
+    """Writes the messages that have no delay yet, and their random numbers, to the delay buffer; how many."""
     state, count = at.state(h), 0
     for place in range(state.unfilled):
         slot = at.unfilled_slot(h, place).value
         message = at.slot(h, slot)
         if message.delay_s == message.delay_s:
             continue
-        output = at.output(h, count)
-        output.row, output.sender, output.place = slot, message.sender, message.receiver
+        delay = at.delay(h, count)
+        delay.slot, delay.sender, delay.receiver = slot, message.sender, message.receiver
         # A pair has one latency for both directions.
         first, second = min(message.sender, message.receiver), max(message.sender, message.receiver)
-        output.pair_draw = uniform(mixed(mixed(state.latency_name, first), second))
-        output.jitter_draw = draw(h, slot, state.jitter_name) if state.jittered else 0.0
+        delay.pair_draw = uniform(mixed(mixed(state.latency_name, first), second))
+        delay.jitter_draw = draw(h, slot, state.jitter_name) if state.jittered else 0.0
         count += 1
     return count
 

@@ -50,6 +50,11 @@ class Inbox:
         self._network.expect(self._node, *topic_code(key), missing, np.inf if deadline_s is None else deadline_s)
         return self._event
 
+    @property
+    def holds_items(self) -> bool:
+        """Whether opened messages lie here."""
+        return bool(self._items)
+
     def sleep(self, until_s: float) -> simpy.Event:
         """An event that happens at an instant, as a start of the node."""
         self._key, self._event = _NOT_WAITING, Signal()

@@ -220,12 +220,15 @@ OUTPUT = np.dtype(
         ("topic", "i4"),
         ("flag_bits", "i4"),
         ("arrived_s", "f8"),
-        ("pair_draw", "f8"),
-        ("jitter_draw", "f8"),
     ],
     align=True,
 )
-"""A message that is taken out of an inbox; or one that needs a delay, with the random numbers for it."""
+"""A message that is taken out of an inbox."""
+
+DELAY = np.dtype(
+    [("slot", "i8"), ("sender", "i8"), ("receiver", "i8"), ("pair_draw", "f8"), ("jitter_draw", "f8")], align=True
+)
+"""A message that needs a delay, with the random numbers for it."""
 
 NUMBER = np.dtype([("value", "i4")])
 BYTE = np.dtype([("value", "u1")])
@@ -240,6 +243,7 @@ DTYPES = {
     "rounds": ROUND,
     "inputs": INPUT,
     "outputs": OUTPUT,
+    "delays": DELAY,
     "impairments": IMPAIRMENT,
     "fill": FILL,
     "ended": NUMBER,
@@ -268,7 +272,7 @@ slot, copy_slot = _element("slots"), copy_within(ARRAYS.index("slots"), SLOT)
 event, copy_event = _element("events"), copy_within(ARRAYS.index("events"), EVENT)
 entry, copy_entry = _element("fill"), copy_within(ARRAYS.index("fill"), FILL)
 link, node, round_, impairment = _element("links"), _element("nodes"), _element("rounds"), _element("impairments")
-input_, output = _element("inputs"), _element("outputs")
+input_, output, delay = _element("inputs"), _element("outputs"), _element("delays")
 ended_slot, passed_slot, unfilled_slot = _element("ended"), _element("passed"), _element("unfilled")
 dirty_link, region_link, border_link = _element("dirty"), _element("region"), _element("border")
 free_flow, route = _element("flows"), _element("routes")

@@ -13,12 +13,13 @@ from p2p.transport.compiled import handle_table, load
 _FIRST_SLOTS = 1 << 10
 _FIRST_ENDED = 1 << 16
 _MARGIN = 64
+_ENDED = list(at.STATE.names or ()).index("ended")  # all fields have eight bytes
 
 
 class Memory:
     """One run's arrays. `call` enters the compiled code; `reserve` makes room before it is needed."""
 
-    __slots__ = (*at.ARRAYS, "_enter", "_keep", "h", "record", "seconds")
+    __slots__ = (*at.ARRAYS, "_enter", "_keep", "h", "record", "seconds", "words")
 
     if TYPE_CHECKING:
         state: Any
@@ -29,6 +30,7 @@ class Memory:
         rounds: Any
         inputs: Any
         outputs: Any
+        delays: Any
         impairments: Any
         fill: Any
         ended: Any
@@ -64,6 +66,8 @@ class Memory:
         self.record["nodes"], self.record["free_slot"] = nodes, -1
         self.seconds = memoryview(self.state.view(np.float64))
         """The fields of the state that are seconds, `now_s` first; read all the time."""
+        self.words = memoryview(self.state.view(np.int64))
+        """The same for those that are whole numbers."""
 
     def _bind(self) -> None:
         self.h, self._keep = handle_table([getattr(self, name) for name in at.ARRAYS])
@@ -78,6 +82,10 @@ class Memory:
         """Before this nothing happens on the network."""
         next_s: float = self.events["time_s"][0] if self.record["events"] else np.inf
         return min(next_s, float(self.record["solve_s"])) if self.record["dirty"] else float(next_s)
+
+    def spare_ended(self) -> int:
+        """How many messages more may end before the message log has to take some over."""
+        return len(self.ended) - self.words[_ENDED]
 
     def grow(self, name: str, length: int) -> None:
         """Makes an array at least so long; what is new is zero."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -84,6 +85,7 @@ class Message(NamedTuple):
     arrived_s: float
 
 
+@lru_cache(maxsize=1024)
 def topic_code(key: Any) -> tuple[int, int]:
     """The topic and round under which the core counts messages for a key of an inbox."""
     name, round_number = key if isinstance(key, tuple) else (key, at.ANY_ROUND)

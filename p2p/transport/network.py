@@ -188,10 +188,12 @@ class Network:
     def take(self, node: int) -> list[Delivery]:
         """Empties a node's inbox: its messages in the order of their arrival."""
         count, memory = self.inbox_counts[node], self._memory
-        memory.grow("outputs", count)
-        memory.grow("ended", int(memory.record["ended"]) + count + 8)
+        if count > len(memory.outputs):
+            memory.grow("outputs", count)
+        if count > memory.spare_ended():
+            memory.grow("ended", int(memory.record["ended"]) + count + _FLUSH_AT)
         memory.call(core.TAKE_INBOX, 0.0, node, count)
-        return [Delivery._make(fields[:-2]) for fields in memory.outputs[:count].tolist()]
+        return list(map(Delivery._make, memory.outputs[:count].tolist()))
 
     def contents_of(self, delivery: Delivery) -> Contents:
         """The contents of the batch that a message belongs to."""
@@ -394,12 +396,12 @@ class Network:
     def _fill(self) -> None:
         """Fills in the delays of all messages that have none: the latency of the pair, and jitter by name."""
         memory = self._memory
-        memory.grow("outputs", int(memory.record["unfilled"]))
-        some: Any = memory.outputs[: memory.call(core.DRAW)]
-        delays_s = self._links.drawn_latencies(some["pair_draw"], some["sender"], some["place"])
+        memory.grow("delays", int(memory.record["unfilled"]))
+        some: Any = memory.delays[: memory.call(core.DRAW)]
+        delays_s = self._links.drawn_latencies(some["pair_draw"], some["sender"], some["receiver"])
         if self._jitter is not None:
             delays_s = delays_s + rounded(self._jitter.quantiles(some["jitter_draw"]), "s")
-        memory.slots["delay_s"][some["row"]] = delays_s
+        memory.slots["delay_s"][some["slot"]] = delays_s
         memory.reserve(len(some))
         memory.call(core.FILLED)
 
