@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+from nodes.availability import Churn
+from nodes.protocols.rotating_leader import RotatingLeader
+from p2p.distributions import Exponential
 from scenarios.load import parse_scenario
 from scenarios.schema import Scenario
 
@@ -79,6 +83,21 @@ def scene(
     return parse_scenario(text + (_PRIVACY if private else ""))
 
 
-def peers(count: int, *, short: bool = False) -> Scenario:
-    """Everyone trains and sends to five others at one instant, over links that differ; byte counts only."""
-    return scene("small", rounds=1, clients=count, trained=count, degree=5, learning="none", private=False, short=short)
+def peers(count: int, *, way: str = "quiet") -> Scenario:
+    """Everyone trains and sends to five others over links that differ; byte counts only.
+
+    `way`: quiet (all send at one instant), ready (each as soon as it has trained, over short downlinks), lossy (1% loss
+    and jitter over short downlinks), troubled (the same under churn), or leader (all send to one, with 1% loss).
+    """
+    world = scene(
+        "small", rounds=1, clients=count, trained=count, degree=5, learning="none", private=False, short=way != "quiet"
+    )
+    protocol = {"ready": replace(world.protocol, send_at="ready")}.get(way, world.protocol)
+    if way == "leader":
+        long = {"deadline": 1800.0, "model_deadline": 1800.0, "leader_timeout": 1200.0}
+        protocol = RotatingLeader(train_per_round=count, send_at="barrier", **long)
+    loss = 0.0 if way in ("quiet", "ready") else 0.01
+    jitter = Exponential(mean=0.005) if way in ("lossy", "troubled") else None
+    availability = Churn(mean_up=3600.0, mean_down=120.0) if way == "troubled" else world.availability
+    network = replace(world.network, loss=loss, jitter=jitter)
+    return replace(world, protocol=protocol, network=network, availability=availability)

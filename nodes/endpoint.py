@@ -397,7 +397,7 @@ def _answers_nothing(kind: str, round_number: int, item: Received) -> bool:
 def _by_topic(deliveries: Sequence[Delivery]) -> list[tuple[tuple[int, int], Sequence[Delivery]]]:
     """Runs of messages about one topic and round, in the order of arrival."""
     first = deliveries[0]
-    if all(one[6] == first[6] and one[5] == first[5] for one in deliveries):
+    if len(deliveries) == 1 or len({(one[5], one[6]) for one in deliveries}) == 1:
         return [((first.topic, first.round_number), deliveries)]
     groups = groupby(deliveries, key=lambda delivery: (delivery.topic, delivery.round_number))
     return [(name, list(group)) for name, group in groups]

@@ -15,6 +15,7 @@ JOBS = {
     "arithmetic": "rounds:arithmetic",
     "deliveries": "deliveries:deliveries",
     "peers": "peers:many_peers",
+    "peers-that-differ": "peers:peers_that_differ",
     "simpy": "peers:against_simpy",
     "startup": "startup:startup",
     "demo": "sealing:demo",

@@ -42,13 +42,13 @@ def most_memory() -> int:
     return 1024 * int(line.split()[1])
 
 
-def run_peers(count: int, *, short: bool = False) -> dict[str, float]:
+def run_peers(count: int, *, way: str = "quiet") -> dict[str, float]:
     """CPU seconds of a whole run, from the scenario to its files; its messages, and the most memory it has had."""
     import pyarrow.parquet  # noqa: F401  # not in the time that is measured
 
     start_s = time.process_time()
     with TemporaryDirectory() as folder:
-        summary, _ = run_scenario(peers(count, short=short), Path(folder) / "run")
+        summary, _ = run_scenario(peers(count, way=way), Path(folder) / "run")
     end_s = time.process_time()
     return {
         "peers": count,
@@ -61,7 +61,7 @@ def run_peers(count: int, *, short: bool = False) -> dict[str, float]:
 def run_simulated(count: int) -> dict[str, float]:
     """CPU seconds of building and simulating alone, and messages."""
     start_s = time.process_time()
-    simulation = build(peers(count))
+    simulation = build(peers(count, way="lossy"))
     simulation.run()
     return {"cpu_s": time.process_time() - start_s, "messages": len(simulation.log.messages)}
 
@@ -120,16 +120,29 @@ def many_peers(effort: Effort) -> list[Figure]:
     whole = "a million peers" if count == MILLION else f"a million peers, from {count:,}"
     grown = (large["bytes"] - points[0]["bytes"]) / max(count - points[0]["peers"], 1)
     memory = large["bytes"] + grown * (MILLION - count)
-    short_s = apart("short", count)["cpu_s"]
+    troubled = apart("troubled", count)
     figures = [
-        Figure(f"{whole}: CPU", large["cpu_s"] * MILLION / count, "s of CPU", 90, detail=told),
-        Figure(f"{whole}, short downlinks: CPU", short_s * MILLION / count, "s of CPU", 90, detail=f"{short_s:.0f} s"),
-        Figure(f"{whole}: memory", memory / GIB, "GiB", 10, detail=f"{grown / 1000:.1f} kB a peer"),
+        Figure(f"{whole}, quiet: CPU", large["cpu_s"] * MILLION / count, "s of CPU", 75, detail=told),
+        Figure(f"{whole}, quiet: memory", memory / GIB, "GiB", 6, detail=f"{grown / 1000:.1f} kB a peer"),
+        Figure(f"{whole}, loss, jitter, churn: CPU", troubled["cpu_s"] * MILLION / count, "s of CPU", 120),
+        Figure(f"{whole}, loss, jitter, churn: memory", troubled["bytes"] * MILLION / count / GIB, "GiB", 10),
     ]
     if count > small["peers"]:
         name = f"cost per message, {count:,} against {int(small['peers']):,} peers"
         figures.append(Figure(name, growth, "times", 4))
     return figures
+
+
+def peers_that_differ(effort: Effort) -> list[Figure]:
+    """Rounds that are not quiet: with loss and jitter, each at its own time, or all to one leader."""
+    lossy, ready, led, calm = (300, 300, 300, 300) if effort.quick else (10_000, 100_000, 10_000, 20_000)
+    quiet = apart("peers", calm)
+    return [
+        Figure("10,000 peers, 1% loss, jitter, unequal links", apart("lossy", lossy)["cpu_s"], "s of CPU", 1.5),
+        Figure("100,000 peers, send_at: ready, short downlinks", apart("ready", ready)["cpu_s"], "s of CPU", 12),
+        Figure("rotating leader, 10,000 members, 1% loss", apart("leader", led)["cpu_s"], "s of CPU", 8),
+        Figure("quiet gossip, 20,000 peers", 1e6 * quiet["cpu_s"] / quiet["messages"], "us a message", 7),
+    ]
 
 
 def against_simpy(effort: Effort) -> list[Figure]:
@@ -141,7 +154,11 @@ def against_simpy(effort: Effort) -> list[Figure]:
         messages = max(messages, found["messages"] / found["cpu_s"])
         bare = max(bare, timeouts_per_s(count))
     detail = f"{messages:,.0f} messages and {bare:,.0f} timeouts a second"
-    return [Figure(f"messages against SimPy timeouts, {count:,} peers", messages / bare, "", 1, "at least", detail)]
+    return [
+        Figure(
+            f"messages with loss against SimPy timeouts, {count:,} peers", messages / bare, "", 0.5, "at least", detail
+        )
+    ]
 
 
 def many_learners(effort: Effort) -> list[Figure]:
@@ -159,7 +176,7 @@ def many_learners(effort: Effort) -> list[Figure]:
 if __name__ == "__main__":
     ways: dict[str, Callable[[int], dict[str, float]]] = {
         "peers": run_peers,
-        "short": partial(run_peers, short=True),
+        **{way: partial(run_peers, way=way) for way in ("ready", "lossy", "troubled", "leader")},
         "simulated": run_simulated,
         "learning": run_learning,
     }

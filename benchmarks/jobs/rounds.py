@@ -81,14 +81,14 @@ def _share(name: str, goal: float, size: str, effort: Effort, leader: bool = Fal
 def mnist(effort: Effort) -> list[Figure]:
     """The larger job, by gossip and by rotating leader."""
     return [
-        _share("mnist, gossip to 50", 1 / 3, "mnist", effort),
-        _share("mnist, rotating leader", 1 / 2.5, "mnist", effort, leader=True),
+        _share("mnist, gossip to 50", 0.25, "mnist", effort),
+        _share("mnist, rotating leader", 0.26, "mnist", effort, leader=True),
     ]
 
 
 def small(effort: Effort) -> list[Figure]:
     """The job in which everything but arithmetic shows."""
-    return [_share("small, gossip to 50", 1 / 3, "small", effort)]
+    return [_share("small, gossip to 50", 0.15, "small", effort)]
 
 
 def cnn(effort: Effort) -> list[Figure]:

@@ -42,4 +42,4 @@ def demo(effort: Effort) -> list[Figure]:
     overrides = [f"rounds={2 if effort.quick else 10}", "learning=none", "anonymity.sealed=sizes"]
     cost_s = min(cpu_per_round(load_scenario("adpdfl-gossip", overrides=overrides)) for _ in range(effort.repetitions))
     name = "a demo round without learning and sealing"
-    return [Figure(name, cost_s, "s of CPU", 0.1, detail="adpdfl-gossip, about 3,900 messages")]
+    return [Figure(name, cost_s, "s of CPU", 0.03, detail="adpdfl-gossip, about 3,900 messages")]

@@ -86,6 +86,7 @@ class Network:
         self._columns: dict[int, int] = {}
         self._when_drained: dict[int, Callable[[], None]] = {}
         self._redirects: dict[int, int] = {}
+        self._log, self._unwritten = log, False
         self.next_s = -np.inf
         clock.core = self
         log.messages.before_read = self.write
@@ -123,6 +124,7 @@ class Network:
         topic = TOPICS[batch.topic] if kind == 0 else kind
         packed = kind + (topic << 4) + (batch.immediate << 10) + (batch.separate << 14) + (batch.outlives_round << 15)
         packed += batch.round_number << 16
+        self._unwritten = True
         while status := memory.call(core.SEND, batch.give_up_s, count, sender, packed, self._batches):
             if status == at.NEEDS_ROOM:
                 memory.reserve(2 * count + len(self._inboxes))
@@ -183,7 +185,7 @@ class Network:
 
     def _enter(self, operation: int, x: float, a: int, b: int = 0, c: int = 0, d: int = 0) -> None:
         self._memory.call(operation, x, a, b, c, d)
-        self.next_s = -np.inf
+        self.next_s, self._unwritten = -np.inf, True
 
     def take(self, node: int) -> list[Delivery]:
         """Empties a node's inbox: its messages in the order of their arrival."""
@@ -351,6 +353,7 @@ class Network:
     def work(self, until_s: float, until_key: int) -> bool:
         """Handles network events up to an instant and key; True if a process went on, so that they may have changed."""
         memory, clock = self._memory, self._clock
+        self._unwritten = True
         status = memory.call(core.ADVANCE, until_s, until_key)
         if status == at.REACHED:
             self.next_s = memory.next_event_s()
@@ -419,6 +422,10 @@ class Network:
 
     def write(self) -> None:
         """Brings the message log up to date; called before any read of it."""
-        self.read_inboxes()
-        self._show_passed()
-        self._table.write_all()
+        if self._unwritten:
+            self.read_inboxes()
+            self._show_passed()
+            self._table.write_all()
+            self._unwritten = False
+        else:
+            self._log.write_used()
