@@ -22,7 +22,8 @@ def test_the_quick_suite_measures_and_writes(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "benchmarks", "--quick", *jobs, "--json", str(file)]
     subprocess.run(command, check=True, capture_output=True, cwd=ROOT)
     told = json.loads(file.read_text())
-    assert len(told["figures"]) == 6
+    jobs_told = " ".join(figure["job"] for figure in told["figures"])
+    assert all(name in jobs_told for name in ("deliveries", "peers", "demo"))
     assert all(figure["value"] > 0 for figure in told["figures"])
 
 
