@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,8 +23,9 @@ _FIELDS = {
 class MessageTable:
     """One row per transmission. Rows of ended messages are written in bulk; the others before any read."""
 
-    def __init__(self, log: Log, memory: Memory) -> None:
+    def __init__(self, log: Log, memory: Memory, before_release: Callable[[], None]) -> None:
         self._log, self._table, self._memory = log, log.messages, memory
+        self._before_release = before_release
         self._refused: list[tuple[int, int]] = []
         self._corrupted: set[int] = set()
 
@@ -35,6 +36,7 @@ class MessageTable:
     def write_ended(self) -> None:
         """Writes the rows of ended messages and frees their slots."""
         memory = self._memory
+        self._before_release()  # listeners see a message while its slot still holds it
         count = int(memory.record["ended"])
         if count:
             self._write(memory.slots[memory.ended["value"][:count]])

@@ -72,7 +72,7 @@ class Network:
             record["hops"], record["layer_bytes"] = relays.hops, relays.layer_bytes
             memory.nodes["relay"][list(relays.nodes)] = 1
         self._impairments = ImpairmentTable(memory, seed)
-        self._table = MessageTable(log, memory)
+        self._table = MessageTable(log, memory, self._show_passed)
         # Views: an element of a memoryview costs a third of numpy's.
         self._down, self._due = memoryview(memory.nodes["down"]), memoryview(memory.nodes["due"])
         self.inbox_counts = memoryview(memory.nodes["inbox_count"])
@@ -378,7 +378,8 @@ class Network:
         return True
 
     def _make_room(self) -> None:
-        self._show_passed()
+        if int(self._memory.record["passed"]):
+            self._show_passed()
         if int(self._memory.record["ended"]) > _FLUSH_AT // 2:
             self._table.write_ended()
         self._memory.reserve(len(self._inboxes) + _FLUSH_AT)
@@ -424,7 +425,6 @@ class Network:
         """Brings the message log up to date; called before any read of it."""
         if self._unwritten:
             self.read_inboxes()
-            self._show_passed()
             self._table.write_all()
             self._unwritten = False
         else:
