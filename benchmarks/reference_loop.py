@@ -18,10 +18,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from nodes.learner import Learner
-from nodes.models import Cnn, Mlp, Model
-from nodes.samples import Dataset
-from nodes.training import Training
+from nodes.datasets.dataset import Dataset
+from nodes.learning.models import Cnn, Mlp, Model
+from nodes.learning.trainer import Learner
+from nodes.learning.training import Training
 
 Floats = NDArray[np.float32]
 

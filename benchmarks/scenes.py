@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from nodes.availability import Churn
+from nodes.faults.availability import Churn
 from nodes.protocols.rotating_leader import RotatingLeader
-from p2p.distributions import Exponential
-from scenarios.load import parse_scenario
+from p2p.config.distributions import Exponential
+from scenarios.loading.load import parse_scenario
 from scenarios.schema import Scenario
 
 _GOSSIP = "{{kind: gossip, train_per_round: {trained}, exchange_with: {degree}, send_at: barrier, deadline: 10 min}}"

@@ -8,10 +8,10 @@ from typing import Annotated, Literal, NamedTuple
 
 from annotated_types import Gt, Lt
 
-from p2p.choices import Choice
-from p2p.units import Share
-from privacy.calibrations import AdpdflCalibration, DpFedAvgCalibration, RigorousCalibration
-from privacy.mechanisms import CLIPS, NOISES, FlatClip, GaussianNoise, NoClip, NoNoise
+from p2p.config.choices import Choice
+from p2p.config.units import Share
+from privacy.calibration.strategies import AdpdflCalibration, DpFedAvgCalibration, RigorousCalibration
+from privacy.mechanisms.clip_and_noise import CLIPS, NOISES, FlatClip, GaussianNoise, NoClip, NoNoise
 
 By = Literal["published", "rigorous", "none"]
 

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 import sys
 
-from scenarios.cli import main
+from scenarios.cli.main import main
 
 sys.exit(main())

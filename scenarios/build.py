@@ -10,48 +10,48 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from nodes.availability import Always
-from nodes.client import Client, Means
-from nodes.damage import alter_content
-from nodes.endpoint import World
-from nodes.faults import Intrude
-from nodes.lives import Lives
-from nodes.no_learning import NoLearning
-from nodes.pipeline import AsTheyAre, ClipAndNoise
-from nodes.plans import Plan
+from nodes.faults.availability import Always
+from nodes.faults.fault_kinds import Intrude
+from nodes.faults.injector import Scene, install_availability
+from nodes.learning.byte_counts_only import NoLearning
+from nodes.learning.clip_and_noise import AsTheyAre, ClipAndNoise
+from nodes.learning.deferred_learning import Vector, Workbench, mean_vector
+from nodes.messaging.endpoint import World
+from nodes.messaging.tampering import alter_content
+from nodes.phase_hooks import Triggers
 from nodes.protocols import roles_of
 from nodes.protocols.central import Central
 from nodes.protocols.gossip import Gossip
 from nodes.protocols.rotating_leader import RotatingLeader
-from nodes.proxy import Proxy
-from nodes.rounds import RoundRecord
-from nodes.scene import Scene, install_availability
-from nodes.server import Server
-from nodes.triggers import Triggers
-from nodes.workbench import Vector, Workbench, mean_vector
+from nodes.proxy.proxy import Proxy
+from nodes.proxy.round_state import Plan
+from nodes.roles.client import Client, Means
+from nodes.roles.lifecycle import Lives
+from nodes.roles.server import Server
+from nodes.round_record import RoundRecord
 from p2p.clock import Clock
-from p2p.devices import per_client
-from p2p.distributions import rounded
-from p2p.errors import UserError
-from p2p.garbage import rarely_collected
-from p2p.links import Links
-from p2p.log import Log
-from p2p.streams import stream
+from p2p.config.distributions import rounded
+from p2p.config.errors import UserError
+from p2p.gc_pause import rarely_collected
+from p2p.links.device_classes import per_client
+from p2p.links.settings import Links
+from p2p.log.log import Log
+from p2p.random_streams import stream
 from p2p.transport.network import Network
 from p2p.transport.relays import Relays
-from privacy.calibration import NoisePlan, PlanContext, plan_noise
-from privacy.envelopes import message_size
-from privacy.ledger import Ledger, LedgerRule, ledger_rule
-from privacy.pseudonyms import Pseudonyms
-from privacy.sealing import make_sealer
-from scenarios.budgets import budget_epsilons
-from scenarios.noise_sharing import NoiseSharing, share_noise
-from scenarios.observer import Observer, Watcher
-from scenarios.round_privacy import RoundPrivacy
+from privacy.accounting.ledger import Ledger, LedgerRule, ledger_rule
+from privacy.anonymity.pseudonyms import Pseudonyms
+from privacy.calibration.noise_plan import NoisePlan, PlanContext, plan_noise
+from privacy.sealing.envelopes import message_size
+from privacy.sealing.sealers import make_sealer
+from scenarios.loading.privacy_classes import budget_epsilons
+from scenarios.running.noise_share_setup import NoiseSharing, share_noise
+from scenarios.running.observer import Observer, Watcher
+from scenarios.running.privacy_per_round import RoundPrivacy
 from scenarios.schema import Scenario
 
 if TYPE_CHECKING:
-    from nodes.learner import Learner
+    from nodes.learning.trainer import Learner
 
 Topology = Literal["gossip", "pseudo_central", "central"]
 Bench = Workbench | NoLearning
@@ -261,8 +261,8 @@ def _make_learner(
     count, data = scenario.clients, scenario.data
     if scenario.learning == "none":
         return np.full(count, max(1, (data.records() or count) // count), dtype=np.int64), None
-    from nodes.datasets import resolve_data_dir
-    from nodes.learner import Learner
+    from nodes.datasets.registry import resolve_data_dir
+    from nodes.learning.trainer import Learner
 
     dataset = data.load(resolve_data_dir(data_dir), scenario.seed)
     shards = data.split.split(dataset.train_y, count, stream(scenario.seed, "split"), dataset.client)

@@ -8,24 +8,24 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge, Le, Len
 
-from nodes.availability import AVAILABILITIES, Always, Churn, UpTrace
-from nodes.datasets import DATASETS, Digits, File, Synthetic
-from nodes.evaluation import Evaluation
-from nodes.failover import ProxySettings
-from nodes.faults import FAULTS, Fault
-from nodes.models import MODELS, Cnn, Linear, Mlp
+from nodes.datasets.published import Adult, Cifar10, FashionMnist, Mnist
+from nodes.datasets.registry import DATASETS, Digits, File, Synthetic
+from nodes.faults.availability import AVAILABILITIES, Always, Churn, UpTrace
+from nodes.faults.fault_kinds import FAULTS, Fault
+from nodes.learning.evaluation import Evaluation
+from nodes.learning.models import MODELS, Cnn, Linear, Mlp
+from nodes.learning.training import Training
 from nodes.protocols import PROTOCOLS
 from nodes.protocols.central import Central
 from nodes.protocols.gossip import Gossip
 from nodes.protocols.rotating_leader import RotatingLeader
-from nodes.published import Adult, Cifar10, FashionMnist, Mnist
-from nodes.training import Training
-from p2p.choices import Choice
-from p2p.distributions import Constant, SpeedPerNode
-from p2p.links import NetworkSettings
-from privacy.anonymity import Anonymity
+from nodes.proxy.settings import ProxySettings
+from p2p.config.choices import Choice
+from p2p.config.distributions import Constant, SpeedPerNode
+from p2p.links.settings import NetworkSettings
+from privacy.anonymity.settings import Anonymity
+from privacy.noise_shares.settings import NoiseShares
 from privacy.settings import Privacy
-from privacy.share_settings import NoiseShares
 
 Data = Annotated[Digits | Synthetic | File | Mnist | FashionMnist | Cifar10 | Adult, Choice(DATASETS, key="name")]
 Model = Annotated[Linear | Mlp | Cnn, Choice(MODELS)]

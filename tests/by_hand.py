@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from p2p import records
-from p2p.log import Log
-from p2p.table import Table
+from p2p.log import records
+from p2p.log.column_table import Table
+from p2p.log.log import Log
 
 if TYPE_CHECKING:
     from scenarios.build import Simulation
@@ -35,7 +35,7 @@ network: {sharing: ideal, uplink: 1 kB/s, downlink: 1 kB/s, latency: 100 ms}
 
 def _prepare(*overrides: str) -> Simulation:
     from scenarios.build import build
-    from scenarios.load import parse_scenario
+    from scenarios.loading.load import parse_scenario
 
     return build(parse_scenario(_BY_HAND, overrides=overrides))
 

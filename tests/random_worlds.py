@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from nodes.protocols import PROTOCOLS
-from p2p import records
+from p2p.log import records
 from p2p.transport.sharing import SHARINGS
 from scenarios.build import Simulation
-from scenarios.traffic import books
+from scenarios.metrics.traffic import books
 
 LATENCIES = st.sampled_from(["{kind: uniform, low: 10 ms, high: 400 ms}", "100 ms"])
 """If all are equal, much happens at one instant."""

@@ -30,7 +30,7 @@ def test_import_contracts_are_kept() -> None:
 def imported_by(*argv: str) -> set[str]:
     """The top-level modules that a command has imported when it ends; it must end well."""
     code = (
-        "import sys; from scenarios.cli import main; code = main(sys.argv[1:]);"
+        "import sys; from scenarios.cli.main import main; code = main(sys.argv[1:]);"
         "print(*sorted({name.partition('.')[0] for name in sys.modules}), file=sys.stderr); sys.exit(code)"
     )
     done = subprocess.run([sys.executable, "-c", code, *argv], cwd=ROOT, capture_output=True, text=True, check=False)

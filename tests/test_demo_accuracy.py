@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from scenarios.load import load_scenario
-from scenarios.run import run_scenario
+from scenarios.loading.load import load_scenario
+from scenarios.running.run import run_scenario
 
 DEMO = ("adpdfl-gossip", "adpdfl-leader", "gossip-plain", "leader-plain")
 
@@ -16,7 +16,7 @@ DEMO = ("adpdfl-gossip", "adpdfl-leader", "gossip-plain", "leader-plain")
 @pytest.fixture(scope="session", params=DEMO)
 def learned(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Any]:
     """One run of each, learned once per session; sealing is counted, which moves no figure."""
-    # Sealing for real gives the same digests (tests/scenarios/test_run.py) and would cost a minute here.
+    # Sealing for real gives the same digests (tests/scenarios/running/test_run.py) and would cost a minute here.
     overrides = ["anonymity.sealed=sizes", "evaluation.every=0"]
     out = tmp_path_factory.mktemp("demo") / request.param
     return run_scenario(load_scenario(request.param, overrides), out)[0]

@@ -8,7 +8,7 @@ import numpy as np
 
 from benchmarks.figures import Effort, Figure
 from p2p.transport.flow_arrivals import Flows, arrivals
-from topologies.rounds import round_graph
+from topologies.round_graph import round_graph
 
 _UPDATE_BYTES = 800_000.0
 

@@ -24,7 +24,7 @@ import simpy
 from benchmarks.figures import Effort, Figure
 from benchmarks.scenes import peers, scene
 from scenarios.build import build
-from scenarios.run import run_scenario
+from scenarios.running.run import run_scenario
 
 GIB = 1 << 30
 MILLION = 1_000_000

@@ -19,7 +19,7 @@ from benchmarks.figures import Effort, Figure, timed
 from benchmarks.reference_loop import JOBS, ReferenceLoop, make_data
 from benchmarks.scenes import scene
 from scenarios.build import Simulation, build
-from scenarios.run import run_scenario
+from scenarios.running.run import run_scenario
 from scenarios.schema import Scenario
 
 

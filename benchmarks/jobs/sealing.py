@@ -8,7 +8,7 @@ from itertools import pairwise
 from benchmarks.figures import Effort, Figure
 from benchmarks.scenes import scene
 from scenarios.build import build
-from scenarios.load import load_scenario
+from scenarios.loading.load import load_scenario
 from scenarios.schema import Scenario
 
 

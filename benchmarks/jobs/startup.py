@@ -9,7 +9,7 @@ from benchmarks.figures import Effort, Figure, timed
 
 HEAVY = ("torch", "scipy", "sklearn", "pyarrow")
 GOALS = {"--help": 20.0, "check": 40.0}
-_CALL = "import sys; sys.argv = ['peerveil', {arguments}]; from scenarios.cli import main; sys.exit(main())"
+_CALL = "import sys; sys.argv = ['peerveil', {arguments}]; from scenarios.cli.main import main; sys.exit(main())"
 
 
 def _command(*arguments: str) -> list[str]:

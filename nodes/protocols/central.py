@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nodes.protocols.rules import RoundRules
+from nodes.protocols.round_rules import RoundRules
 
 if TYPE_CHECKING:
-    from nodes.client import Arrangement, Client, Draft
-    from nodes.controls import Assignment
-    from nodes.participant import Participant, Steps
+    from nodes.messaging.control_messages import Assignment
+    from nodes.roles.client import Arrangement, Client, Draft
+    from nodes.roles.participant import Participant, Steps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +25,7 @@ class Central(RoundRules):
 
     def arrange(self, draft: Draft) -> Arrangement:
         """A star with the server in the middle."""
-        from nodes.client import Arrangement
+        from nodes.roles.client import Arrangement
 
         centre = np.full_like(draft.members, draft.server)
         updates = np.column_stack([draft.members, centre])

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from annotated_types import Ge, Gt, Le
 
-from nodes.protocols.rules import RoundRules
-from p2p.streams import stream
+from nodes.protocols.round_rules import RoundRules
+from p2p.random_streams import stream
 
 if TYPE_CHECKING:
-    from nodes.client import Arrangement, Client, Draft
-    from nodes.controls import Assignment
-    from nodes.participant import Steps
+    from nodes.messaging.control_messages import Assignment
+    from nodes.roles.client import Arrangement, Client, Draft
+    from nodes.roles.participant import Steps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +36,8 @@ class Gossip(RoundRules):
 
     def arrange(self, draft: Draft) -> Arrangement:
         """A random directed graph in which all degrees are equal."""
-        from nodes.client import Arrangement
-        from topologies.rounds import round_graph
+        from nodes.roles.client import Arrangement
+        from topologies.round_graph import round_graph
 
         rng = stream(draft.seed, "graph", draft.round_number)
         return Arrangement({"update": round_graph(draft.members, self.exchange_with or 1, rng)})

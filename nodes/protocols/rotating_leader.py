@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from nodes.controls import Assignment, Close, Complaint
-from nodes.protocols.rules import RoundRules
-from p2p.records import NOBODY
-from p2p.streams import stream
-from p2p.units import PositiveSeconds
+from nodes.messaging.control_messages import Assignment, Close, Complaint
+from nodes.protocols.round_rules import RoundRules
+from p2p.config.units import PositiveSeconds
+from p2p.log.records import NOBODY
+from p2p.random_streams import stream
 
 if TYPE_CHECKING:
-    from nodes.client import Arrangement, Client, Draft
-    from nodes.participant import Steps
-    from nodes.workbench import Vector
+    from nodes.learning.deferred_learning import Vector
+    from nodes.roles.client import Arrangement, Client, Draft
+    from nodes.roles.participant import Steps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class RotatingLeader(RoundRules):
 
     def arrange(self, draft: Draft) -> Arrangement:
         """A leader drawn uniformly; the last one hands its model to stale members first."""
-        from nodes.client import Arrangement
+        from nodes.roles.client import Arrangement
 
         leader = int(stream(draft.seed, "leader", draft.round_number).choice(draft.members))
         others = draft.members[draft.members != leader]

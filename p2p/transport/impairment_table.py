@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from p2p.streams import name_word
+from p2p.random_streams import name_word
 from p2p.transport import layout as at
 from p2p.transport.impairments import Bursts, Impairment, Partition
 from p2p.transport.memory import Memory

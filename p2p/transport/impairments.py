@@ -12,8 +12,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from p2p.distributions import rounded
-from p2p.streams import stream
+from p2p.config.distributions import rounded
+from p2p.random_streams import stream
 
 Mask = NDArray[np.bool_]
 

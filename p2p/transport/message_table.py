@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from p2p.log import Log
-from p2p.records import KIND, NOBODY, OUTCOME, REASON
+from p2p.log.log import Log
+from p2p.log.records import KIND, NOBODY, OUTCOME, REASON
 from p2p.transport import event_core as core
 from p2p.transport import layout as at
 from p2p.transport.memory import Memory

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from p2p.records import KIND
+from p2p.log.records import KIND
 from p2p.transport import layout as at
 
 TOPICS = {name: at.FIRST_TOPIC + code for code, name in enumerate(("other", "register", "orders", "answer", "done"))}

@@ -1,4 +1,4 @@
-"""Named random numbers inside the core: the same words as `p2p.streams.draws`, mixed the same way (compiled)."""
+"""Named random numbers inside the core: the same words as `p2p.random_streams.draws`, mixed the same way (compiled)."""
 
 from __future__ import annotations
 

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from p2p.clock import Clock
-from p2p.distributions import Distribution, rounded
-from p2p.links import Links, Retransmit
-from p2p.log import Log
-from p2p.records import KIND, KINDS, OUTCOME, REASON
-from p2p.streams import name_word, stream
+from p2p.config.distributions import Distribution, rounded
+from p2p.links.settings import Links, Retransmit
+from p2p.log.log import Log
+from p2p.log.records import KIND, KINDS, OUTCOME, REASON
+from p2p.random_streams import name_word, stream
 from p2p.transport import event_core as core
 from p2p.transport import layout as at
 from p2p.transport.impairment_table import ImpairmentTable

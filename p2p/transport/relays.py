@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from p2p.records import KIND
-from p2p.streams import draws
+from p2p.log.records import KIND
+from p2p.random_streams import draws
 
 Nodes = NDArray[np.int64]
 

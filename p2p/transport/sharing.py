@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
-from p2p.units import PositiveSeconds
+from p2p.config.units import PositiveSeconds
 
 IDEAL, FIFO, FAIR = range(3)
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from p2p.streams import stream
+from p2p.random_streams import stream
 
 EXACT_UP_TO = 2**25
 """Largest number of floats in a round's matrix for exact cosines; larger ones are sketched (see `sketch`)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from privacy.calc import adpdfl_kinds, baseline_kinds, gaussian_kinds, share_kinds, vector_kinds
+from privacy.calc import adpdfl_kinds, baseline_kinds, gaussian_kinds, noise_share_kinds, vector_kinds
 from privacy.calc.inputs import Result
 
 CALC: dict[str, Callable[..., Result]] = {
@@ -27,12 +27,12 @@ CALC: dict[str, Callable[..., Result]] = {
     "gossip_linear_view": adpdfl_kinds.gossip_linear_view,
     "gossip_taint_count": adpdfl_kinds.gossip_taint_count,
     "shuffle_amplification": adpdfl_kinds.shuffle_amplification,
-    "niss_basic": share_kinds.niss_basic,
-    "niss_dropout_variance": share_kinds.niss_dropout_variance,
-    "niss_dropout_variance_random": share_kinds.niss_dropout_variance_random,
-    "niss_joint_view": share_kinds.niss_joint_view,
-    "niss_collusion_tail": share_kinds.niss_collusion_tail,
-    "niss_seed_vector": share_kinds.niss_seed_vector,
+    "niss_basic": noise_share_kinds.niss_basic,
+    "niss_dropout_variance": noise_share_kinds.niss_dropout_variance,
+    "niss_dropout_variance_random": noise_share_kinds.niss_dropout_variance_random,
+    "niss_joint_view": noise_share_kinds.niss_joint_view,
+    "niss_collusion_tail": noise_share_kinds.niss_collusion_tail,
+    "niss_seed_vector": noise_share_kinds.niss_seed_vector,
     "thesis_moments_accountant": baseline_kinds.thesis_moments_accountant,
     "fednore1_penalty": baseline_kinds.fednore1_penalty,
     "fednore2_loss": baseline_kinds.fednore2_loss,

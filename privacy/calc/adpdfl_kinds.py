@@ -8,7 +8,7 @@ from typing import Annotated
 import numpy as np
 from annotated_types import Ge, Le, MinLen
 
-from privacy import gaussian, gossip_views, shuffle
+from privacy.accounting import gaussian, shuffle
 from privacy.calc.inputs import (
     Check,
     Count,
@@ -26,8 +26,9 @@ from privacy.calc.inputs import (
     check_sizes,
     refuse,
 )
-from privacy.theorem8 import Theorem8, shortcut_conditions
-from privacy.theorem9 import Theorem9
+from privacy.papers.adpdfl_convergence import Theorem9
+from privacy.papers.adpdfl_noise_scale import Theorem8, shortcut_conditions
+from privacy.views import gossip as gossip_views
 
 
 def t8_sigma(
@@ -44,7 +45,7 @@ def t8_sigma(
     C: Positive = 1.0,
 ) -> Result:
     """Theorem 8's noise scale, both readings of the noise, and the rigorous epsilon of sigma as a noise multiplier."""
-    from privacy.sampling import poisson_epsilon
+    from privacy.accounting.poisson_sampling import poisson_epsilon
 
     theorem = _theorem8(topology, M, m_tcs, m_e, delta, m_reading)
     sigma = theorem.sigma(T, epsilon)

@@ -8,8 +8,7 @@ from typing import Annotated, Literal
 import numpy as np
 from annotated_types import Ge, Le
 
-from privacy import asgp, cdp, fednore, gaussian, moments
-from privacy.binomial import BinomialNoise
+from privacy.accounting import gaussian, moments
 from privacy.calc.inputs import (
     Count,
     Delta,
@@ -25,6 +24,8 @@ from privacy.calc.inputs import (
     answer,
     refuse,
 )
+from privacy.mechanisms.binomial import BinomialNoise
+from privacy.papers import cdp_discounting, dp_fedasgp, fednore
 
 
 def thesis_moments_accountant(
@@ -73,8 +74,8 @@ def _moments_epsilon(q: float, sigma: float, steps: int, per_round: int, delta: 
 
 
 def _by_rdp(q: float, sigma: float, steps: int, delta: float, order: int | None) -> Result:
-    from privacy.rdp import improved_epsilon, plain_epsilon
-    from privacy.sampling import poisson_epsilon, poisson_rdp
+    from privacy.accounting.poisson_sampling import poisson_epsilon, poisson_rdp
+    from privacy.accounting.rdp import improved_epsilon, plain_epsilon
 
     if order is None:
         epsilon, best = poisson_epsilon(q, sigma, steps, delta)
@@ -121,14 +122,14 @@ def fednore2_loss(*, a_p: list[Rate], lam: NonNegative, sigma: NonNegative, n: C
 
 def cdp_sigma(*, q: Rate, Delta: Positive, T: Count, epsilon: Positive, delta: Delta) -> Result:
     """Noise of CDP: published, corrected by its own moments, and the exact epsilon of the published one."""
-    from privacy.sampling import poisson_epsilon
+    from privacy.accounting.poisson_sampling import poisson_epsilon
 
-    sigma = cdp.published_sigma(q, Delta, T, epsilon, delta)
-    mu, moment = Delta / sigma, cdp.best_moment(epsilon, delta)
+    sigma = cdp_discounting.published_sigma(q, Delta, T, epsilon, delta)
+    mu, moment = Delta / sigma, cdp_discounting.best_moment(epsilon, delta)
     result = {
         "sigma_published": sigma,
-        "sigma_corrected": cdp.corrected_sigma(q, Delta, T, epsilon, delta),
-        "eps_of_published_sigma_same_moments": cdp.epsilon_by_own_moments(epsilon, delta),
+        "sigma_corrected": cdp_discounting.corrected_sigma(q, Delta, T, epsilon, delta),
+        "eps_of_published_sigma_same_moments": cdp_discounting.epsilon_by_own_moments(epsilon, delta),
         "eps_exact_qT_releases": gaussian.epsilon_of(mu * math.sqrt(q * T), delta),
         "eps_exact_T_releases": gaussian.epsilon_of(mu * math.sqrt(T), delta),
         "lambda_star": moment,
@@ -157,7 +158,9 @@ def crd_sequence(
     rounding: Literal["literal", "floor", "ceil"] = "floor",
 ) -> Result:
     """Sigma and planned rounds of CDP with communication-rounds discounting, for a series of losses."""
-    run = cdp.discounted_rounds(cdp.discounting_budget(q, Delta, epsilon, delta), T0, beta, losses, rounding)
+    run = cdp_discounting.discounted_rounds(
+        cdp_discounting.discounting_budget(q, Delta, epsilon, delta), T0, beta, losses, rounding
+    )
     return answer(
         {
             "sigma": run.sigmas,
@@ -174,7 +177,7 @@ def asgp_threshold(*, g: Vector, t: Natural, T: Count) -> Result:
     """DP-FedASGP's threshold in round t of T, on signed and absolute values, and the number of selected coordinates."""
     refuse((t <= T, f"t = {t}: must be at most T = {T}"))
     values = np.array(g)
-    signed, absolute = asgp.threshold(values, t, T), asgp.threshold(np.abs(values), t, T)
+    signed, absolute = dp_fedasgp.threshold(values, t, T), dp_fedasgp.threshold(np.abs(values), t, T)
     return {
         "lambda_signed": signed,
         "lambda_abs": absolute,
@@ -189,12 +192,12 @@ def asgp_weights(*, n: list[Positive], L: list[NonNegative]) -> Result:
         (len(n) == len(L) > 0, f"L: must have one loss per client; n has {len(n)}, L has {len(L)}"),
         (sum(L) > 0.0, "L: must not be all zero; the weights divide by their sum"),
     )
-    return {"weights": asgp.weights(np.array(n), np.array(L)).tolist()}
+    return {"weights": dp_fedasgp.weights(np.array(n), np.array(L)).tolist()}
 
 
 def asgp_svt_scales(*, epsilon: Positive, q: Positive, DeltaS: Positive, eps3_fraction: Inside = 0.9) -> Result:
     """Laplace scales of DP-FedASGP's sparse vector technique: text, Algorithm 1, and sound scales."""
-    budget = asgp.divide_budget(epsilon, eps3_fraction, q)
+    budget = dp_fedasgp.divide_budget(epsilon, eps3_fraction, q)
     text, printed, sound = budget.as_text(DeltaS), budget.as_algorithm(DeltaS), budget.sound(DeltaS)
     return {
         "eps1": budget.eps1,
@@ -217,7 +220,7 @@ def asgp_sigma_eq2(*, epsilon: Positive, DeltaS: Positive = 1.0) -> Result:
     return answer(
         {
             "zeta": zeta,
-            "sigma": asgp.sigma_eq2(epsilon, DeltaS),
+            "sigma": dp_fedasgp.sigma_eq2(epsilon, DeltaS),
             "sigma_if_delta_1e5": gaussian.classic_std(epsilon, 1e-5, DeltaS),
         },
         (zeta < 1e-2, f"(2) stands for delta = e^-epsilon = {zeta:.3g}, which protects little (E-A05)"),
@@ -252,7 +255,7 @@ def cpsgd_binomial(
 
 def mia_accuracy_ceiling(*, epsilon: NonNegative, delta: Fraction = 0.0) -> Result:
     """Upper bounds on membership inference against (epsilon, delta)-DP training."""
-    from privacy.ceilings import max_advantage, max_balanced_accuracy
+    from privacy.papers.membership_bounds import max_advantage, max_balanced_accuracy
 
     refuse((delta < 1.0, f"delta = {delta:g}: must be < 1"))
     return {

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Gt, Le, Lt, MinLen
 
-from p2p.errors import UserError
+from p2p.config.errors import UserError
 
 Result = dict[str, Any]
 Count = Annotated[int, Ge(1)]

@@ -8,8 +8,9 @@ from typing import Annotated
 import numpy as np
 from annotated_types import MinLen
 
-from privacy import clipping, image_metrics
 from privacy.calc.inputs import Count, Fraction, Layers, NonNegative, Positive, Result, Vector, answer, refuse
+from privacy.mechanisms import layer_clipping
+from privacy.papers import reconstruction_metrics
 
 Rows = Annotated[list[Vector], MinLen(1)]
 
@@ -21,22 +22,24 @@ def clipping_scales(*, layers: Layers, C: Positive) -> Result:
     return {
         "layer_norms": norms.tolist(),
         "total_norm": total,
-        "flat_scale": float(clipping.scale_factors(total, C)),
-        "per_layer_scale_same_C": clipping.scale_factors(norms, C).tolist(),
-        "per_layer_scale_split": clipping.scale_factors(norms, clipping.split_bound(C, len(layers))).tolist(),
+        "flat_scale": float(layer_clipping.scale_factors(total, C)),
+        "per_layer_scale_same_C": layer_clipping.scale_factors(norms, C).tolist(),
+        "per_layer_scale_split": layer_clipping.scale_factors(
+            norms, layer_clipping.split_bound(C, len(layers))
+        ).tolist(),
         "median_of_layer_norms": float(np.median(norms)),
-        "total_sensitivity_same_C": clipping.layered_sensitivity(C, len(layers)),
+        "total_sensitivity_same_C": layer_clipping.layered_sensitivity(C, len(layers)),
     }
 
 
 def lemma7_k1(*, C: Positive, g_norm: Positive, sigma: NonNegative, n: Count, d: Count) -> Result:
     """k1 and k2 of the reconstruction theory: as published, and with the noise's true dimension."""
-    published = image_metrics.gradient_ratio(C, g_norm, sigma * C / math.sqrt(n))
+    published = reconstruction_metrics.gradient_ratio(C, g_norm, sigma * C / math.sqrt(n))
     return answer(
         {
             "k1_published": published,
             "k2_published": (published - 1.0) / published,
-            "k1_with_dimension": image_metrics.gradient_ratio(C, g_norm, math.sqrt(d) * sigma * C / n),
+            "k1_with_dimension": reconstruction_metrics.gradient_ratio(C, g_norm, math.sqrt(d) * sigma * C / n),
         },
         (published >= 1.0, f"k1 = {published:.4g} is below 1: k2 is negative and no probability (E-T14)"),
     )
@@ -50,11 +53,11 @@ def image_pair_metrics(*, x: Rows, y: Rows) -> Result:
     pixels = np.concatenate([one, other])
     return answer(
         {
-            "mse": image_metrics.mean_squared_error(one, other),
-            "psnr_db": image_metrics.psnr_db(one, other),
-            "cosine": image_metrics.cosine_similarity(one, other),
-            "euclid": image_metrics.euclidean_distance(one, other),
-            "tv_of_y": image_metrics.total_variation(other),
+            "mse": reconstruction_metrics.mean_squared_error(one, other),
+            "psnr_db": reconstruction_metrics.psnr_db(one, other),
+            "cosine": reconstruction_metrics.cosine_similarity(one, other),
+            "euclid": reconstruction_metrics.euclidean_distance(one, other),
+            "tv_of_y": reconstruction_metrics.total_variation(other),
         },
         (bool(pixels.min() >= 0.0 and pixels.max() <= 1.0), "PSNR presumes pixels in [0, 1]; some are outside"),
     )
@@ -65,9 +68,9 @@ def privacy_leakage_probability(
 ) -> Result:
     """The thesis' leakage probability P(pl), from cosines and distances of reconstructions."""
     refuse((len(CS) == len(ED), f"ED: must have one entry per image; CS has {len(CS)}, ED has {len(ED)}"))
-    scores = image_metrics.leakage_scores(np.array(CS), np.array(ED), alpha2, sigma * C)
+    scores = reconstruction_metrics.leakage_scores(np.array(CS), np.array(ED), alpha2, sigma * C)
     return {
-        "rho": image_metrics.leakage_margin(sigma * C),
+        "rho": reconstruction_metrics.leakage_margin(sigma * C),
         "pl": scores.tolist(),
         "P_pl": float(np.mean(scores > 0.0)),
         "mean_pl": float(scores.mean()),

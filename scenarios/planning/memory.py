@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from p2p import records
-from p2p.errors import UserError
-from scenarios.amounts import bytes_text
-from scenarios.planning.rehearsal import Rehearsal
-from scenarios.planning.shape import Shape
+from p2p.config.errors import UserError
+from p2p.log import records
+from scenarios.metrics.number_format import bytes_text
+from scenarios.planning.participation import Rehearsal
+from scenarios.planning.problem_size import Shape
 from scenarios.schema import Scenario
 
 # Bytes per client and per message in flight, measured with 2,000 to 1,000,000 clients. Tables grow by doubling, so

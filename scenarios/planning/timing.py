@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from nodes.datasets import Synthetic
-from scenarios.planning.rehearsal import Rehearsal
-from scenarios.planning.shape import Shape
+from nodes.datasets.registry import Synthetic
+from scenarios.planning.participation import Rehearsal
+from scenarios.planning.problem_size import Shape
 from scenarios.schema import Scenario
 
 _ROUNDS = 3

@@ -11,14 +11,14 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from nodes.client import Arrangement
-from nodes.controls import Answer, Assignment, Done, Invite, Register
+from nodes.messaging.control_messages import Answer, Assignment, Done, Invite, Register
 from nodes.protocols.central import Central
-from privacy.anonymity import Sealed
-from privacy.controls import KEY_BYTES
-from privacy.envelopes import message_size
-from privacy.wire import vector_size
-from scenarios.planning.rehearsal import PlannedRound, Rehearsal
+from nodes.roles.client import Arrangement
+from privacy.anonymity.settings import Sealed
+from privacy.sealing.control_format import KEY_BYTES
+from privacy.sealing.envelopes import message_size
+from privacy.sealing.wire_format import vector_size
+from scenarios.planning.participation import PlannedRound, Rehearsal
 from scenarios.schema import Scenario
 
 Bytes = Counter[str]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from p2p.errors import UserError
-from scenarios import atomic
+from p2p.config.errors import UserError
+from scenarios.run_folder import atomic_write
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -48,4 +48,6 @@ def save(figure: Figure, out: Path) -> None:
     ending = out.suffix.lower()
     # A fixed salt makes the ids inside an SVG reproducible; the font settings keep text as text.
     with mpl.rc_context({"svg.hashsalt": "peerveil", "svg.fonttype": "none", "pdf.fonttype": 42}):
-        atomic.write_with(out, lambda path: figure.savefig(path, format=ending[1:], dpi=200, metadata=_NO_DATE[ending]))
+        atomic_write.write_with(
+            out, lambda path: figure.savefig(path, format=ending[1:], dpi=200, metadata=_NO_DATE[ending])
+        )

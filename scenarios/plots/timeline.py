@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from p2p import records
-from scenarios.critical_path import Step, critical_paths
+from p2p.log import records
+from scenarios.metrics.critical_path import Step, critical_paths
 from scenarios.plots.figure import HUES, new_figure
-from scenarios.report.account import Account
-from scenarios.report.rows import active_nodes, sample_note, shown_nodes
+from scenarios.report.node_sample import active_nodes, sample_note, shown_nodes
+from scenarios.report.run_data import Account
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

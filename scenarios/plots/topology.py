@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from p2p import records
-from scenarios.amounts import bytes_text, count_text
+from p2p.log import records
+from scenarios.metrics.number_format import bytes_text, count_text
 from scenarios.plots.figure import HUES, new_figure
-from scenarios.report.account import Account
-from scenarios.report.flows import FATES, collect_flows
-from scenarios.report.layout import positions
-from scenarios.report.rows import active_nodes, sample_note, shown_nodes
+from scenarios.report.message_columns import FATES, collect_flows
+from scenarios.report.node_layout import positions
+from scenarios.report.node_sample import active_nodes, sample_note, shown_nodes
+from scenarios.report.run_data import Account
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

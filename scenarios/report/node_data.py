@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from p2p import records
-from p2p.log import Log
-from scenarios.report.account import Account
-from scenarios.traffic import bytes_by_node, node_count
+from p2p.log import records
+from p2p.log.log import Log
+from scenarios.metrics.traffic import bytes_by_node, node_count
+from scenarios.report.run_data import Account
 
 MOST_BARS = 200
 _BINS = 40

@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import Any
 
 from scenarios.report.embed import csp_hash, script_json, script_source
-from scenarios.report.markup import text
+from scenarios.report.html import text
 
 SCRIPTS = ("base.js", "charts.js", "timeline.js", "topology.js", "compare.js")
 

@@ -5,29 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from scenarios.report import markup
-from scenarios.report.captions import gap_alternative
+from scenarios.report import html
+from scenarios.report.alt_text import gap_alternative
 
 
 def timeline(data: Mapping[str, Any]) -> str:
     """Returns the round timeline with its controls."""
-    controls = markup.controls(
-        markup.button("round-before", "◀", "Earlier round"),
+    controls = html.controls(
+        html.button("round-before", "◀", "Earlier round"),
         '<label>Round <select id="timeline-round"></select></label>',
-        markup.button("round-after", "▶", "Later round"),
-        markup.choice("timeline-span", "Show", [("1", "1 round"), ("2", "2 rounds"), ("5", "5 rounds")]),
-        markup.choice("timeline-order", "Order", [("id", "by node"), ("late", "last to finish first")]),
+        html.button("round-after", "▶", "Later round"),
+        html.choice("timeline-span", "Show", [("1", "1 round"), ("2", "2 rounds"), ("5", "5 rounds")]),
+        html.choice("timeline-order", "Order", [("id", "by node"), ("late", "last to finish first")]),
         '<label>Messages of <select id="timeline-node"></select></label>',
         '<label><input type="checkbox" id="timeline-path" checked> critical path</label>',
         '<span class="group">',
-        markup.button("zoom-in", "+", "Zoom in"),
-        markup.button("zoom-out", "-", "Zoom out"),
-        markup.button("pan-left", "←", "Earlier"),
-        markup.button("pan-right", "→", "Later"),
-        markup.button("zoom-reset", "All", "Show all"),
+        html.button("zoom-in", "+", "Zoom in"),
+        html.button("zoom-out", "-", "Zoom out"),
+        html.button("pan-left", "←", "Earlier"),
+        html.button("pan-right", "→", "Later"),
+        html.button("zoom-reset", "All", "Show all"),
         "</span>",
     )
-    chart = markup.figure(
+    chart = html.figure(
         "timeline",
         "What each node did, in simulated seconds since the first shown round began. Thick bars: joining, training, "
         "waiting; thin bars: sending (upper) and aggregating (lower). Red line: the critical path, the chain of "
@@ -39,16 +39,16 @@ def timeline(data: Mapping[str, Any]) -> str:
     )
     hints = _hints(data)
     status = '<p id="timeline-status" class="status" aria-live="polite"></p>'
-    return markup.section("timeline-section", "Round timeline", hints, chart, status)
+    return html.section("timeline-section", "Round timeline", hints, chart, status)
 
 
 def topology(data: Mapping[str, Any]) -> str:
     """Returns the graph of any round with its controls, and the spectral gap."""
-    controls = markup.controls(
+    controls = html.controls(
         '<label class="wide">Round <input type="range" id="topology-round" min="0" max="0" step="1" value="0">'
         ' <output id="topology-number"></output></label>',
-        markup.choice("topology-view", "View", [("graph", "graph"), ("matrix", "matrix")]),
-        markup.choice(
+        html.choice("topology-view", "View", [("graph", "graph"), ("matrix", "matrix")]),
+        html.choice(
             "topology-colour",
             "Nodes by",
             [
@@ -59,11 +59,11 @@ def topology(data: Mapping[str, Any]) -> str:
                 ("rigorous", "epsilon, rigorous (local)"),
             ],
         ),
-        markup.choice("topology-edges", "Edges by", [("bytes", "bytes"), ("fate", "outcome")]),
+        html.choice("topology-edges", "Edges by", [("bytes", "bytes"), ("fate", "outcome")]),
         '<label>Edges of <select id="topology-node"></select></label>',
         '<label><input type="checkbox" id="topology-control"> control messages too</label>',
     )
-    chart = markup.figure(
+    chart = html.figure(
         "topology",
         "Who sent data to whom in one round. Nodes keep their places from round to round (clients by id, clockwise "
         "from the top; where few edges join all of them, near those they talk to). Graphs with many edges are drawn "
@@ -71,17 +71,17 @@ def topology(data: Mapping[str, Any]) -> str:
         "Graph of one round: nodes on a circle, an edge where one sent data to another. The fold below lists them.",
         controls,
     )
-    gap = markup.figure(
+    gap = html.figure(
         "gap",
         "Spectral gap of the mixing matrix that each round's aggregations really applied to its cohort: "
         "1 is instant agreement, 0 is none. Disagreement shrinks by the factor 1 - gap per round in the long run.",
         gap_alternative(data["rounds"]),
     )
     status = '<p id="topology-status" class="status" aria-live="polite"></p>'
-    return markup.section("topology-section", "Topology", _hints(data), chart, status, gap)
+    return html.section("topology-section", "Topology", _hints(data), chart, status, gap)
 
 
 def _hints(data: Mapping[str, Any]) -> str:
     pictures = data["pictures"]
     # Both charts are drawn from the same reduced data, so both carry the notes.
-    return markup.notes(line for line in (pictures["note"], pictures["message_note"]) if line)
+    return html.notes(line for line in (pictures["note"], pictures["message_note"]) if line)

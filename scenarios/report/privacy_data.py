@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from p2p import records
-from p2p.log import Log
-from scenarios.report.account import Account
-from scenarios.verdict import epsilon_of
+from p2p.log import records
+from p2p.log.log import Log
+from scenarios.metrics.privacy_verdict import epsilon_of
+from scenarios.report.run_data import Account
 
 _MOST_SQUARES = 120
 VIEWS = (("local", ("local",)), ("worst peer", ("peer", "worst")), ("median peer", ("peer", "median")))

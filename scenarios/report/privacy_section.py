@@ -5,35 +5,35 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from scenarios.amounts import epsilon_text
-from scenarios.report import markup
-from scenarios.report.account import Account
-from scenarios.report.captions import spent_alternative, views_alternative
+from scenarios.metrics.number_format import epsilon_text
+from scenarios.report import html
+from scenarios.report.alt_text import spent_alternative, views_alternative
 from scenarios.report.privacy_data import views_of
+from scenarios.report.run_data import Account
 
 
 def privacy_section(account: Account, data: Mapping[str, Any]) -> str:
     """Returns the verdict, all views, the epsilon spent over time, and the matrix of received updates."""
     privacy = account.summary.get("privacy") or {}
     epsilon = account.summary["headline"].get("epsilon") or {}
-    verdict = markup.paragraph(f"Verdict: {epsilon.get('verdict', 'none stated')}")
+    verdict = html.paragraph(f"Verdict: {epsilon.get('verdict', 'none stated')}")
     views = [(f"rigorous, {view}", epsilon_text(value)) for view, value in views_of(privacy).items()]
     claim = privacy.get("published")
     formula = f" ({claim['formula']})" if isinstance(claim, dict) and claim.get("formula") else ""
-    table = markup.facts([(f"published{formula}", epsilon_text(data["privacy"]["published"])), *views])
+    table = html.facts([(f"published{formula}", epsilon_text(data["privacy"]["published"])), *views])
     charts = [_views(epsilon, data["privacy"])]
     # Without a release there is nothing to draw.
     if data["privacy"]["spent"]["round"]:
         charts += [_spent(name, data["privacy"]) for name in ("published", "rigorous")]
     charts.append(_seen(data["privacy"]["seen"]))
-    hints = markup.notes(str(note) for note in privacy.get("notes") or ())
-    return markup.section("privacy", "Privacy", verdict, table, hints, f'<div class="pair">{"".join(charts)}</div>')
+    hints = html.notes(str(note) for note in privacy.get("notes") or ())
+    return html.section("privacy", "Privacy", verdict, table, hints, f'<div class="pair">{"".join(charts)}</div>')
 
 
 def _spent(name: str, privacy: Mapping[str, Any]) -> str:
     what = "as published" if name == "published" else "rigorous, local view"
     rest = "; dashed: the epsilon allowed" if name == "published" else "; log scale"
-    return markup.figure(
+    return html.figure(
         f"spent-{name}",
         f"Epsilon spent so far by the clients that have released, {what}. Line: median; band: least to most{rest}.",
         spent_alternative(name, privacy),
@@ -42,7 +42,7 @@ def _spent(name: str, privacy: Mapping[str, Any]) -> str:
 
 def _views(epsilon: Mapping[str, Any], privacy: Mapping[str, Any]) -> str:
     at = "" if epsilon.get("delta") is None else f", delta {epsilon['delta']:g}"
-    return markup.figure(
+    return html.figure(
         "epsilon-views",
         f"Epsilon claimed by the published formula and proven per view ({epsilon.get('unit', 'client')} level{at}); "
         "log scale. The two answer different questions and are not to be mixed. Views without a finite epsilon are "
@@ -53,7 +53,7 @@ def _views(epsilon: Mapping[str, Any], privacy: Mapping[str, Any]) -> str:
 
 def _seen(seen: Mapping[str, Any]) -> str:
     grouped = f" Each square is a group of {seen['group']} nodes." if seen["group"] > 1 else ""
-    return markup.figure(
+    return html.figure(
         "seen",
         "How many updates of each sender (column) reached each receiver (row), late ones too: who saw what." + grouped,
         "Matrix of receivers and senders, coloured by the number of updates received.",

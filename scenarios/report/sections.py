@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from scenarios.amounts import accuracy_text, bytes_text, count_text, seconds_text
-from scenarios.console import headline_rows
-from scenarios.report import markup
-from scenarios.report.account import Account
-from scenarios.report.captions import (
+from scenarios.cli.console import headline_rows
+from scenarios.metrics.number_format import accuracy_text, bytes_text, count_text, seconds_text
+from scenarios.report import html
+from scenarios.report.alt_text import (
     accuracy_alternative,
     bytes_alternative,
     dropout_alternative,
@@ -17,6 +16,7 @@ from scenarios.report.captions import (
 )
 from scenarios.report.picture_sections import timeline, topology
 from scenarios.report.privacy_section import privacy_section
+from scenarios.report.run_data import Account
 
 LINKS = (
     ("headline", "Headline"),
@@ -42,7 +42,7 @@ def run_body(account: Account, data: Mapping[str, Any]) -> str:
         topology(data),
         _dropouts(account),
         privacy_section(account, data),
-        markup.section("scenario", "The scenario", markup.code(account.run.scenario_text or "(no scenario.yaml)")),
+        html.section("scenario", "The scenario", html.code(account.run.scenario_text or "(no scenario.yaml)")),
         _reproduce(account),
     )
     return "\n".join(parts)
@@ -51,9 +51,9 @@ def run_body(account: Account, data: Mapping[str, Any]) -> str:
 def header(account: Account) -> str:
     """Returns the title, the scenario's question and a one-sentence answer."""
     summary = account.summary
-    title = f"<h1>{markup.text(account.name)}</h1>"
-    question = markup.paragraph(str(summary.get("question") or ""), "question")
-    return f"<header>{title}{question}{markup.paragraph(answer(summary), 'answer')}</header>"
+    title = f"<h1>{html.text(account.name)}</h1>"
+    question = html.paragraph(str(summary.get("question") or ""), "question")
+    return f"<header>{title}{question}{html.paragraph(answer(summary), 'answer')}</header>"
 
 
 def answer(summary: Mapping[str, Any]) -> str:
@@ -84,40 +84,40 @@ def headline(account: Account) -> str:
     missing = () if rows else ("The summary is of another version; its headline cannot be told.",)
     done = f"{account.summary.get('rounds_completed', '?')} of {account.summary.get('rounds_planned', '?')} rounds"
     why = f"seed {account.summary.get('seed', '?')}: {done}, {account.summary.get('stopped_because', 'unknown')}"
-    table = markup.facts([("run", why), *rows])
-    return markup.section("headline", "Headline", markup.notes((*account.notes, *missing)), table)
+    table = html.facts([("run", why), *rows])
+    return html.section("headline", "Headline", html.notes((*account.notes, *missing)), table)
 
 
 def _accuracy(data: Mapping[str, Any]) -> str:
     rounds = data["rounds"]
-    over_rounds = markup.figure(
+    over_rounds = html.figure(
         "accuracy-rounds",
         "Share of test records classified correctly after each round's aggregation. Line: mean over the evaluated "
         "clients; band: worst to best client; dotted: mean of the local models before aggregation.",
         accuracy_alternative(rounds, "round"),
     )
-    over_time = markup.figure(
+    over_time = html.figure(
         "accuracy-time",
         "The same against simulated time (seconds): each point stands where its round ended.",
         accuracy_alternative(rounds, "time"),
     )
-    return markup.section("accuracy", "Accuracy", f'<div class="pair">{over_rounds}{over_time}</div>')
+    return html.section("accuracy", "Accuracy", f'<div class="pair">{over_rounds}{over_time}</div>')
 
 
 def _bytes(data: Mapping[str, Any]) -> str:
-    by_round = markup.figure(
+    by_round = html.figure(
         "bytes-rounds",
         "Bytes handed over in each round by kind of message, retransmissions and sealing included.",
         bytes_alternative(data["rounds"]),
     )
-    by_node = markup.figure(
+    by_node = html.figure(
         "bytes-nodes",
         "Bytes sent and received by each node over the whole run."
         if "histogram" not in data["traffic"]
         else "How many clients sent and received how many bytes over the whole run.",
         node_bytes_alternative(data["traffic"]),
     )
-    return markup.section("bytes", "Bytes", f'<div class="pair">{by_round}{by_node}</div>')
+    return html.section("bytes", "Bytes", f'<div class="pair">{by_round}{by_node}</div>')
 
 
 def _dropouts(account: Account) -> str:
@@ -127,20 +127,20 @@ def _dropouts(account: Account) -> str:
         entry = summary.get(key) or {}
         reasons = ", ".join(f"{count_text(n)} {word}" for word, n in (entry.get("by_reason") or {}).items() if n)
         rows.append((name, f"{count_text(entry.get('total'))}{f': {reasons}' if reasons else ''}"))
-    facts = markup.facts(rows)
+    facts = html.facts(rows)
     if not len(account.log.dropouts):
-        return markup.section("dropouts", "Dropouts", facts, markup.paragraph("Nobody dropped out in this run."))
+        return html.section("dropouts", "Dropouts", facts, html.paragraph("Nobody dropped out in this run."))
     options = [("dropout", "dropouts"), ("missing", "missing updates"), ("absence", "absences")]
-    which = markup.controls(markup.choice("dropouts-what", "Show", options))
-    by_round = markup.figure(
+    which = html.controls(html.choice("dropouts-what", "Show", options))
+    by_round = html.figure(
         "dropouts-rounds", "How many per round, by reason.", dropout_alternative(summary, account.log), which
     )
-    moments = markup.figure(
+    moments = html.figure(
         "dropouts-moments",
         "When in the round it happened: simulated seconds since the round began, one mark each.",
         "Marks over the seconds since the round began, one row per reason. The fold below lists them.",
     )
-    return markup.section("dropouts", "Dropouts", facts, f'<div class="pair">{by_round}{moments}</div>')
+    return html.section("dropouts", "Dropouts", facts, f'<div class="pair">{by_round}{moments}</div>')
 
 
 def _reproduce(account: Account) -> str:
@@ -161,4 +161,4 @@ def _reproduce(account: Account) -> str:
             ", ".join(f"{name} {digest}" for name, digest in (environment.get("plugins") or {}).items()) or "none",
         ),
     ]
-    return markup.section("reproduce", "How to reproduce", markup.facts(rows))
+    return html.section("reproduce", "How to reproduce", html.facts(rows))

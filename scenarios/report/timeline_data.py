@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from p2p import records
-from p2p.log import Log
-from scenarios.critical_path import Step, critical_paths
-from scenarios.report.account import Account
-from scenarios.report.flows import FATES, collect_flows, pack_by_round
-from scenarios.report.layout import positions
-from scenarios.report.rows import active_nodes, sample_note, shown_nodes
+from p2p.log import records
+from p2p.log.log import Log
+from scenarios.metrics.critical_path import Step, critical_paths
+from scenarios.report.message_columns import FATES, collect_flows, pack_by_round
+from scenarios.report.node_layout import positions
+from scenarios.report.node_sample import active_nodes, sample_note, shown_nodes
+from scenarios.report.run_data import Account
 
 MOST_ROUNDS_OF_PATHS = 500
 """Runs with more rounds show no critical paths: following one scans the round's messages at every step."""

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from p2p import records
-from p2p.log import Log
-from p2p.streams import stream
-from scenarios.facts import RunFacts
-from scenarios.folder import RunFolder
-from scenarios.metrics import summarise
+from p2p.log import records
+from p2p.log.log import Log
+from p2p.random_streams import stream
+from scenarios.metrics.run_facts import RunFacts
+from scenarios.run_folder.summary import summarise
+from scenarios.run_folder.writer import RunFolder
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

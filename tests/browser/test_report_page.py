@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from scenarios.cli import main
+from scenarios.cli.main import main
 
 pytestmark = pytest.mark.slow
 CHARTS = (

@@ -12,15 +12,15 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from nodes.cnn_kernel import CnnKernel
-from nodes.kernels import Kernel, OneByOne, Stacked
-from nodes.learner import Learner, choose_kernel
-from nodes.mlp_kernel import MlpKernel
-from nodes.models import MODELS, Cnn, Linear, Mlp, Model
-from nodes.partition import SPLITS
-from nodes.samples import Dataset
-from nodes.training import Training
-from p2p.streams import stream
+from nodes.datasets.client_split import SPLITS
+from nodes.datasets.dataset import Dataset
+from nodes.learning.kernels.base import Kernel, OneByOne, Stacked
+from nodes.learning.kernels.cnn import CnnKernel
+from nodes.learning.kernels.mlp import MlpKernel
+from nodes.learning.models import MODELS, Cnn, Linear, Mlp, Model
+from nodes.learning.trainer import Learner, choose_kernel
+from nodes.learning.training import Training
+from p2p.random_streams import stream
 
 Floats = NDArray[np.float32]
 TOLERANCE = 2e-5

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from p2p.records import KIND
-from privacy.ledger import SLACK, release_mu2
+from p2p.log.records import KIND
+from privacy.accounting.ledger import SLACK, release_mu2
 from scenarios.build import Simulation
 
 Prepare = Callable[..., Simulation]

@@ -12,11 +12,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nodes.protocols import PROTOCOLS
-from p2p import records
 from p2p.clock import Rank
-from p2p.log import Log
+from p2p.log import records
+from p2p.log.log import Log
 from scenarios.build import Simulation
-from scenarios.digest import events_digest
+from scenarios.run_folder.digest import events_digest
 from tests.random_worlds import FEW, LOSSES, MANY, balance, worlds
 
 Prepare = Callable[..., Simulation]

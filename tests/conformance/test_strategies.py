@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from nodes.availability import AVAILABILITIES
-from nodes.datasets import DATASETS
-from nodes.models import MODELS
-from nodes.partition import SPLITS
+from nodes.datasets.client_split import SPLITS
+from nodes.datasets.registry import DATASETS
+from nodes.faults.availability import AVAILABILITIES
+from nodes.learning.models import MODELS
 from nodes.protocols import PROTOCOLS
-from p2p.distributions import DISTRIBUTIONS
+from p2p.config.distributions import DISTRIBUTIONS
 from p2p.transport.sharing import SHARINGS
-from privacy.calibrations import CALIBRATIONS
-from privacy.mechanisms import CLIPS, NOISES
-from topologies.graphs import GRAPHS
+from privacy.calibration.strategies import CALIBRATIONS
+from privacy.mechanisms.clip_and_noise import CLIPS, NOISES
+from topologies.named_graphs import GRAPHS
 
 TABLES: dict[str, dict[str, type]] = {
     "availability": AVAILABILITIES,

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from p2p import records
-from p2p.log import Log
-from p2p.table import Table
+from p2p.log import records
+from p2p.log.column_table import Table
+from p2p.log.log import Log
 from scenarios.build import build
-from scenarios.digest import events_digest
-from scenarios.load import load_scenario
-from scenarios.tables import WORDS
+from scenarios.loading.load import load_scenario
+from scenarios.run_folder.arrow_tables import WORDS
+from scenarios.run_folder.digest import events_digest
 
 HERE = Path(__file__).parent
 FILE = HERE / "tiny-events.json"

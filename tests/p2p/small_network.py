@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from p2p.clock import Clock
-from p2p.distributions import Constant, Exponential
-from p2p.links import Links, NetworkSettings, Retransmit
-from p2p.log import Log
-from p2p.records import KINDS
+from p2p.config.distributions import Constant, Exponential
+from p2p.links.settings import Links, NetworkSettings, Retransmit
+from p2p.log.log import Log
+from p2p.log.records import KINDS
 from p2p.transport.inbox import Inbox
 from p2p.transport.layout import FIRST_TOPIC
 from p2p.transport.messages import Batch, Delivery, Message

@@ -40,8 +40,8 @@ RUN = """
 import hashlib, sys
 from p2p.transport.compiled import is_interpreted
 from scenarios.build import build
-from scenarios.digest import events_digest
-from scenarios.load import parse_scenario
+from scenarios.run_folder.digest import events_digest
+from scenarios.loading.load import parse_scenario
 
 simulation = build(parse_scenario(sys.stdin.read()))
 simulation.run()

@@ -7,12 +7,12 @@ import math
 import numpy as np
 import pytest
 
-from privacy.ceilings import max_balanced_accuracy
-from privacy.gaussian import analytic_std, classic_std, epsilon_of
-from privacy.noise_shares import expected_residual_variance, residual_variance
-from privacy.rdp import gaussian_rdp, max_count
-from privacy.theorem8 import Theorem8, shortcut_conditions
-from privacy.theorem9 import Theorem9
+from privacy.accounting.gaussian import analytic_std, classic_std, epsilon_of
+from privacy.accounting.rdp import gaussian_rdp, max_count
+from privacy.noise_shares.variance import expected_residual_variance, residual_variance
+from privacy.papers.adpdfl_convergence import Theorem9
+from privacy.papers.adpdfl_noise_scale import Theorem8, shortcut_conditions
+from privacy.papers.membership_bounds import max_balanced_accuracy
 
 
 @pytest.mark.parametrize(("epsilon", "really"), [(10.0, 10.6), (15.0, 18.1)])

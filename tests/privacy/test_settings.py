@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from privacy.calibrations import AdpdflCalibration, DpFedAvgCalibration, RigorousCalibration
-from privacy.mechanisms import FlatClip, GaussianNoise
+from privacy.calibration.strategies import AdpdflCalibration, DpFedAvgCalibration, RigorousCalibration
+from privacy.mechanisms.clip_and_noise import FlatClip, GaussianNoise
 from privacy.settings import Budget, Privacy
 
 
@@ -18,7 +18,7 @@ def test_reading_a_scenario_imports_nothing_heavy() -> None:
     code = (
         "import sys\n"
         "from privacy.settings import Privacy\n"
-        "import privacy.ledger, privacy.calibration\n"
+        "import privacy.accounting.ledger, privacy.calibration.noise_plan\n"
         "Privacy().problems()\n"
         "print(sorted({'scipy', 'dp_accounting', 'torch', 'networkx'} & set(sys.modules)))"
     )

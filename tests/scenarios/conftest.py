@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from p2p import records
-from p2p.log import Log
-from p2p.streams import stream
-from scenarios.tables import WORDS
+from p2p.log import records
+from p2p.log.log import Log
+from p2p.random_streams import stream
+from scenarios.run_folder.arrow_tables import WORDS
 from tests.by_hand import book_rows, dropouts, prepare, simulate
 
 __all__ = ["book_rows", "dropouts", "prepare", "simulate"]

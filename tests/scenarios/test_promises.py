@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from p2p import records
+from p2p.log import records
 from scenarios.build import Simulation, build
-from scenarios.load import parse_scenario
+from scenarios.loading.load import parse_scenario
 from tests.by_hand import messages
 
 pytestmark = pytest.mark.slow

@@ -16,7 +16,7 @@ from topologies.mixing import (
     spectral_gap,
     uniform_weights,
 )
-from topologies.rounds import round_graph
+from topologies.round_graph import round_graph
 
 
 @pytest.mark.parametrize("n", [5, 12])

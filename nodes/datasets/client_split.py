@@ -1,0 +1,168 @@
+"""Partitions of the training records among clients.
+
+A split draws only from the given generator, assigns every client at least one record, and assigns no record to two
+clients.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Protocol
+
+import numpy as np
+from annotated_types import Ge, Gt
+from numpy.typing import NDArray
+
+from p2p.config.errors import UserError
+
+Ints = NDArray[np.int64]
+
+
+class Split(Protocol):
+    """Assigns records to clients."""
+
+    def needs(self, clients: int) -> int:
+        """Returns the least number of records that suffices for this many clients."""
+
+    def split(self, labels: Ints, clients: int, rng: np.random.Generator, client_column: Ints | None) -> list[Ints]:
+        """Returns the sorted record indices of each client; raises UserError if there are too few records."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Iid:
+    """Shuffled and divided evenly: every client's records follow the overall distribution.
+
+    Attributes:
+        records: records per client; none assigns all records, in parts that differ by at most one
+    """
+
+    records: Annotated[int, Ge(1)] | None = None
+
+    def needs(self, clients: int) -> int:
+        """Returns one record, or `records`, for each client."""
+        return clients * (self.records or 1)
+
+    def split(self, labels: Ints, clients: int, rng: np.random.Generator, client_column: Ints | None) -> list[Ints]:
+        """Divides a random order evenly."""
+        _require(len(labels), self.needs(clients), "data.split = iid", f"{clients} clients")
+        order = rng.permutation(len(labels))
+        kept = order if self.records is None else order[: clients * self.records]
+        return [np.sort(part) for part in np.array_split(kept, clients)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shards:
+    """Sorted by label, cut into `clients * classes_per_client` shards, assigned at random (McMahan et al., 2017).
+
+    The papers' 200 shards correspond to 100 clients with two each.
+
+    Attributes:
+        classes_per_client: shards each client gets, so it sees about that many classes
+    """
+
+    classes_per_client: Annotated[int, Ge(1)] = 2
+
+    def needs(self, clients: int) -> int:
+        """Returns one record for each shard."""
+        return clients * self.classes_per_client
+
+    def split(self, labels: Ints, clients: int, rng: np.random.Generator, client_column: Ints | None) -> list[Ints]:
+        """Assigns every record; shard sizes differ by at most one."""
+        path = f"data.split.classes_per_client = {self.classes_per_client}"
+        _require(len(labels), self.needs(clients), path, f"{self.needs(clients)} shards for {clients} clients")
+        by_label = np.argsort(labels, kind="stable")  # ties in record order, so equal on every machine
+        pieces = np.array_split(by_label, self.needs(clients))
+        assigned = rng.permutation(len(pieces)).reshape(clients, self.classes_per_client)
+        return [np.sort(np.concatenate([pieces[piece] for piece in own])) for own in assigned]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dirichlet:
+    """Each class is spread over the clients in proportions drawn from a Dirichlet distribution (Hsu et al., 2019).
+
+    Attributes:
+        alpha: small is skewed, large is even
+        min_records: a client with fewer gets random records of the client with the most
+    """
+
+    alpha: Annotated[float, Gt(0)] = 0.5
+    min_records: Annotated[int, Ge(1)] = 1
+
+    def needs(self, clients: int) -> int:
+        """Returns `min_records` for each client."""
+        return clients * self.min_records
+
+    def split(self, labels: Ints, clients: int, rng: np.random.Generator, client_column: Ints | None) -> list[Ints]:
+        """Assigns every record; each client gets at least `min_records`."""
+        path = f"data.split.min_records = {self.min_records}"
+        _require(len(labels), self.needs(clients), path, f"{clients} clients")
+        owner = np.empty(len(labels), dtype=np.int64)
+        for label in np.unique(labels):
+            rows = rng.permutation(np.flatnonzero(labels == label))
+            owner[rows] = _owners(len(rows), clients, self.alpha, rng)
+        return _top_up(_by_owner(owner, clients), self.min_records, rng)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ByClient:
+    """As in the data: the `client` column of a file names each record's owner; surplus owners are dropped at random."""
+
+    def needs(self, clients: int) -> int:
+        """Returns one record for each client."""
+        return clients
+
+    def split(self, labels: Ints, clients: int, rng: np.random.Generator, client_column: Ints | None) -> list[Ints]:
+        """Returns the records of `clients` random owners, in the order of the owners."""
+        if client_column is None:
+            raise UserError("data.split = by_client: the data has no client column; name it with `data.client`")
+        owners, owner = np.unique(client_column, return_inverse=True)
+        if len(owners) < clients:
+            raise UserError(
+                f"data.split = by_client: {clients} clients need as many owners, the data has {len(owners)};"
+                f" set clients to at most {len(owners)}"
+            )
+        chosen = np.sort(rng.choice(len(owners), clients, replace=False))
+        rows = _by_owner(owner.astype(np.int64), len(owners))
+        return [rows[index] for index in chosen]
+
+
+SPLITS: dict[str, type] = {"iid": Iid, "shards": Shards, "dirichlet": Dirichlet, "by_client": ByClient}
+
+
+def _require(available: int, needed: int, path: str, what: str) -> None:
+    if available < needed:
+        raise UserError(
+            f"{path}: {what} need at least {needed} records, the data has {available}; use fewer clients or more data"
+        )
+
+
+def _owners(records: int, clients: int, alpha: float, rng: np.random.Generator) -> Ints:
+    """Returns the client of each record: consecutive runs in Dirichlet proportions."""
+    # Normalised gamma draws are a Dirichlet draw. For a tiny alpha all of them can underflow to zero; everything
+    # then goes to one client, which is the distribution's limit.
+    gammas = rng.standard_gamma(alpha, clients)
+    if not gammas.sum() > 0:
+        gammas[rng.integers(clients)] = 1.0
+    ends = np.cumsum(gammas) / gammas.sum() * records
+    # Midpoints round each boundary to the nearest record; the clip guards against a last end rounded below `records`.
+    return np.searchsorted(ends, np.arange(records) + 0.5).clip(max=clients - 1).astype(np.int64)
+
+
+def _by_owner(owner: Ints, owners: int) -> list[Ints]:
+    order = np.argsort(owner, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(owner, minlength=owners))[:-1])
+
+
+def _top_up(shards: list[Ints], least: int, rng: np.random.Generator) -> list[Ints]:
+    """Moves random records from the largest shards to those with fewer than `least`."""
+    sizes = np.array([len(shard) for shard in shards])
+    for small in np.flatnonzero(sizes < least):
+        while sizes[small] < least:
+            # The largest shard exceeds `least` here, since there are enough records in total (`_require`).
+            large = int(sizes.argmax())
+            moved = int(rng.integers(sizes[large]))
+            shards[small] = np.append(shards[small], shards[large][moved])
+            shards[large] = np.delete(shards[large], moved)
+            sizes[small] += 1
+            sizes[large] -= 1
+    return [np.sort(shard) for shard in shards]

@@ -1,0 +1,1 @@
+"""Faults and availability: their kinds, their targets, and the injector that applies them."""

@@ -1,0 +1,1 @@
+"""Learning: models, training, evaluation, averaging, clipping and noise, computed when needed."""

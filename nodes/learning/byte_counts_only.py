@@ -1,0 +1,61 @@
+"""A stand-in for learning, for runs that simulate message sizes only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodes.learning.deferred_learning import Scores, Vector
+
+
+class NoLearning:
+    """Replaces the workbench for `learning: none`: vectors have the right size and are all zero."""
+
+    learns = False
+
+    def __init__(self, dimension: int) -> None:
+        self.dimension = dimension
+        # One vector serves all messages, since its values are never changed.
+        self._shared_zeros = Vector(dimension, lambda: np.zeros(dimension, dtype=np.float32))
+
+    def first_model(self) -> Vector:
+        """Returns a zero vector of the model's size."""
+        return self._vector()
+
+    def begin(self, node: int, round_number: int) -> None:
+        """Does nothing."""
+
+    def release(self, node: int, round_number: int) -> Vector:
+        """Returns a zero vector of the model's size."""
+        return self._vector()
+
+    def model(self, node: int) -> Vector:
+        """Returns a zero vector of the model's size."""
+        return self._vector()
+
+    def adopt(self, node: int, model: Vector) -> None:
+        """Does nothing."""
+
+    def protect(self, node: int, round_number: int, weight: float, noise: Callable[[], NDArray[np.float64]]) -> None:
+        """Does nothing."""
+
+    def step(self, node: int, updates: Sequence[Vector], weight: float | None = None) -> None:
+        """Does nothing."""
+
+    def forget(self, round_number: int) -> None:
+        """Does nothing."""
+
+    def settle(self) -> None:
+        """Does nothing."""
+
+    def watch(self, round_number: int, nodes: Sequence[int]) -> None:
+        """Does nothing."""
+
+    def scores_before(self, round_number: int) -> Scores | None:
+        """Returns None: there are no scores."""
+        return None
+
+    def _vector(self) -> Vector:
+        return self._shared_zeros

@@ -1,0 +1,319 @@
+"""Deferred learning: processes receive vectors immediately; their values are computed when first read.
+
+Learning takes no simulated time, so it can be deferred. Nodes that train in the same round are trained together, and
+the steps of a round are one matrix product. A cohort's updates are rows of one float32 matrix. Messages carry
+references to rows, never copies, and a released row is never written again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+from weakref import WeakSet
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodes.learning.averaging import Mixture, Step
+from nodes.learning.deferred_vectors import Given, Name, stacked
+from nodes.learning.deferred_vectors import Matrix as Matrix
+from nodes.learning.deferred_vectors import Vector as Vector
+from nodes.learning.deferred_vectors import mean_vector as mean_vector
+from p2p.random_streams import streams
+
+Scores = tuple[NDArray[np.float64], NDArray[np.float64]]
+Noise = Callable[[], NDArray[np.float64]]
+
+
+@dataclass(frozen=True, slots=True)
+class LearningState:
+    """The complete learning state between two rounds.
+
+    Attributes:
+        models: every client's model, and the server's in the last row.
+        noise_numbers: number of noise draws of each client so far.
+        given: named vectors that may still be read.
+    """
+
+    models: Matrix
+    noise_numbers: NDArray[np.int64]
+    given: Mapping[Name, Matrix]
+
+
+class Bench(Protocol):
+    """The learning operations of processes in a run; if `learns` is false, model steps may be skipped."""
+
+    dimension: int
+    learns: bool
+
+    def first_model(self) -> Vector:
+        """Returns the initial model, which the bootstrap server distributes."""
+
+    def begin(self, node: int, round_number: int) -> None:
+        """Starts a node's local training from its current model."""
+
+    def release(self, node: int, round_number: int) -> Vector:
+        """Returns the clipped and noised update of a node that has started training."""
+
+    def model(self, node: int) -> Vector:
+        """Returns a snapshot of a node's current model."""
+
+    def adopt(self, node: int, model: Vector) -> None:
+        """Replaces a node's model by a received one."""
+
+    def protect(self, node: int, round_number: int, weight: float, noise: Noise) -> None:
+        """Sets a node's release to its clipped update times `weight`, plus `noise`."""
+
+    def step(self, node: int, updates: Sequence[Vector], weight: float | None = None) -> None:
+        """Subtracts the mean of updates from a node's model, or their sum times `weight`."""
+
+
+class Teacher(Protocol):
+    """A local trainer; `threads` is the number of cores that computations may use."""
+
+    dimension: int
+    threads: int
+
+    def initial(self) -> Matrix:
+        """Returns the initial model."""
+
+    def train(self, models: Matrix, nodes: Sequence[int], round_number: int) -> Matrix:
+        """Returns the models after local training."""
+
+    def evaluate(self, models: Matrix) -> Scores:
+        """Returns accuracy and loss of each model on the test set."""
+
+
+class Pipeline(Protocol):
+    """The transformation of updates between training and release."""
+
+    def apply(
+        self, rows: Matrix, nodes: Sequence[int], generators: Sequence[np.random.Generator], threads: int
+    ) -> Matrix:
+        """Clips rows and adds noise, in place."""
+
+
+class Workbench:
+    """All clients' models and the run's pending computations; the last row is the server's model.
+
+    Invariant: a node's training starts from its model at the time of `begin`. Pending training of a node is therefore
+    computed before its model changes.
+    """
+
+    learns = True
+
+    def __init__(self, teacher: Teacher, clients: int, pipeline: Pipeline, seed: int) -> None:
+        self.dimension = teacher.dimension
+        self._trainer, self._pipeline, self._seed = teacher, pipeline, seed
+        self._first = teacher.initial()
+        self._clients = clients
+        self._models: Matrix = np.tile(self._first, (clients + 1, 1))
+        # Started but not computed training: round to node to the number of its noise draw.
+        self._waiting: dict[int, dict[int, int]] = {}
+        self._releases: dict[int, dict[int, Matrix]] = {}
+        self._steps: list[Step] = []
+        self._protections: dict[tuple[int, int], tuple[float, Noise]] = {}
+        self._noise_numbers: NDArray[np.int64] = np.zeros(clients, dtype=np.int64)
+        self._watched: dict[int, list[int]] = {}
+        self._before: dict[int, Scores] = {}
+        self._open_rounds: set[int] = set()
+        self._named: WeakSet[Given] = WeakSet()
+        self._models_given = 0
+        self._blank: Matrix | None = None  # created on first use; only resumed runs need it
+        self.asleep = False
+
+    def first_model(self) -> Vector:
+        """Returns the initial model, which the bootstrap server distributes."""
+        return Vector(self.dimension, lambda: self._first)
+
+    def begin(self, node: int, round_number: int) -> None:
+        """Starts a node's local training from its current model."""
+        self._take_steps()
+        self._open_rounds.add(round_number)
+        if not self.asleep:
+            self._waiting.setdefault(round_number, {})[node] = int(self._noise_numbers[node])
+        # Counted also while paused and for training that is never released: reusing noise would reveal a difference.
+        self._noise_numbers[node] += 1
+
+    def release(self, node: int, round_number: int) -> Vector:
+        """Returns the clipped and noised update of a node that has started training."""
+        return self._named_vector(("release", round_number, node))
+
+    def released(self, nodes: Sequence[int], round_number: int) -> Matrix:
+        """Returns the releases of nodes as the rows of a read-only matrix."""
+        rows = [self.find(("release", round_number, node)) for node in nodes]
+        return stacked(rows) if rows else np.zeros((0, self.dimension), dtype=np.float32)
+
+    def model(self, node: int) -> Vector:
+        """Returns a snapshot of a node's current model."""
+        self._take_steps()
+        self._models_given += 1
+        snapshot = None if self.asleep else self._models[self._row(node)].copy()
+        return self._named_vector(("model", node, self._models_given), snapshot)
+
+    def adopt(self, node: int, model: Vector) -> None:
+        """Replaces a node's model by a received one."""
+        if self.asleep:
+            return
+        self._take_steps()
+        self._train_pending_rounds_of(node)
+        self._models[self._row(node)] = model.array()
+
+    def protect(self, node: int, round_number: int, weight: float, noise: Noise) -> None:
+        """Sets a node's release to its clipped update times `weight`, plus `noise`."""
+        if not self.asleep:
+            self._protections[round_number, node] = (weight, noise)
+
+    def step(self, node: int, updates: Sequence[Vector], weight: float | None = None) -> None:
+        """Subtracts the mean of updates from a node's model, or their sum times `weight`."""
+        if updates and not self.asleep:
+            self._steps.append(Step(self._row(node), list(updates), weight))
+
+    def watch(self, round_number: int, nodes: Sequence[int]) -> None:
+        """Requests the scores of these nodes' local models before aggregation."""
+        if not self.asleep:
+            self._watched[round_number] = list(nodes)
+
+    def scores_before(self, round_number: int) -> Scores | None:
+        """Returns accuracy and loss of the requested local models of a round, and forgets them."""
+        self._train(round_number)
+        return self._before.pop(round_number, None)
+
+    def scores(self, nodes: Sequence[int]) -> Scores:
+        """Returns accuracy and loss of the nodes' current models."""
+        self._take_steps()
+        return self._trainer.evaluate(self._models[[self._row(node) for node in nodes]])
+
+    def scores_of(self, model: Vector) -> tuple[float, float]:
+        """Returns accuracy and loss of one model."""
+        accuracy, loss = self._trainer.evaluate(model.array()[None, :])
+        return float(accuracy[0]), float(loss[0])
+
+    def forget(self, round_number: int) -> None:
+        """Frees a round's updates once no message carries them; vectors that are still referenced keep their values."""
+        self._take_steps()
+        self._open_rounds.discard(round_number)
+        for vector in self._named:
+            if vector.name[:2] == ("release", round_number):
+                vector.array()  # caches the values in the vector before their source is freed
+        for kept in (self._releases, self._waiting, self._watched, self._before):
+            kept.pop(round_number, None)
+        self._protections = {key: kept for key, kept in self._protections.items() if key[0] != round_number}
+
+    def settle(self) -> None:
+        """Computes everything pending; called at the end of each round, whether or not a checkpoint is written."""
+        # Stacks, and so rounding, depend on what is computed together: settling only for checkpoints would let
+        # a resumed run differ in the last bits.
+        for round_number in sorted(self._waiting):
+            self._train(round_number)
+        for round_number, node in list(self._protections):
+            self._protect_release(round_number, node)
+        self._take_steps()
+
+    def state(self) -> LearningState:
+        """Returns the state from which a resumed run continues."""
+        self.settle()
+        given: dict[Name, Matrix] = {
+            ("release", number, node): row for number, rows in self._releases.items() for node, row in rows.items()
+        }
+        for vector in self._named:
+            given.setdefault(vector.name, vector.array())
+        return LearningState(self._models, self._noise_numbers, given)
+
+    def sleep(self) -> None:
+        """Pauses learning until `wake`: vectors have only names, and noise draws are only counted."""
+        self.asleep = True
+
+    def wake(self, state: LearningState) -> None:
+        """Restores the state that an earlier run saved at this simulated time."""
+        self.asleep = False
+        self._models[:] = state.models
+        self._noise_numbers[:] = state.noise_numbers
+        for (what, number, node), row in state.given.items():
+            if what == "release" and number in self._open_rounds:
+                self._releases.setdefault(number, {})[node] = row
+        for vector in list(self._named):
+            if vector.name in state.given:
+                vector.know(state.given[vector.name])
+            elif vector.name[0] != "release" or vector.name[1] not in self._open_rounds:
+                # Unreferenced when the state was saved, so it is never read again; Python has not collected it yet.
+                self._named.discard(vector)
+
+    def find(self, name: Name) -> Matrix:
+        """Returns the values of a release, computing them if they are pending."""
+        what, round_number, node = name
+        if what != "release":
+            raise KeyError(name)
+        self._train(round_number)
+        self._protect_release(round_number, node)
+        return self._releases[round_number][node]
+
+    def _protect_release(self, round_number: int, node: int) -> None:
+        """Applies the weight and noise of `protect` to a release."""
+        # In float64, rounded once: noise that cancels in a sum then cancels to float32 accuracy.
+        weight, noise = self._protections.pop((round_number, node), (1.0, None))
+        if noise is not None:
+            row = (weight * self._releases[round_number][node].astype(np.float64) + noise()).astype(np.float32)
+            row.flags.writeable = False
+            self._releases[round_number][node] = row
+
+    def blank(self) -> Matrix:
+        """Returns zeros, the placeholder for every vector while learning is paused."""
+        if self._blank is None:
+            self._blank = np.zeros(self.dimension, dtype=np.float32)
+            self._blank.flags.writeable = False
+        return self._blank
+
+    def _named_vector(self, name: Name, array: Matrix | None = None) -> Vector:
+        vector = Given(self, name, array)
+        self._named.add(vector)
+        return vector
+
+    def _train_pending_rounds_of(self, node: int) -> None:
+        """Computes a node's pending training before its model changes."""
+        for round_number in [number for number, waiting in self._waiting.items() if node in waiting]:
+            self._train(round_number)
+
+    def _train(self, round_number: int) -> None:
+        """Trains all nodes pending in a round together and prepares their releases."""
+        waiting = self._waiting.get(round_number)
+        if not waiting:
+            return
+        nodes = sorted(waiting)  # a fixed order: the grouping of models, and so rounding, must not depend on timing
+        before = self._models[nodes]
+        trained = self._trainer.train(before, nodes, round_number)
+        self._score_before(round_number, nodes, trained)
+        # `before` is a copy (fancy indexing), so it can hold the updates without another matrix.
+        updates = np.subtract(before, trained, out=before)
+        generators = streams(self._seed, [("noise", node, waiting[node]) for node in nodes])
+        updates = self._pipeline.apply(updates, nodes, generators, self._trainer.threads)
+        updates.flags.writeable = False
+        self._releases.setdefault(round_number, {}).update(zip(nodes, updates, strict=True))
+        del self._waiting[round_number]
+
+    def _score_before(self, round_number: int, nodes: list[int], trained: Matrix) -> None:
+        wanted = set(self._watched.get(round_number, ()))
+        rows = [row for row, node in enumerate(nodes) if node in wanted]
+        if not rows:
+            return
+        scores = self._trainer.evaluate(trained[rows])
+        earlier = self._before.get(round_number)
+        joined = (
+            scores if earlier is None else tuple(np.concatenate(pair) for pair in zip(earlier, scores, strict=True))
+        )
+        self._before[round_number] = (joined[0], joined[1])
+
+    def _take_steps(self) -> None:
+        """Takes all pending steps at once, after the pending training of the affected nodes."""
+        if not self._steps:
+            return
+        # Reading the updates may train nodes and so needs the models before these steps.
+        mixture = Mixture(self._steps)
+        for row in {step.row for step in self._steps}:
+            self._train_pending_rounds_of(row)
+        self._steps = []
+        mixture.subtract(self._models)
+
+    def _row(self, node: int) -> int:
+        return min(node, self._clients)  # all node numbers beyond the clients' mean the server

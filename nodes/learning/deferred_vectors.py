@@ -1,0 +1,125 @@
+"""Vectors whose values are computed on demand, and their encoding in messages.
+
+A resumed run replays earlier events with learning paused. Vectors then have only a size and a name; their values are
+set when learning is restored. A message sealed during the pause contains zeros permanently, since its bytes must not
+change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privacy.sealing.envelopes import Payload
+from privacy.sealing.wire_format import decode_vector, encode_vector, vector_size
+
+Matrix = NDArray[np.float32]
+Name = tuple[str, int, int]
+"""`release, round, node` or `model, node, number`; identifies the same vector in every replay of a run."""
+
+
+class Vector:
+    """A vector of the model's size that is computed on first access."""
+
+    __slots__ = ("__weakref__", "_array", "_find", "size")  # weak references, for the workbench's WeakSet
+
+    def __init__(self, size: int, find: Callable[[], Matrix]) -> None:
+        self.size = size
+        self._find = find
+        self._array: Matrix | None = None
+
+    def array(self) -> Matrix:
+        """Returns the values; the first call computes them, later calls return the same object."""
+        if self._array is None:
+            self._array = self._find()
+        return self._array
+
+    def payload(self) -> Payload:
+        """Returns this vector as a message payload."""
+        return Payload(self, vector_size(self.size), self._encode, self._decode)
+
+    def _encode(self) -> bytes:
+        return encode_vector(self.array())
+
+    def _decode(self, data: bytes) -> Vector:
+        return Vector(self.size, lambda: decode_vector(data))
+
+
+class Giver(Protocol):
+    """A source of named vectors; `asleep` is set while learning is paused."""
+
+    dimension: int
+    asleep: bool
+
+    def find(self, name: Name) -> Matrix:
+        """Returns the values of a named vector."""
+
+    def blank(self) -> Matrix:
+        """Returns the placeholder for every vector while learning is paused."""
+
+
+class Given(Vector):
+    """A vector that is identified by its name, also across a resume."""
+
+    __slots__ = ("_giver", "name")
+
+    def __init__(self, giver: Giver, name: Name, array: Matrix | None = None) -> None:
+        super().__init__(giver.dimension, lambda: giver.find(name))
+        self._giver, self.name = giver, name
+        self._array = array
+
+    def array(self) -> Matrix:
+        """Returns the values; while learning is paused, zeros, which are not cached."""
+        if self._array is None and self._giver.asleep:
+            return self._giver.blank()
+        return super().array()
+
+    def know(self, array: Matrix) -> None:
+        """Sets the values that were saved under its name."""
+        self._array = array
+
+    def payload(self) -> Payload:
+        """Returns this vector as a message payload; if sealed while paused, its bytes stay zeros."""
+        if not self._giver.asleep:
+            return super().payload()
+        size_bytes = vector_size(self.size)
+        return Payload(self, size_bytes, lambda: bytes(size_bytes), self._decode_over_zeros)
+
+    def _decode_over_zeros(self, data: bytes) -> Vector:
+        """Decodes a payload of zeros: bits that arrive set were flipped in transit, and are flipped in the values."""
+        return Vector(self.size, lambda: decode_vector(_xor(encode_vector(self.array()), data)))
+
+
+def _xor(data: bytes, bits: bytes) -> bytes:
+    return np.bitwise_xor(np.frombuffer(data, np.uint8), np.frombuffer(bits, np.uint8)).tobytes()
+
+
+def mean_vector(vectors: Sequence[Vector]) -> Vector:
+    """Returns the mean of vectors; a single vector is returned unchanged."""
+    if len(vectors) == 1:
+        return vectors[0]
+    rows = np.stack([vector.array() for vector in vectors])
+    # float64 sums, rounded once: the result then depends little on the number of rows.
+    mean: Matrix = rows.mean(axis=0, dtype=np.float64).astype(np.float32)
+    return Vector(vectors[0].size, lambda: mean)
+
+
+def stacked(rows: Sequence[Matrix]) -> Matrix:
+    """Returns rows as one read-only matrix, without a copy if they are all the rows of a matrix in its order."""
+    # Releases are usually all rows of a cohort's matrix in order; returning that matrix avoids a copy of a whole round.
+    whole = rows[0].base
+    if whole is None or whole.shape != (len(rows), len(rows[0])) or not _in_order(rows, whole):
+        whole = np.stack(rows)
+    view: Matrix = whole.view()
+    view.flags.writeable = False
+    return view
+
+
+def _in_order(rows: Sequence[Matrix], whole: Matrix) -> bool:
+    # Memory addresses tell which row a view is; comparing values would read everything.
+    first = whole.__array_interface__["data"][0]
+    starts = [row.__array_interface__["data"][0] - first for row in rows]
+    return all(row.base is whole for row in rows) and starts == [n * whole.strides[0] for n in range(len(rows))]

@@ -1,0 +1,201 @@
+"""Local training and evaluation on matrices of flat models.
+
+Nothing here takes simulated time. Models are float32 rows in the order of `module.parameters()`; callers see no torch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from nodes.datasets.dataset import Dataset
+from nodes.learning.kernels.base import Kernel, OneByOne, Samples, Stacked, Step, unflatten
+from nodes.learning.kernels.cnn import recognise_cnn
+from nodes.learning.kernels.mlp import recognise
+from nodes.learning.minibatches import draw_batches
+from nodes.learning.models import Model
+from nodes.learning.thread_pool import cut, side_by_side
+from nodes.learning.training import Training
+from p2p.config.errors import UserError
+from p2p.random_streams import stream
+
+Floats = NDArray[np.float32]
+Ints = NDArray[np.int64]
+# Bytes of models per stack, chosen so that a stack stays in the cache during its steps.
+CHUNK_BYTES = 6 << 20
+# Bounds the memory of the scores, which are [models, records, classes].
+TEST_RECORDS_AT_ONCE = 1000
+
+
+class Learner:
+    """Trains and evaluates the models of many clients at once.
+
+    Guarantees:
+        - A client's result depends only on its model, its records, the seed and the round. The grouping of clients
+          changes it only within float tolerance.
+        - Equal calls give bit-identical results on the same machine, for any number of threads.
+
+    Args:
+        at_once: clients trained in one stack; by default as many as fit the cache.
+        threads: stacks trained in parallel; by default torch's number of threads.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        dataset: Dataset,
+        shards: list[Ints],
+        training: Training,
+        seed: int,
+        *,
+        at_once: int | None = None,
+        threads: int | None = None,
+    ) -> None:
+        self.module, self._initial = _initialise(model, dataset, seed)
+        self.dimension = len(self._initial)
+        self._train = _samples(dataset.train_x, dataset.train_y, dataset.classes)
+        self._test = _samples(dataset.test_x, dataset.test_y, dataset.classes)
+        self._shards, self._training, self._seed = shards, training, seed
+        self.kernel = choose_kernel(self.module, self._train.records[:2])
+        # Without a gain from stacking, single models balance the load between threads best.
+        self._at_once = at_once or (max(1, CHUNK_BYTES // (4 * self.dimension)) if self.kernel.stacks else 1)
+        self.threads = threads or torch.get_num_threads()
+
+    def initial(self) -> Floats:
+        """Returns the common initial model, [d]."""
+        return self._initial.copy()
+
+    def records(self, node: int) -> int:
+        """Returns the number of training records of a client."""
+        return len(self._shards[node])
+
+    def train(self, models: Floats, nodes: Sequence[int], round_number: int) -> Floats:
+        """Returns the models [k, d] of `nodes` after a round's local training; the input is not changed."""
+        # Sorted by number of steps: the models that still train are then always the first rows of a stack.
+        by_length = np.argsort([-self._training.steps(self.records(node)) for node in nodes], kind="stable")
+        rate = self._training.rate(round_number)
+        trained = np.empty(models.shape, dtype=np.float32)
+
+        def train_chunk(chunk: slice) -> None:
+            rows = by_length[chunk]
+            stack = models[rows].astype(np.float32, copy=False)  # indexing copies, so the kernel may write to it
+            steps = self._steps([nodes[row] for row in rows.tolist()], round_number)
+            self.kernel.train(torch.from_numpy(stack), self._train, steps, self._training, rate)
+            trained[rows] = stack
+
+        self._run(train_chunk, len(nodes))
+        return trained
+
+    def evaluate(self, models: Floats) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Returns the accuracy [k] and mean cross-entropy [k] of each model on the global test set."""
+        # After a common aggregation many clients hold equal models; each distinct model is evaluated once.
+        first, inverse = _distinct(models)
+        figures = np.empty((2, len(first)))
+
+        def measure_chunk(chunk: slice) -> None:
+            stack = torch.from_numpy(np.asarray(models[first[chunk]], dtype=np.float32))
+            figures[:, chunk] = self._measure(stack)
+
+        self._run(measure_chunk, len(first))
+        return figures[0, inverse], figures[1, inverse]
+
+    def state_dict(self, vector: Floats) -> dict[str, Tensor]:
+        """Returns a flat model as named tensors, ready to save or to load into the module."""
+        flat = torch.from_numpy(np.array(vector, dtype=np.float32))
+        return {name: part.clone() for name, part in unflatten(self.module, flat).items()}
+
+    def _steps(self, nodes: Sequence[int], round_number: int) -> list[Step]:
+        drawn = draw_batches(self._shards, nodes, self._training, self._seed, round_number)
+        rows, weights = torch.from_numpy(drawn.rows), torch.from_numpy(drawn.weights)
+        return [Step(rows[i, :count], weights[i, :count]) for i, count in enumerate(drawn.active.tolist())]
+
+    def _measure(self, stack: Tensor) -> NDArray[np.float64]:
+        # float64: a float32 sum over thousands of losses would lose digits.
+        right = torch.zeros(len(stack), dtype=torch.float64)
+        loss = torch.zeros(len(stack), dtype=torch.float64)
+        for start in range(0, len(self._test.labels), TEST_RECORDS_AT_ONCE):
+            part = slice(start, start + TEST_RECORDS_AT_ONCE)
+            records, labels = self._test.records[part], self._test.labels[part]
+            scores = self.kernel.scores(stack, records)
+            right += (scores.argmax(2) == labels).sum(1)
+            chosen = scores.gather(2, labels.expand(len(stack), -1).unsqueeze(2)).squeeze(2)
+            loss += (scores.logsumexp(2) - chosen).sum(1, dtype=torch.float64)
+        return (torch.stack([right, loss]) / len(self._test.labels)).numpy()
+
+    def _run(self, work: Callable[[slice], None], count: int) -> None:
+        """Runs `work` on `count` models, in stacks."""
+        side_by_side(work, cut(count, self._at_once), self.threads if self.kernel.parallel else 1)
+
+
+def choose_kernel(module: nn.Module, records: Tensor) -> Kernel:
+    """Returns the fastest kernel that supports `module`; the stacked kernel is tried on a few records."""
+    by_hand = recognise(module, records[0].numel()) or recognise_cnn(module)
+    if by_hand is not None:
+        return by_hand
+    stacked = Stacked(module)
+    try:
+        _check_supported(stacked, module, records)
+    except (RuntimeError, NotImplementedError):
+        return OneByOne(module)
+    return stacked
+
+
+def _check_supported(kernel: Kernel, module: nn.Module, records: Tensor) -> None:
+    # One step of two models is enough: vmap raises at the first unsupported operation.
+    flat = torch.cat([part.detach().flatten() for part in module.parameters()])
+    step = Step(torch.zeros(2, 1, dtype=torch.int64), torch.ones(2, 1))
+    labels = torch.zeros(len(records), dtype=torch.int64)
+    kernel.train(torch.stack([flat, flat]), Samples(records, labels, labels[:, None]), [step], Training(), 0.1)
+
+
+def _initialise(model: Model, dataset: Dataset, seed: int) -> tuple[nn.Module, Floats]:
+    """Returns the module and its initial weights, drawn by torch's initialisation from the seed's stream."""
+    generator = torch.Generator().manual_seed(int(stream(seed, "model").integers(2**63)))
+    # Torch initialises from its global generator; the fork restores that generator afterwards.
+    with torch.random.fork_rng(devices=[]):
+        torch.set_rng_state(generator.get_state())
+        module = model.build(dataset.shape, dataset.classes)
+    _check(module, dataset)
+    flat = torch.cat([part.detach().flatten() for part in module.parameters()])
+    return module, flat.numpy().astype(np.float32)
+
+
+def _check(module: nn.Module, dataset: Dataset) -> None:
+    """Raises UserError for modules with state beyond their parameters, or whose output is not one score per class."""
+    if any(True for _ in module.buffers()):
+        raise UserError("model: keeps state beside its parameters (such as BatchNorm); use GroupNorm or LayerNorm")
+    if any(isinstance(part, nn.modules.dropout._DropoutNd) and part.p > 0 for part in module.modules()):
+        raise UserError("model: draws random numbers of its own (Dropout), so no run could be repeated; leave it out")
+    with torch.no_grad():
+        scores = module(_tensor(dataset.train_x[:2]))
+    if scores.shape != (len(dataset.train_x[:2]), dataset.classes):
+        raise UserError(f"model: gives {list(scores.shape)} for 2 records; it must give {dataset.classes} scores each")
+
+
+def _distinct(models: Floats) -> tuple[list[int], Ints]:
+    """Returns the first row of each distinct model, and for each row the index of its distinct model."""
+    seen: dict[bytes, int] = {}
+    first: list[int] = []
+    inverse = np.empty(len(models), dtype=np.int64)
+    # Hashes, because `np.unique` over rows would sort the whole matrix.
+    for row, model in enumerate(models):
+        key = hashlib.sha256(model.tobytes()).digest()
+        inverse[row] = seen.setdefault(key, len(first))
+        if inverse[row] == len(first):
+            first.append(row)
+    return first, inverse
+
+
+def _samples(records: Floats, labels: Ints, classes: int) -> Samples:
+    targets = nn.functional.one_hot(_tensor(labels), classes).to(torch.float32)
+    return Samples(_tensor(records), _tensor(labels), targets)
+
+
+def _tensor(array: NDArray[np.generic]) -> Tensor:
+    # Torch warns about read-only arrays; requiring "W" copies those.
+    return torch.from_numpy(np.require(array, requirements=["C", "W"]))

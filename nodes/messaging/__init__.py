@@ -1,0 +1,1 @@
+"""How nodes exchange messages: endpoints, round sessions, control messages."""

@@ -1,0 +1,403 @@
+"""A node's handle on the network: it seals and sends, and checks everything that arrives before a process reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+from types import MappingProxyType
+
+import numpy as np
+
+from nodes.messaging.control_messages import Assignment, Close, Complaint, Control, Peer, Probe, Register
+from nodes.messaging.round_session import Pass
+from nodes.messaging.round_session import Received as Received
+from nodes.phase_hooks import Triggers
+from p2p.clock import Clock, Rank
+from p2p.log.log import Log
+from p2p.log.records import KINDS, NOBODY
+from p2p.transport.inbox import Inbox
+from p2p.transport.layout import DOUBLED, FIRST_TOPIC
+from p2p.transport.messages import Batch, Delivery, Message
+from p2p.transport.network import Network
+from privacy.anonymity.pseudonyms import Pseudonyms
+from privacy.anonymity.settings import Sealed
+from privacy.sealing.envelopes import Bundle, Envelope, Payload, Rejected, message_size
+from privacy.sealing.keys import KeyPair
+from privacy.sealing.sealers import Sealer
+
+# What most endpoints hold most of the time, once for all of them.
+_NO_EARLY: Mapping[int, Message] = MappingProxyType({})
+_NO_KEYS: Mapping[int, KeyPair] = MappingProxyType({})
+_NO_PASSES: Mapping[int, Pass] = MappingProxyType({})
+EARLY_S = 10.0
+"""How long a message that overtook its receiver's assignment is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What every process shares. `router` is the proxy's book: only it turns addresses into nodes."""
+
+    clock: Clock
+    network: Network
+    log: Log
+    seed: int
+    sealed: Sealed
+    sealer: Sealer
+    router: Pseudonyms
+    triggers: Triggers
+    proxy: int
+    standby: int
+    server: int
+    first_life: int = 0
+    """Where endpoints begin to count their lives: a resumed run starts beyond those of the run it goes on with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Damaged:
+    """A control message whose bytes changed on the way; the connection's own check will notice."""
+
+    content: Control
+
+
+class Endpoint:
+    """Sends under this round's address; refuses what is altered, replayed, foreign or stale, with the reason.
+
+    Attributes:
+        life: the number of restarts: another life has other keys
+        answer: called with every opened payload; one that it answers itself does not go to the inbox
+    """
+
+    __slots__ = (
+        *("_controls", "_early", "_keys", "_latest_round", "_passes", "_probes", "_world"),
+        *("active_round", "answer", "inbox", "life", "node"),
+    )
+
+    def __init__(self, node: int, world: World) -> None:
+        self.node = node
+        self._world = world
+        self._keys: Mapping[int, KeyPair] = _NO_KEYS
+        self._passes: Mapping[int, Pass] = _NO_PASSES
+        self._early: Mapping[int, Message] = _NO_EARLY  # by row
+        self._probes: Sequence[Probe] = ()
+        self._controls: frozenset[tuple[int, int]] = frozenset()
+        self._latest_round = -1
+        self.life = world.first_life
+        self.active_round = -1
+        self.answer: Callable[[str, int, Received], bool] = _answers_nothing
+        self._open_inbox()
+
+    def _open_inbox(self) -> None:
+        network = self._world.network
+        self.inbox = Inbox(network, self.node, self._open)
+        network.attach(self.node, self.receive, self.inbox)
+
+    def draw_keys(self, round_number: int) -> bytes:
+        """Draws this round's one-time pair and returns the public half; keys of rounds it is not in are dropped."""
+        self.inbox.read()
+        if self._keys:
+            self._keys = {number: keys for number, keys in self._keys.items() if number in self._passes}
+        if self._early:
+            self._judge_early()
+        keys = self._keys.get(round_number)
+        if keys is None:
+            world = self._world
+            keys = world.sealer.draw_keys(world.seed, self.node, round_number, self.life)
+            self._keys = {**self._keys, round_number: keys}
+        return keys.public
+
+    def lose_state(self) -> None:
+        """A crash: inbox, keys and addresses are gone; a message kept for a later assignment is lost."""
+        self.inbox.read()
+        for message in self._early.values():
+            self._world.network.lose(message, "receiver_down")
+        for round_number in self._passes:
+            self._world.network.close_session(self.node, round_number)
+        self.inbox.close()
+        self._open_inbox()
+        self._keys, self._passes, self._early = _NO_KEYS, _NO_PASSES, _NO_EARLY
+        self._controls, self._probes = frozenset(), ()
+        # Another life draws other keys: the old ones may have sealed something already.
+        self.life += 1
+        self.active_round = -1
+
+    def enter(self, assignment: Assignment) -> None:
+        """Takes up an address for a round; the peers named in the assignment may send from now on."""
+        # Whatever arrived before is judged by the rules of before.
+        self.inbox.read()
+        round_number = assignment.round_number
+        known = self._passes.get(round_number)
+        if known is None:
+            keys = self._keys.get(round_number)
+            if keys is None or assignment.public_key not in (None, keys.public):
+                return  # it crashed between joining and being assigned: the keys that peers seal for are gone
+            self._passes = {**self._passes, round_number: Pass(assignment, keys, (assignment.expect_from,))}
+            self._world.network.open_session(self.node, round_number)
+        else:
+            known.renew(assignment)
+        self._latest_round = max(self._latest_round, round_number)
+        if self._early:
+            self._judge_early()
+        if self._probes:
+            self._answer_probes()
+
+    def leave(self, round_number: int) -> None:
+        """Drops the round's address and keys, and what came too late for a round it is no longer in."""
+        self.inbox.read()
+        if round_number not in self._passes and round_number not in self._keys and not self.inbox.holds_items:
+            return
+        if round_number in self._passes:
+            self._passes = {number: held for number, held in self._passes.items() if number != round_number}
+            self._world.network.close_session(self.node, round_number)
+        if round_number in self._keys:
+            self._keys = {number: keys for number, keys in self._keys.items() if number != round_number}
+        if self.active_round != round_number:
+            self.inbox.clear(round_number, KINDS)
+
+    def has_pass(self, round_number: int) -> bool:
+        """Whether it has an address in a round."""
+        return round_number in self._passes
+
+    def send(self, round_number: int, kind: str, payload: Payload, give_up_s: float = np.inf) -> None:
+        """Seals one payload for all peers the assignment names for this kind, and hands the messages over."""
+        held = self._passes.get(round_number)
+        peers = held.assignment.send_to.get(kind, ()) if held else ()
+        if not held or not peers:
+            return
+        held.sequence += 1
+        world = self._world
+        bundle = world.sealer.seal_many(
+            kind, round_number, held.sequence, held.keys, held.assignment.address, peers, payload
+        )
+        receivers = self._find([address for address, _ in peers])
+        sizes = bundle.size_bytes, bundle.overhead_bytes
+        batch = Batch(self.node, receivers, kind, round_number, *sizes, bundle, give_up_s, "other", self._urgent(kind))
+        world.network.send(batch)
+
+    def send_each(
+        self, round_number: int, kind: str, items: Sequence[tuple[Peer, Payload]], give_up_s: float = np.inf
+    ) -> None:
+        """Seals a payload of its own for each peer; all of the same size."""
+        held = self._passes.get(round_number)
+        if held is None or not items:
+            return
+        seal, sender, envelopes = self._world.sealer.seal_one, held.assignment.address, []
+        for peer, payload in items:
+            held.sequence += 1
+            envelopes.append(seal(kind, round_number, held.sequence, held.keys, sender, peer, payload))
+        self.send_envelopes(envelopes, kind, round_number, give_up_s)
+
+    def agree(self, round_number: int, peer: Peer, purpose: bytes) -> bytes:
+        """A secret with a peer from this round's one-time keys; nothing is sent."""
+        return self._world.sealer.agree(round_number, self._passes[round_number].keys, peer.public_key, purpose)
+
+    def send_envelopes(
+        self, envelopes: Sequence[Envelope], kind: str, round_number: int, give_up_s: float = np.inf
+    ) -> None:
+        """Hands over sealed messages."""
+        receivers = self._find([envelope.receiver for envelope in envelopes])
+        first = envelopes[0]
+        sizes = first.size_bytes, first.overhead_bytes
+        urgent = self._urgent(kind)
+        batch = Batch(self.node, receivers, kind, round_number, *sizes, envelopes, give_up_s, "other", urgent)
+        self._world.network.send(batch)
+
+    def _urgent(self, kind: str) -> bool:
+        """Whether receivers look at each message at once: a question to answer, or phases that a fault waits for."""
+        return kind == "correction" or bool(self._world.triggers.watches)
+
+    def _find(self, addresses: Sequence[bytes]) -> list[int]:
+        """The router finds the node behind each address."""
+        return [NOBODY if node is None else node for node in self._world.router.nodes_of(addresses)]
+
+    def tell(self, nodes: Sequence[int], round_number: int, control: Control, give_up_s: float = np.inf) -> None:
+        """Sends one control message to each of some nodes; only the proxy, or a node speaking to it, does that."""
+        if not nodes:
+            return
+        size_bytes = message_size(control.payload_bytes, many=False, sealed=self._world.sealed)
+        sizes = size_bytes, size_bytes - control.payload_bytes
+        batch = Batch(self.node, nodes, "control", round_number, *sizes, [control] * len(nodes), give_up_s)
+        batch.topic, batch.immediate = control.topic, control.urgent
+        # A registration is for the whole run, whatever round it is counted in.
+        batch.outlives_round = isinstance(control, Register)
+        self._world.network.send(batch)
+
+    def tell_each(
+        self,
+        nodes: Sequence[int],
+        round_number: int,
+        controls: Sequence[Control],
+        give_up_s: float = np.inf,
+        *,
+        urgent: bool = False,
+    ) -> None:
+        """Sends each of some nodes a control message of its own, all about the same topic."""
+        if not nodes:
+            return
+        payloads = [control.payload_bytes for control in controls]
+        whole = [message_size(payload, many=False, sealed=self._world.sealed) for payload in payloads]
+        sizes = np.array(whole, dtype=np.int64)
+        overheads = sizes - np.array(payloads, dtype=np.int64)
+        batch = Batch(self.node, nodes, "control", round_number, sizes, overheads, controls, give_up_s)
+        batch.topic, batch.immediate, batch.separate = controls[0].topic, urgent or controls[0].urgent, True
+        self._world.network.send(batch)
+
+    def receive(self, message: Message) -> str | None:
+        """Files a message at its arrival, or returns why it is refused.
+
+        A message of a round this node has joined may overtake its assignment: it is kept until that comes.
+        """
+        self.inbox.read()
+        if message.kind == "control":
+            return self._receive_control(message.sender, message.sequence, message.flags, message.content)
+        envelope: Envelope = message.content
+        held = self._passes.get(envelope.round)
+        if held is None and envelope.round in self._keys:
+            self._early = {**self._early, message.row: message}
+            clock = self._world.clock
+            clock.call_at(clock.now + EARLY_S, Rank.DEADLINE, self.node, partial(self._refuse_early, message.row))
+            return None
+        if held is None:
+            return "stale_round" if envelope.round < self._latest_round else "unknown_address"
+        return self._file_envelope(held, envelope, message.row, message.arrived_s)
+
+    def _file_envelope(self, held: Pass, envelope: Envelope, row: int, arrived_s: float) -> str:
+        kind = envelope.kind
+        try:
+            value = held.open(self._world.sealer, self._world.router, envelope, kind)
+        except Rejected as refusal:
+            return refusal.reason
+        item = Received(envelope.sender, value, row, arrived_s)
+        if not self.answer(kind, envelope.round, item):
+            self.inbox.put((kind, envelope.round), item)
+        if kind == "update":
+            self._world.triggers.reach(self.node, envelope.round, "aggregate")
+        return ""
+
+    def _open(self, deliveries: Sequence[Delivery]) -> None:
+        """Checks and files messages from the inbox; sessions have not changed since they arrived."""
+        for (topic, round_number), group in _by_topic(deliveries):
+            if topic >= FIRST_TOPIC:
+                self._open_controls(group)
+            else:
+                self._open_sealed(KINDS[topic], round_number, group)
+
+    def _open_sealed(self, kind: str, round_number: int, deliveries: Sequence[Delivery]) -> None:
+        world, network = self._world, self._world.network
+        held = self._passes.get(round_number)
+        contents = [network.contents_of(delivery) for delivery in deliveries]
+        bundles = [one for one in contents if isinstance(one, Bundle)]
+        if held is not None and len(bundles) == len(contents):
+            items = held.open_unaltered(kind, deliveries, bundles)
+            if items is not None:
+                self.inbox.put_all((kind, round_number), items)
+                return
+        for delivery in deliveries:
+            reason = self._open_one(network.content_of(delivery), delivery)
+            if reason:
+                world.network.refuse(delivery.row, reason)
+
+    def _open_one(self, envelope: Envelope, delivery: Delivery) -> str:
+        """Opens one message by its own header, which damage may have changed."""
+        held = self._passes.get(envelope.round)
+        if held is None:
+            return "stale_round" if envelope.round < self._latest_round else "unknown_address"
+        return self._file_envelope(held, envelope, delivery.row, delivery.arrived_s)
+
+    def _open_controls(self, deliveries: Sequence[Delivery]) -> None:
+        network = self._world.network
+        for delivery in deliveries:
+            content = network.content_of(delivery)
+            reason = self._receive_control(delivery.sender, abs(delivery.sequence), delivery.flags, content)
+            if reason:
+                network.refuse(delivery.row, reason)
+
+    def mark_used(self, received: Sequence[Received]) -> None:
+        """Notes in the message log that these messages served their purpose."""
+        self._world.log.mark_used([item.row for item in received])
+
+    def _answer_probes(self) -> None:
+        """Confirms that it leads, once it knows: the question may overtake the assignment."""
+        answered = [probe for probe in self._probes if self.epoch(probe.round_number) >= probe.epoch]
+        self._probes = [probe for probe in self._probes if probe not in answered]
+        for probe in answered:
+            probe.acknowledge()
+
+    def epoch(self, round_number: int) -> int:
+        """How often a round had been arranged anew when its last assignment came; -1 if it has none."""
+        held = self._passes.get(round_number)
+        return -1 if held is None else held.assignment.epoch
+
+    def _judge_early(self) -> None:
+        """Looks again at messages that came before their assignment; those still too early stay."""
+        early, self._early = self._early, _NO_EARLY
+        for row, message in early.items():
+            round_number = message.content.round
+            if round_number in self._keys and round_number not in self._passes:
+                self._early = {**self._early, row: message}
+            else:
+                self._world.network.settle(message, self.receive(message))
+
+    def _refuse_early(self, row: int) -> None:
+        message = self._early.get(row)
+        if message is not None:
+            self._early = {other: kept for other, kept in self._early.items() if other != row}
+            self._world.network.settle(message, "unknown_address")
+
+    def _receive_control(self, sender: int, sequence: int, flags: int, control: Control | Damaged) -> str:
+        """Files a control message, or returns why it is refused."""
+        if isinstance(control, Damaged):
+            known = self._is_service(sender) or self._is_service(self.node)
+            return "corrupt" if known else "not_neighbour"
+        reason = self._refuses_control(sender, control)
+        if reason:
+            return reason
+        # Only a message with a copy can come twice: lost ones are sent again, delivered ones are not.
+        if flags & DOUBLED:
+            if (sender, sequence) in self._controls:
+                return "replay"
+            self._controls |= {(sender, sequence)}
+        self._file(control)
+        return ""
+
+    def _refuses_control(self, sender: int, control: Control) -> str:
+        """Only the proxy speaks to nodes, and nodes speak to it once they are known."""
+        if not self._is_service(self.node):
+            return "" if self._is_service(sender) else "not_neighbour"
+        return "" if isinstance(control, Register) or self._world.router.knows(sender) else "unknown_address"
+
+    def _is_service(self, node: int) -> bool:
+        return node in (self._world.proxy, self._world.standby)
+
+    def _file(self, control: Control) -> None:
+        """Puts a control message where it is read; one about the round under way wakes the process in it."""
+        if isinstance(control, Probe):
+            self._probes = [*self._probes, control]
+            self._answer_probes()
+        elif isinstance(control, (Assignment, Close)) and control.round_number == self.active_round:
+            self._take_new_order(control)
+        else:
+            self.inbox.put(control.key, control)
+            if isinstance(control, Complaint):
+                self.inbox.wake_if_waiting(("done", control.round_number))
+
+    def _take_new_order(self, order: Assignment | Close) -> None:
+        round_number = order.round_number
+        if isinstance(order, Assignment) and self.epoch(round_number) >= order.epoch:
+            return  # handed out twice, by a standby that could not know
+        self.inbox.put(("reorder", round_number), order)
+        self.inbox.wake_if_waiting(*((kind, round_number) for kind in KINDS))
+
+
+def _answers_nothing(kind: str, round_number: int, item: Received) -> bool:
+    return False
+
+
+def _by_topic(deliveries: Sequence[Delivery]) -> list[tuple[tuple[int, int], Sequence[Delivery]]]:
+    """Runs of messages about one topic and round, in the order of arrival."""
+    first = deliveries[0]
+    if len(deliveries) == 1 or len({(one[5], one[6]) for one in deliveries}) == 1:
+        return [((first.topic, first.round_number), deliveries)]
+    groups = groupby(deliveries, key=lambda delivery: (delivery.topic, delivery.round_number))
+    return [(name, list(group)) for name, group in groups]

@@ -1,0 +1,114 @@
+"""What a node holds for one round, and how it checks what comes under the round's address."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nodes.messaging.control_messages import Assignment, Peer
+from p2p.transport.layout import CARRIED, CORRUPTED
+from p2p.transport.messages import Delivery
+from privacy.anonymity.pseudonyms import Pseudonyms
+from privacy.sealing.envelopes import ENCIPHERED, Bundle, Envelope, Rejected
+from privacy.sealing.keys import KeyPair
+from privacy.sealing.sealers import Sealer
+
+
+class Received(NamedTuple):
+    """A payload that was checked and opened: whose address sealed it, what it holds, its row in the books, and when."""
+
+    sender: bytes
+    value: Any
+    row: int
+    arrived_s: float = np.nan
+
+
+@lru_cache(maxsize=1024)
+def _heard_once(sequence: int, epoch: int) -> tuple[tuple[int, int], ...]:
+    """What is noted of a sender's first message; the same for most senders."""
+    return ((sequence, epoch),)
+
+
+@dataclass(slots=True)
+class Pass:
+    """A node's admission to a round, until the round's last message has ended.
+
+    Attributes:
+        expected: whose messages of each kind are expected, in each arrangement of the round so far
+        heard: by kind and sender, number and arrangement (epoch) of each message that was accepted
+    """
+
+    assignment: Assignment
+    keys: KeyPair
+    expected: tuple[Mapping[str, Sequence[Peer]], ...]
+    sequence: int = 0
+    heard: dict[str, dict[bytes, tuple[tuple[int, int], ...]]] = field(default_factory=dict)
+
+    _senders: dict[str, dict[bytes, bytes]] = field(default_factory=dict)
+
+    def renew(self, assignment: Assignment) -> None:
+        """The round was arranged anew: more peers may send, and those who had may again."""
+        self.assignment = assignment
+        self.expected += (assignment.expect_from,)
+        self._senders.clear()
+
+    def senders(self, kind: str) -> Mapping[bytes, bytes]:
+        """The addresses and keys of those whose messages of a kind are expected."""
+        known = self._senders.get(kind)
+        if known is None:
+            known = self._senders[kind] = {}
+            for peers in self.expected:
+                known.update(peers.get(kind, ()))
+        return known
+
+    def note(self, sender: bytes, kind: str, sequence: int) -> None:
+        """Remembers an accepted message by its number, and that its sender has had its say in this arrangement."""
+        heard = self.heard.setdefault(kind, {})
+        heard[sender] = (*heard.get(sender, ()), (sequence, self.assignment.epoch))
+
+    def open(self, sealer: Sealer, router: Pseudonyms, envelope: Envelope, kind: str) -> Any:
+        """A message's value; raises `Rejected` if it is not welcome."""
+        public_key = self._check(router, kind, envelope.sender, envelope.receiver, envelope.sequence)
+        value = sealer.open(envelope, self.keys, public_key)
+        self.note(envelope.sender, kind, envelope.sequence)
+        return value
+
+    def open_unaltered(
+        self, kind: str, deliveries: Sequence[Delivery], bundles: Sequence[Bundle]
+    ) -> list[Received] | None:
+        """Opens messages of one kind together, if none is altered, repeated, misdirected or enciphered; else None."""
+        names = [bundle.sender for bundle in bundles]
+        senders, heard = self.senders(kind), self.heard.setdefault(kind, {})
+        if [senders.get(name) for name in names] != [bundle.public for bundle in bundles]:
+            return None
+        mine = (self.assignment.address, self.keys.public)
+        ends = [bundle.receivers[one.place] for bundle, one in zip(bundles, deliveries, strict=True)]
+        values = [bundle.plain for bundle in bundles]
+        altered = any(one.flags & (CORRUPTED | CARRIED) for one in deliveries)
+        if altered or ends.count(mine) != len(ends) or ENCIPHERED in values:
+            return None
+        if len(set(names)) < len(names) or not heard.keys().isdisjoint(names):
+            return None
+        epoch, new = self.assignment.epoch, tuple.__new__  # `Received(...)` takes twice as long
+        heard.update(zip(names, [_heard_once(bundle.sequence, epoch) for bundle in bundles], strict=True))
+        return [
+            new(Received, (name, value, one.row, one.arrived_s))
+            for name, value, one in zip(names, values, deliveries, strict=True)
+        ]
+
+    def _check(self, router: Pseudonyms, kind: str, sender: bytes, receiver: bytes, sequence: int) -> bytes:
+        """The key that a message's sender should have; raises `Rejected` if nobody need try to open it."""
+        if receiver != self.assignment.address:
+            raise Rejected("unknown_address")
+        public_key = self.senders(kind).get(sender)
+        if public_key is None:
+            raise Rejected("unknown_address" if router.node_of(sender) is None else "not_neighbour")
+        # Nobody sends a message twice, nor has two votes in one arrangement.
+        heard, epoch = self.heard.get(kind, {}).get(sender, ()), self.assignment.epoch
+        if any(number == sequence or when == epoch for number, when in heard):
+            raise Rejected("replay")
+        return public_key

@@ -1,0 +1,1 @@
+"""The noise-share exchange over the network: partners, the exchange itself, corrections, and its log."""

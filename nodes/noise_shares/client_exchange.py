@@ -1,0 +1,240 @@
+"""A participant's part in the exchange: send shares, take those of peers, protect the upload, answer for the lost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Generator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import simpy
+
+from nodes.learning.deferred_learning import Vector
+from nodes.messaging.control_messages import Assignment, Gone, Peer
+from nodes.noise_shares.exchange_log import Opened as OpenedShares
+from nodes.noise_shares.exchange_log import ShareBook
+from nodes.noise_shares.plan import SharePlan
+from nodes.noise_shares.wire_messages import Missing, Opened, Opening, missing_payload, opening_payload, seed_payload
+from p2p.random_streams import stream
+from privacy.noise_shares.seed_expansion import address_number
+from privacy.noise_shares.seeds import SEED_BYTES
+from privacy.noise_shares.uploads import Share, Taken, Upload
+from privacy.sealing.envelopes import Payload
+
+if TYPE_CHECKING:
+    from nodes.messaging.endpoint import Received, World
+    from nodes.roles.client import Client
+    from nodes.roles.participant import Participant
+
+Exchanging = Generator[simpy.Event, Any, bool]
+Repairing = Generator[simpy.Event, Any, list[Vector]]
+
+
+class ShareDesk:
+    """One node's side of the exchange. What it has uploaded is gone after a crash; its count of draws is not."""
+
+    def __init__(self, node: int, world: World, plan: SharePlan, book: ShareBook) -> None:
+        self._node, self._world, self._plan, self._book = node, world, plan, book
+        self._groups = plan.group_of()
+        self._uploads: dict[int, Upload] = {}
+        self._draws = 0
+
+    def lose_state(self) -> None:
+        """A crash: seeds and what was received are gone; seeds drawn before are never drawn again."""
+        self._uploads = {}
+
+    def protects(self, round_number: int) -> bool:
+        """Whether this round's update has been given its noise."""
+        return round_number in self._uploads
+
+    def charged_std(self, assignment: Assignment) -> float:
+        """The noise per coordinate of the unweighted update that nobody can take off: only that is charged."""
+        weight = self._plan.weight(self._node, assignment.whole)
+        return math.hypot(float(self._plan.noise_std[self._node]), self._plan.settings.tau_ind / weight)
+
+    def exchange(self, client: Client, assignment: Assignment, deadline_s: float) -> Exchanging:
+        """Sends shares, waits for those of peers, and gives the upload its noise; False if it must not leave."""
+        settings, number = self._plan.settings, assignment.round_number
+        until_s = max(deadline_s - self._plan.margin_s, 0.0)
+        self._draws += 1
+        gone = self._gone(client, number)
+        receivers = [peer for peer in assignment.send_to.get("share", ()) if peer.address not in gone]
+        senders = assignment.expect_from.get("share", ())
+        if receivers:
+            self._world.triggers.reach(self._node, number, "share")
+        sent = self._send(client, assignment, receivers, until_s)
+        taken = yield from self._take(client, assignment, senders, until_s)
+        if settings.policy == "omit":
+            yield from client.wait_until(until_s, assignment, "idle")
+            gone |= self._gone(client, number)
+            taken = tuple(one for one in taken if one.share.sender not in {self._true(address) for address in gone})
+        upload = self._decide(assignment, sent, taken, len(senders))
+        if upload is None:
+            self._book.skipped.append((number, self._node))
+            return False
+        self._uploads[number] = upload
+        self._book.uploads.setdefault(number, {})[self._node] = upload
+        node, book = self._node, self._book
+        client.bench.protect(node, number, upload.weight, lambda: book.noise(number, node))
+        return True
+
+    def _decide(
+        self, assignment: Assignment, sent: tuple[Share, ...], taken: tuple[Taken, ...], expected: int
+    ) -> Upload | None:
+        """The upload's noise; None if too few shares came and the client keeps its update back."""
+        settings, variance = self._plan.settings, self._plan.settings.tau_ind**2
+        weight = self._plan.weight(self._node, assignment.whole)
+        if assignment.role != "leader" and len(taken) < settings.least_shares:
+            if settings.when_short == "skip":
+                return None
+            sigma = self._plan.sigma(self._node, assignment.whole)
+            partners = max(len(assignment.send_to.get("share", ())), 1)
+            variance += sigma**2 * (max(expected - len(taken), 1) / partners + (not sent))
+        seed = self._random("share-independent").bytes(SEED_BYTES)
+        return Upload(assignment.round_number, self._node, weight, sent, taken, math.sqrt(variance), seed)
+
+    def _send(
+        self, client: Client, assignment: Assignment, receivers: Sequence[Peer], until_s: float
+    ) -> tuple[Share, ...]:
+        """Makes this client's shares and hands them over, unless it is too late for anyone to wait for them."""
+        if not receivers:
+            return ()
+        std = self._plan.sigma(self._node, assignment.whole) / math.sqrt(len(receivers))
+        if self._plan.settings.share_as == "pairwise":
+            return tuple(self._agreed(client, assignment, peer, std, outward=True) for peer in receivers)
+        if self._world.clock.now > until_s:
+            return ()
+        random = self._random("share-seed")
+        shares = [self._share(assignment, peer, std, random.bytes(SEED_BYTES), outward=True) for peer in receivers]
+        number = assignment.round_number
+        self._book.shares |= {(number, share.sender, share.receiver): share for share in shares}
+        items = [(peer, self._payload(share)) for peer, share in zip(receivers, shares, strict=True)]
+        client.endpoint.send_each(number, "share", items, until_s)
+        return tuple(shares)
+
+    def _take(
+        self, client: Client, assignment: Assignment, senders: Sequence[Peer], until_s: float
+    ) -> Generator[simpy.Event, Any, tuple[Taken, ...]]:
+        """The shares that came in time, one from each sender at most; with `pairwise` they need not come."""
+        if self._plan.settings.share_as == "pairwise":
+            count = len(assignment.send_to.get("share", ())) or len(senders)
+            std = self._plan.sigma(self._node, assignment.whole) / math.sqrt(max(count, 1))
+            shares = [self._agreed(client, assignment, peer, std, outward=False) for peer in senders]
+            return self._multiplied(shares)
+        received: list[Received] = yield from client.collect(assignment, "share", until_s)
+        received += client.endpoint.inbox.take(("share", assignment.round_number))
+        first: dict[bytes, Received] = {}
+        for item in received:
+            first.setdefault(item.sender, item)
+        client.endpoint.mark_used(list(first.values()))
+        numbers = [self._received_share(assignment.round_number, item) for item in first.values()]
+        return self._multiplied([share for share in numbers if share is not None])
+
+    def _received_share(self, round_number: int, item: Received) -> Share | None:
+        """The share behind a message; an unsealed seed that was altered on the way expands to something else."""
+        share = self._book.shares.get((round_number, self._true(item.sender), self._node))
+        return share._replace(seed=item.value) if share and isinstance(item.value, bytes) else share
+
+    def _multiplied(self, shares: Sequence[Share]) -> tuple[Taken, ...]:
+        random, count = self._random("share-factor"), max(len(shares), 1)
+        group = self._groups.get(self._node, -1)
+        found = []
+        for share in sorted(shares, key=lambda share: share.sender):
+            together = group >= 0 and self._groups.get(share.sender, -1) == group
+            found.append(Taken(share, self._plan.tau(count, together), random.bytes(SEED_BYTES)))
+        return tuple(found)
+
+    def _gone(self, client: Client, round_number: int) -> set[bytes]:
+        """Partners that the proxy has said are gone; who was lost before it was sent a share leaves no noise."""
+        notices: list[Gone] = client.endpoint.inbox.take(("gone", round_number))
+        return {notice.address for notice in notices}
+
+    def _share(self, assignment: Assignment, peer: Peer, std: float, seed: bytes, outward: bool) -> Share:
+        mine, theirs = self._node, self._true(peer.address)
+        my_number, their_number = address_number(assignment.address), address_number(peer.address)
+        if outward:
+            return Share(assignment.round_number, mine, theirs, my_number, their_number, std, seed)
+        return Share(assignment.round_number, theirs, mine, their_number, my_number, std, seed)
+
+    def _agreed(self, client: Client, assignment: Assignment, peer: Peer, std: float, outward: bool) -> Share:
+        ends = (assignment.address, peer.address)
+        seed = client.endpoint.agree(assignment.round_number, peer, b"".join(ends if outward else ends[::-1]))
+        return self._share(assignment, peer, std, seed, outward)
+
+    def _payload(self, share: Share) -> Payload:
+        if self._plan.settings.share_as == "seed":
+            return seed_payload(share.seed, share.std)
+        maker = self._book.maker
+        return Vector(maker.dimension, lambda: (-maker.share(share)).astype(np.float32)).payload()
+
+    def repair(self, asker: Participant, assignment: Assignment, received: Sequence[Received]) -> Repairing:
+        """The aggregator's part of `correct`: asks the survivors about the missing; what takes their noise off."""
+        number, heard = assignment.round_number, {item.sender for item in received}
+        peers = assignment.expect_from.get("update", ())
+        missing = [peer.address for peer in peers if peer.address not in heard]
+        if self._plan.settings.policy != "correct" or not missing or not heard:
+            return []
+        question = missing_payload(missing)
+        survivors = [(peer, question) for peer in peers if peer.address in heard]
+        give_up_s = asker.deadline_s(assignment, self._plan.settings.correct_within)
+        asker.endpoint.send_each(number, "correction", survivors, give_up_s)
+        key = ("correction", number)
+        answers: list[Received] = yield asker.endpoint.inbox.expect(key, len(survivors), give_up_s)
+        asker.endpoint.mark_used(answers)
+        nodes = [self._true(item.sender) for item in answers]
+        if self._open(number, {self._true(address) for address in missing}) is not None:
+            nodes.append(self._node)
+        return self._repairs(number, sorted(set(nodes)))
+
+    def _repairs(self, round_number: int, nodes: Sequence[int]) -> list[Vector]:
+        book = self._book
+        told = [node for node in nodes if any(book.opened.get(round_number, {}).get(node, ()))]
+        book.repairs[round_number, self._node] = tuple(told)
+        return [_vector(book, round_number, node) for node in told]
+
+    def answer(self, client: Participant, round_number: int, item: Received) -> bool:
+        """A survivor's part: tells its shares with the missing peers; False if this is no question."""
+        if not isinstance(item.value, Missing):
+            return False
+        lost = {self._true(address): place for place, address in enumerate(item.value.addresses)}
+        opened = self._open(round_number, lost.keys()) or ((), ())
+        client.endpoint.mark_used([item])
+        payload = opening_payload(_opening(opened, lost))
+        if any(opened) and self._plan.settings.share_as == "vector":
+            payload = _vector(self._book, round_number, self._node).payload()
+        client.endpoint.send(round_number, "correction", payload)
+        return True
+
+    def _open(self, round_number: int, lost: Collection[int]) -> OpenedShares | None:
+        """Its shares with the lost; None if there are none, or too few others would be left to protect it."""
+        upload = self._uploads.get(round_number)
+        if upload is None:
+            return None
+        opened = upload.with_peers(lost)
+        left = len(upload.sent) + len(upload.taken) - len(opened[0]) - len(opened[1])
+        if not any(opened) or left < self._plan.settings.least_shares:
+            return None
+        self._book.open(round_number, self._node, opened)
+        return opened
+
+    def _true(self, address: bytes) -> int:
+        """For the books only: who is behind an address."""
+        node = self._world.router.node_of(address)
+        return -1 if node is None else node
+
+    def _random(self, name: str) -> np.random.Generator:
+        return stream(self._world.seed, name, self._node, self._draws)
+
+
+def _vector(book: ShareBook, round_number: int, node: int) -> Vector:
+    """What a survivor's answer amounts to, as float32 like every upload."""
+    return Vector(book.maker.dimension, lambda: book.repair(round_number, node).astype(np.float32))
+
+
+def _opening(opened: OpenedShares, places: dict[int, int]) -> Opening:
+    sent = [Opened(places[share.receiver], True, share.seed, share.std) for share in opened[0]]
+    taken = [
+        Opened(places[one.share.sender], False, one.share.seed, one.share.std, one.seed if one.tau else b"")
+        for one in opened[1]
+    ]
+    return Opening((*sent, *taken))

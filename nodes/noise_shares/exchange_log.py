@@ -1,0 +1,102 @@
+"""The experimenter's book of the exchange: which noise each upload carries, what was opened, what repairs were used.
+
+It holds true identities, like the log, and no adversary reads it. Facts stay for the whole run (they are small);
+noise itself is kept until its round is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from p2p.log.log import Log
+from privacy.noise_shares.uploads import Noise, NoiseMaker, Share, Taken, Upload, predicted_variance
+
+Opened = tuple[tuple[Share, ...], tuple[Taken, ...]]
+"""A survivor's shares with lost peers: those it sent, those it took."""
+
+
+@dataclass(frozen=True, slots=True)
+class Residual:
+    """What noise is left in one aggregation, as variance per coordinate: measured, and as the formulas say."""
+
+    round_number: int
+    aggregator: int
+    contributors: int
+    measured: float
+    predicted: float
+
+
+@dataclass(slots=True)
+class ShareBook:
+    """Facts by round.
+
+    Attributes:
+        shares: every share sent or agreed on, by round, sender and receiver.
+        uploads: what each client uploads, by round and client.
+        opened: what survivors told an aggregator, by round and survivor.
+        repairs: whose answers entered a sum, by round and aggregator.
+        skipped: clients that kept their update back for want of shares.
+        sleeping: True while learning is not looked at: then nothing is measured.
+    """
+
+    maker: NoiseMaker
+    measures: bool = True
+    shares: dict[tuple[int, int, int], Share] = field(default_factory=dict)
+    uploads: dict[int, dict[int, Upload]] = field(default_factory=dict)
+    opened: dict[int, dict[int, Opened]] = field(default_factory=dict)
+    repairs: dict[tuple[int, int], tuple[int, ...]] = field(default_factory=dict)
+    skipped: list[tuple[int, int]] = field(default_factory=list)
+    residuals: list[Residual] = field(default_factory=list)
+    _noise: dict[tuple[int, int], Noise] = field(default_factory=dict)
+
+    def noise(self, round_number: int, node: int) -> Noise:
+        """The noise in a client's upload."""
+        key = (round_number, node)
+        if key not in self._noise:
+            self._noise[key] = self.maker.upload(self.uploads[round_number][node])
+        return self._noise[key]
+
+    def repair(self, round_number: int, node: int) -> Noise:
+        """What a survivor's answer takes off the sum."""
+        return -self.maker.parts(*self.opened[round_number][node])
+
+    def open(self, round_number: int, node: int, opened: Opened) -> None:
+        """A survivor tells an aggregator its shares with lost peers; asked again, it may tell more."""
+        self.opened.setdefault(round_number, {})[node] = opened
+
+    def close(self, round_number: int, log: Log) -> list[Residual]:
+        """Measures every aggregation of a round that counts."""
+        table = log.aggregations
+        rows = (table["round"] == round_number) & ~table["void"]
+        found = []
+        for aggregator in np.unique(table["aggregator"][rows]).tolist():
+            contributors = table["contributor"][rows & (table["aggregator"] == aggregator)].tolist()
+            found.append(self._residual(round_number, aggregator, contributors))
+        self.residuals += found
+        return found
+
+    def forget(self, round_number: int) -> None:
+        """Lets go of a round's noise, not of its facts."""
+        self.maker.forget(round_number)
+        self._noise = {key: noise for key, noise in self._noise.items() if key[0] != round_number}
+        self.shares = {key: share for key, share in self.shares.items() if key[0] != round_number}
+
+    def _residual(self, round_number: int, aggregator: int, contributors: Sequence[int]) -> Residual:
+        repaired = self.repairs.get((round_number, aggregator), ())
+        parts = {node: self.opened[round_number][node] for node in repaired}
+        opened = {(node, share) for node, (sent, _) in parts.items() for share in sent}
+        opened |= {(node, one.share) for node, (_, taken) in parts.items() for one in taken}
+        uploads = [self.uploads[round_number][node] for node in contributors]
+        measured = np.nan
+        if self.measures:
+            noise = np.zeros(self.maker.dimension)
+            for node in contributors:
+                noise += self.noise(round_number, node)
+            for node in repaired:
+                noise += self.repair(round_number, node)
+            measured = float(np.mean(np.square(noise)))
+        predicted = predicted_variance(uploads, opened)
+        return Residual(round_number, aggregator, len(contributors), measured, predicted)

@@ -1,0 +1,121 @@
+"""Who exchanges shares with whom: a directed graph in which everyone sends and gets equally many.
+
+The tracker knows the round's addresses and keys; it never sees noise and no seed comes from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodes.noise_shares.plan import SharePlan
+from nodes.roles.client import Arrangement
+from p2p.random_streams import stream
+from topologies.round_graph import round_graph
+
+if TYPE_CHECKING:
+    from nodes.protocols.central import Central
+    from nodes.protocols.gossip import Gossip
+    from nodes.protocols.rotating_leader import RotatingLeader
+
+Edges = NDArray[np.int64]
+_NO_EDGES: Edges = np.empty((0, 2), dtype=np.int64)
+
+
+class Tracker:
+    """Adds the exchange to a round's arrangement."""
+
+    def __init__(self, plan: SharePlan, protocol: Gossip | RotatingLeader | Central, seed: int) -> None:
+        self._plan, self._protocol, self._seed = plan, protocol, seed
+        self._groups = plan.group_of()
+
+    def whole(self, members: Sequence[int], leader: int) -> float:
+        """What the weights of the updates that meet at an aggregator are parts of: members, or records."""
+        exchange = getattr(self._protocol, "exchange_with", None)
+        if exchange is not None:
+            return float(exchange + self._protocol.include_own)
+        adding = [node for node in members if self._protocol.include_own or node != leader]
+        return float(len(adding) if self._plan.settings.weights == "equal" else self._plan.records[adding].sum())
+
+    def add_to(self, arrangement: Arrangement, round_number: int, members: Sequence[int]) -> None:
+        """Adds partners, and the way for corrections, to a round; a leader is nobody's partner."""
+        sharers = [node for node in members if node != arrangement.leader]
+        whole = self.whole(members, arrangement.leader)
+        arrangement.edges["share"] = self.partners(sharers, whole, round_number, arrangement.edges["update"])
+        self.let_correct(arrangement)
+
+    def let_correct(self, arrangement: Arrangement) -> None:
+        """Lets the aggregator ask its senders for corrections, and them answer."""
+        updates = arrangement.edges.get("update", _NO_EDGES)
+        if self._plan.settings.policy == "correct" and len(updates):
+            arrangement.edges["correction"] = np.concatenate([updates, updates[:, ::-1]])
+
+    def to_be_told(self, arrangement: Arrangement, lost: int) -> list[int]:
+        """The partners of a member that has gone: who has not sent it a share yet need not, nor wait for its."""
+        edges = arrangement.edges.get("share", _NO_EDGES)
+        return sorted({*edges[edges[:, 0] == lost, 1].tolist(), *edges[edges[:, 1] == lost, 0].tolist()})
+
+    def partners(self, sharers: Sequence[int], whole: float, round_number: int, updates: Edges) -> Edges:
+        """The edges of the exchange: one regular graph for each coalition, and one for the others."""
+        rng = stream(self._seed, "shares", round_number)
+        found = [_NO_EDGES]
+        for circle in self._circles(sharers):
+            wanted = {node: self._plan.wanted(node, whole, len(circle)) for node in circle}
+            found.append(self._graph(np.array(circle, dtype=np.int64), wanted, updates, rng))
+        return np.concatenate(found)
+
+    def _circles(self, sharers: Sequence[int]) -> list[list[int]]:
+        """Coalitions with at least two members present; everybody else together, if two or more."""
+        circles: dict[int, list[int]] = {}
+        for node in sharers:
+            circles.setdefault(self._groups.get(node, -1), []).append(node)
+        others = circles.pop(-1, [])
+        for group in [group for group, members in circles.items() if len(members) < 2]:
+            others += circles.pop(group)
+        return [members for members in [*circles.values(), sorted(others)] if len(members) >= 2]
+
+    def _graph(self, circle: Edges, wanted: Mapping[int, int], updates: Edges, rng: np.random.Generator) -> Edges:
+        most = max(wanted.values())
+        if len(set(wanted.values())) > 1 and self._plan.settings.unequal == "list":
+            return _as_many_as_wanted(circle, wanted, rng)
+        if self._plan.settings.partners == "co_recipients":
+            return co_recipients(circle, most, updates, rng)
+        return round_graph(circle, most, rng)
+
+
+def _as_many_as_wanted(circle: Edges, wanted: Mapping[int, int], rng: np.random.Generator) -> Edges:
+    """Each sends to as many distinct others as it wants; how many it hears from is chance."""
+    edges = []
+    for node in circle.tolist():
+        others = circle[circle != node]
+        edges += [(node, int(other)) for other in np.sort(rng.choice(others, wanted[node], replace=False))]
+    return np.array(edges, dtype=np.int64)
+
+
+def co_recipients(circle: Edges, degree: int, updates: Edges, rng: np.random.Generator) -> Edges:
+    """A regular graph between members whose updates go to many common receivers, so that their noise meets.
+
+    Layer by layer, the best one-to-one assignment of partners that are still free; ties fall at random.
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    count = len(circle)
+    place = {node: index for index, node in enumerate(circle.tolist())}
+    reaches = np.zeros((count, int(updates.max(initial=0)) + 1))
+    for sender, receiver in updates.tolist():
+        if sender in place:
+            reaches[place[sender], receiver] = 1.0
+            if receiver in place:
+                reaches[place[receiver], receiver] = 1.0
+    common = reaches @ reaches.T + 0.5 * rng.random((count, count))
+    np.fill_diagonal(common, -1e9)
+    edges = []
+    for _ in range(degree):
+        rows, columns = linear_sum_assignment(common, maximize=True)
+        edges.append(np.column_stack([circle[rows], circle[columns]]))
+        common[rows, columns] = -1e6
+    joined: Edges = np.concatenate(edges)
+    return joined[np.lexsort((joined[:, 1], joined[:, 0]))]

@@ -1,0 +1,100 @@
+"""Turns an arrangement of a round into what each member is told: its address, and the peers it has to do with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodes.messaging.control_messages import Answer, Assignment, Peer
+from nodes.roles.client import Arrangement
+
+Routes = dict[int, dict[str, list[Peer]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What is the same in all assignments of a round.
+
+    Attributes:
+        whole_graph: whether everyone is told all members and edges
+        whole: what the weights of updates are parts of, where updates carry them
+        lasts_s, acknowledge: see Assignment
+    """
+
+    round_number: int
+    closes_s: float
+    barrier_s: float | None = None
+    epoch: int = 0
+    whole_graph: bool = False
+    whole: float = 0.0
+    lasts_s: float = 0.0
+    acknowledge: Callable[[float], None] | None = None
+
+
+def make_assignments(
+    arrangement: Arrangement,
+    terms: Terms,
+    addresses: Mapping[int, bytes],
+    answers: Mapping[int, Answer],
+    members: Collection[int],
+) -> dict[int, Assignment]:
+    """One assignment for each node that has an address in the round."""
+    peers = {node: Peer(address, answers[node].public_key) for node, address in addresses.items()}
+    send_to, expect_from = _routes(arrangement, peers)
+    members = frozenset(members)
+    edges = len(arrangement.edges.get("update", ())) if terms.whole_graph else 0
+    told = {}
+    for node, peer in peers.items():
+        known = len(members) if edges else len(_neighbours(send_to[node], expect_from[node]))
+        told[node] = Assignment(
+            round_number=terms.round_number,
+            role=_role(node, arrangement.leader, members, serves="model" in send_to[node]),
+            address=peer.address,
+            send_to=send_to[node],
+            expect_from=expect_from[node],
+            barrier_s=terms.barrier_s,
+            known=known,
+            edges=edges,
+            keyed=bool(peer.public_key),
+            closes_s=terms.closes_s,
+            epoch=terms.epoch,
+            whole=terms.whole,
+            lasts_s=terms.lasts_s,
+            acknowledge=terms.acknowledge,
+            public_key=peer.public_key,
+        )
+    return told
+
+
+def _routes(arrangement: Arrangement, peers: Mapping[int, Peer]) -> tuple[Routes, Routes]:
+    send_to: Routes = {node: {} for node in peers}
+    expect_from: Routes = {node: {} for node in peers}
+    for kind, edges in arrangement.edges.items():
+        for routes, mine, theirs in ((send_to, 0, 1), (expect_from, 1, 0)):
+            for node, others in _grouped(edges[:, mine], edges[:, theirs]):
+                routes[node][kind] = [peers[other] for other in others]
+    return send_to, expect_from
+
+
+def _grouped(nodes: NDArray[np.int64], others: NDArray[np.int64]) -> Iterator[tuple[int, list[int]]]:
+    """Each node with its others, in their order."""
+    order = np.argsort(nodes, kind="stable")
+    distinct, firsts = np.unique(nodes[order], return_index=True)
+    ends = [*firsts[1:].tolist(), len(nodes)]
+    sorted_others = others[order].tolist()
+    for node, first, end in zip(distinct.tolist(), firsts.tolist(), ends, strict=True):
+        yield node, sorted_others[first:end]
+
+
+def _neighbours(*routes: Mapping[str, list[Peer]]) -> set[bytes]:
+    return {peer.address for route in routes for peers in route.values() for peer in peers}
+
+
+def _role(node: int, leader: int, members: Collection[int], serves: bool) -> str:
+    """Who hands a model on without leading is a holder, also if it is a member that was done already."""
+    if node == leader:
+        return "leader"
+    return "member" if node in members and not serves else "holder"

@@ -1,0 +1,97 @@
+"""How the proxy finds out who will train in a round."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Generator, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import simpy
+
+from nodes.messaging.control_messages import Answer, Invite
+from nodes.messaging.endpoint import Endpoint, World
+from nodes.protocols.round_rules import RoundRules
+
+Steps = Generator[simpy.Event, Any, None]
+
+
+@dataclass(slots=True)
+class Invitations:
+    """The invitations of one round and the answers so far; `why_not` says why there are too few, if there are."""
+
+    world: World
+    endpoint: Endpoint
+    rules: RoundRules
+    round_number: int
+    targets: Sequence[int]
+    answers: dict[int, Answer]
+    why_not: str = ""
+
+    def until_enough(self, needed: int, everyone: int, must_answer: Collection[int] = ()) -> Steps:
+        """Invites all, and again those who did not answer, until enough join, or it is clear that they will not.
+
+        Args:
+            everyone: how many clients there are; those who have not said otherwise may have budget.
+            must_answer: nodes without which there is no round (the server of a central one).
+        """
+        give_up_s = self._now_s + self.rules.invite_timeout
+        while True:
+            silent = [node for node in self.targets if node not in self.answers]
+            missing = needed - len(self.joined())
+            wanted = max(1, missing) if self.rules.selection == "first_come" else len(silent)
+            yield from self.once(silent, wanted)
+            spent = sum(answer.declines == "budget" for answer in self.answers.values())
+            if len(self.joined()) >= needed and all(node in self.answers for node in must_answer):
+                return
+            if everyone - spent < needed:
+                self.why_not = f"{everyone - spent} of {needed} needed clients have budget left"
+                return
+            if self._now_s >= give_up_s:
+                self.why_not = f"{len(self.joined())} of {needed} needed clients joined before the invitation timed out"
+                return
+            if len(self.joined()) + len(self.without_model()) >= needed and self.without_model():
+                return  # they would, if they had a model: the proxy sees to that and invites again
+            self._ask_decliners_again()
+
+    def once(self, nodes: Sequence[int], wanted: int) -> Steps:
+        """One invitation: waits until `wanted` have joined, all have answered, or the window is over."""
+        close_s = self._now_s + self.rules.invite_window
+        self.endpoint.tell(nodes, self.round_number, Invite(self.round_number, self.rules.invite_window), close_s)
+        missing = len(nodes)
+        key = ("answer", self.round_number)
+        while missing > 0 and wanted > 0 and self._now_s < close_s:
+            new: list[Answer] = yield self.endpoint.inbox.expect(key, min(wanted, missing), close_s)
+            # Whoever was invited twice may answer twice.
+            fresh = {answer.node: answer for answer in new if answer.node not in self.answers}
+            self.answers.update(fresh)
+            missing -= len(fresh)
+            wanted -= sum(not answer.declines for answer in fresh.values())
+        if not nodes:
+            yield self.world.clock.sleep(self.rules.invite_window, self.world.proxy)
+
+    def joined(self) -> list[Answer]:
+        """The clients that want to train, in the order of their answers."""
+        return [answer for answer in self.answers.values() if not answer.declines and answer.node != self.world.server]
+
+    def without_model(self) -> list[int]:
+        """Those who answered that they cannot train yet."""
+        return sorted(node for node, answer in self.answers.items() if answer.declines == "declined")
+
+    def log_absences(self, needed: int) -> None:
+        """Writes down who was invited and did not join; who was merely slower than the first to come was not absent."""
+        first_come = self.rules.selection == "first_come" and len(self.joined()) >= needed
+        asked: Iterable[int] = self.answers if first_come else self.targets
+        for node in asked:
+            answer = self.answers.get(node)
+            if node != self.world.server and (answer is None or answer.declines):
+                reason = answer.declines if answer else "offline"
+                self.world.log.dropout("absence", self.round_number, node, reason, self._now_s)
+
+    def _ask_decliners_again(self) -> None:
+        """Who has no model yet may have one by now; who has no budget will not get any."""
+        for node in [node for node, answer in self.answers.items() if answer.declines == "declined"]:
+            del self.answers[node]
+
+    @property
+    def _now_s(self) -> float:
+        return float(self.world.clock.now)

@@ -1,0 +1,249 @@
+"""A client: one process that registers, answers invitations, and takes part when chosen.
+
+A protocol is any frozen dataclass with the two verbs of `PeerProtocol`: the proxy asks it who talks to whom, and
+every member runs its `take_part`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import simpy
+from numpy.typing import NDArray
+
+from nodes.learning.deferred_learning import Bench, Vector
+from nodes.messaging.control_messages import Answer, Assignment, Close, Done, Invite
+from nodes.messaging.endpoint import Received, World
+from nodes.roles.participant import Participant, Steps
+from nodes.roles.registration import next_orders, register, register_again
+from nodes.roles.slowdown import Slow, finish_s
+from nodes.round_record import RoundRecord
+from p2p.log.records import NOBODY
+from privacy.accounting.ledger import Ledger
+
+Edges = NDArray[np.int64]
+Training = Generator[simpy.Event, Any, bool]
+Protecting = Generator[simpy.Event, Any, bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What the proxy knows when it draws a round: members (true identities), and who holds the current model.
+
+    Attributes:
+        holder: the node that has the newest aggregate, or NOBODY
+        stale: members whose model is older than that
+    """
+
+    seed: int
+    round_number: int
+    members: NDArray[np.int64]
+    holder: int
+    stale: NDArray[np.int64]
+    server: int
+
+
+@dataclass(frozen=True, slots=True)
+class Arrangement:
+    """Who sends to whom in a round: for each kind of message an array of (sender, receiver)."""
+
+    edges: dict[str, Edges] = field(default_factory=dict)
+    leader: int = NOBODY
+
+
+class PeerProtocol(Protocol):
+    """The shape of a protocol (not to be confused with typing.Protocol)."""
+
+    @property
+    def cohort_size(self) -> int:
+        """How many clients train in a round."""
+
+    @property
+    def longest_s(self) -> float:
+        """How long after its assignment the last member is done at the latest."""
+
+    def arrange(self, draft: Draft) -> Arrangement:
+        """The proxy's part: who talks to whom."""
+
+    def take_part(self, client: Client, assignment: Assignment) -> Steps:
+        """A member's part, as a process of waits and actions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What a client brings along: its records and speed, and the noise it adds."""
+
+    train_s: float
+    noise_std: float
+    sensitivity: float
+
+
+class Client(Participant):
+    """A peer. Its ledger is its own; it refuses to join when the next release would overspend."""
+
+    __slots__ = ("_invited_s", "_taken", "_training", "ledger", "means", "protocol", "slow")
+
+    def __init__(
+        self,
+        node: int,
+        world: World,
+        bench: Bench,
+        records: dict[int, RoundRecord],
+        protocol: PeerProtocol,
+        means: Means,
+        ledger: Ledger | None,
+    ) -> None:
+        super().__init__(node, world, bench, records)
+        self.protocol, self.means, self.ledger = protocol, means, ledger
+        self.slow: Sequence[Slow] = ()
+        self._invited_s = 0.0
+        self._taken = (0, -1)
+        self._training = (-1, 0.0)
+
+    def run(self) -> Generator[simpy.Event, Any, None]:
+        """The client's life, until it crashes or the simulation ends; one that has no model yet registers (again)."""
+        if self.model_round < 0 or not self.world.router.knows(self.node):
+            register(self)
+        while True:
+            orders = yield next_orders(self)
+            if not orders:
+                register_again(self)
+            for order in orders:
+                if isinstance(order, Invite):
+                    self._answer(order)
+                elif isinstance(order, Assignment):
+                    yield from self._take_part(order)
+
+    def lose_state(self) -> None:
+        """A crash: what it was training is lost as well."""
+        Participant.lose_state(self)
+        self._training = (-1, 0.0)
+
+    def train(self, assignment: Assignment, deadline_s: float = np.inf) -> Training:
+        """Trains for as long as its speed takes, then waits for the common instant if one was named.
+
+        Returns False, at the deadline, if that is too early: there is no update then. A round that was arranged anew
+        after this member had finished its part has the same update, not another one with new noise.
+        """
+        if self._training[0] != assignment.round_number:
+            self.world.triggers.reach(self.node, assignment.round_number, "train")
+            self.bench.begin(self.node, assignment.round_number)
+            self._training = (assignment.round_number, finish_s(self.now_s, self.means.train_s, self.slow))
+        deadline_s = min(deadline_s, assignment.closes_s)
+        ready_s = max(self._training[1], self.now_s)
+        yield from self.wait_until(min(ready_s, deadline_s), assignment, "train")
+        if assignment.barrier_s is None:
+            return ready_s <= deadline_s
+        send_s = max(ready_s, assignment.barrier_s)
+        yield from self.wait_until(min(send_s, deadline_s), assignment, "idle")
+        return send_s <= deadline_s
+
+    def protect(self, assignment: Assignment, deadline_s: float) -> Protecting:
+        """Exchanges noise shares, where the scenario asks for them; False if the update must not leave without."""
+        if self.shares is None:
+            return True
+        return (yield from self.shares.exchange(self, assignment, deadline_s))
+
+    def wait_until(self, end_s: float, assignment: Assignment, span: str) -> Steps:
+        """Lets time pass, and writes down what it was for."""
+        start_s = self.now_s
+        if end_s > start_s:
+            yield self.endpoint.inbox.sleep(end_s)
+            self.world.log.span(self.node, assignment.round_number, span, start_s, end_s)
+
+    def release(self, assignment: Assignment) -> Vector:
+        """This round's clipped and noised update."""
+        return self.bench.release(self.node, assignment.round_number)
+
+    def publish(self, assignment: Assignment, update: Vector, give_up_s: float) -> None:
+        """Sends the identical noisy update to all successors; charged once, when first handed over."""
+        if self.shares is not None and not self.shares.protects(assignment.round_number):
+            raise RuntimeError("an update was about to leave without noise shares; `yield from client.protect(...)`")
+        self.charge(assignment)
+        self.send(assignment, "update", update, give_up_s)
+
+    def charge(self, assignment: Assignment) -> None:
+        """Charges this round's release to the ledger and writes the charge down."""
+        std = self.means.noise_std if self.shares is None else self.shares.charged_std(assignment)
+        self._charge(assignment.round_number, std)
+
+    def _charge(self, round_number: int, std: float) -> None:
+        if self.ledger is None:
+            return
+        if self.ledger.charge(round_number, std, self.means.sensitivity, round_number):
+            published = self.ledger.published_epsilon
+            self.world.log.privacy.append(
+                round=round_number,
+                node=self.node,
+                release=self.ledger.releases,
+                noise_std=std,
+                mu2=self.ledger.mu2,
+                published=np.nan if published is None else published,
+                rigorous=np.nan,
+                budget_left=self.ledger.budget_left,
+            )
+
+    def catch_up(self, assignment: Assignment, deadline_s: float) -> Steps:
+        """Hands the current model on if it is the holder; waits for it if it is stale."""
+        if assignment.send_to.get("handover"):
+            self.send(assignment, "handover", self.bench.model(self.node), deadline_s)
+        received: list[Received] = yield from self.collect(assignment, "handover", deadline_s)
+        if received:
+            self.adopt(received[0], assignment.round_number - 1)
+
+    def _answer(self, invite: Invite) -> None:
+        round_number = invite.round_number
+        self._invited_s = self.now_s
+        self.world.triggers.reach(self.node, round_number, "invite")
+        # A client without budget still gives a key: it may hold the current model and hand it on.
+        keys = self.endpoint.draw_keys(round_number)
+        why_not = self._why_not(round_number)
+        answer = Answer(round_number, self.node, why_not, keys, self.model_round, self.means.train_s)
+        self.tell_proxy(round_number, answer)
+
+    def _why_not(self, round_number: int) -> str:
+        if self.model_round < 0:
+            return "declined"
+        spent = self.ledger is not None and not self.ledger.may_release(round_number)
+        return "budget" if spent else ""
+
+    def _take_part(self, assignment: Assignment) -> Steps:
+        round_number, epoch = assignment.round_number, assignment.epoch
+        if self.has_reported(assignment):
+            return
+        if self.now_s >= assignment.closes_s or self._taken >= (round_number, epoch):
+            return  # too late, or handed out twice (by a standby that could not know)
+        self._taken = (round_number, epoch)
+        assignment = self.accept(assignment)
+        self.endpoint.enter(assignment)
+        if not self.endpoint.has_pass(round_number):
+            return
+        self.endpoint.active_round, self.skipped = round_number, False
+        self.world.triggers.reach(self.node, round_number, "appointed")
+        if assignment.expect_from.get("bootstrap"):
+            yield from self._fetch_first_model(assignment)
+        elif assignment.send_to.get("collect"):
+            self.send(assignment, "collect", self.bench.model(self.node), assignment.closes_s)
+        else:
+            self.world.log.span(self.node, round_number, "invite", self._invited_s, self.now_s)
+            yield from self._follow_orders(assignment)
+        self.endpoint.active_round = -1
+        self.endpoint.inbox.forget(("reorder", round_number))
+        done = Done(round_number, self.node, self.model_round, self.skipped, self.endpoint.epoch(round_number))
+        self.report(done)
+
+    def _follow_orders(self, assignment: Assignment) -> Steps:
+        """Its part as it was assigned, and once more if the round was arranged anew and nobody has looked yet."""
+        order: Assignment | Close | None = assignment
+        while isinstance(order, Assignment):
+            self.skipped = False
+            yield from self.protocol.take_part(self, order)
+            order = self.new_order(order)
+
+    def _fetch_first_model(self, assignment: Assignment) -> Steps:
+        received = yield from self.collect(assignment, "bootstrap", assignment.closes_s)
+        if received:
+            self.adopt(received[0], 0)

@@ -1,0 +1,157 @@
+"""Lifecycle of node processes: crashes, churn, recovery and failover of the proxy."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Protocol
+
+import simpy
+
+from nodes.messaging.endpoint import World
+from nodes.proxy.proxy import Proxy
+from p2p.clock import Rank
+
+
+class Mortal(Protocol):
+    """A restartable node process; an `enrolled` one need not register."""
+
+    def run(self) -> Generator[simpy.Event, Any, None]:
+        """The process from start to end or crash."""
+
+    def lose_state(self) -> None:
+        """Discards the state that does not survive a crash."""
+
+
+@dataclass(slots=True)
+class Lives:
+    """Starts, stops and restarts processes. A node is down while at least one cause keeps it down.
+
+    Attributes:
+        takeover_s: delay between the proxy's crash and the standby's takeover; None without a standby
+        lost_for_good: nodes with a permanent crash; after any other, a proxy without a standby returns by itself
+    """
+
+    world: World
+    mortals: Mapping[int, Mortal]
+    proxy: Proxy
+    takeover_s: float | None = None
+    lost_for_good: set[int] = field(default_factory=set)
+    _causes: Counter[int] = field(default_factory=Counter)
+    _down_since: dict[int, float] = field(default_factory=dict)
+    _processes: dict[int, simpy.Process] = field(default_factory=dict)
+    _ended: simpy.Event | None = None
+
+    @property
+    def ended(self) -> simpy.Event:
+        """Triggers when the run is over."""
+        if self._ended is None:
+            self._ended = simpy.Event(self.world.clock)
+        return self._ended
+
+    def start_all(self) -> None:
+        """Starts the processes of all nodes that are up, after the faults at time 0."""
+        clock = self.world.clock
+        # A precomputed set-up needs no start events and no registration: all processes begin enrolled.
+        for node in self.mortals:
+            clock.call_at(clock.now, Rank.START, node, partial(self._start_if_up, node))
+        clock.call_at(clock.now, Rank.START, self.world.proxy, partial(self._start_if_up, self.world.proxy))
+
+    def _start_if_up(self, node: int) -> None:
+        if not self._causes[node] and node not in self._processes:
+            self._start_proxy() if node == self.world.proxy else self._start(node)
+
+    def crash(self, node: int) -> None:
+        """Takes a node down for one more cause."""
+        # Counted, since churn and faults may overlap: the node returns when the last cause has ended.
+        self._causes[node] += 1
+        if self._causes[node] > 1:
+            if node == self.proxy.node:
+                self._on_proxy_lost()  # the first crash may have been temporary while this one is permanent
+            return
+        self._down_since[node] = self.world.clock.now
+        self.proxy.note_crash(node)
+        self.world.network.take_down(node)
+        process = self._processes.pop(node, None)
+        if process is not None and process.is_alive:
+            _close(process)
+        if node in self.mortals:
+            self.mortals[node].lose_state()
+        if node == self.proxy.node:
+            self._on_proxy_lost()
+
+    def recover(self, node: int) -> None:
+        """Removes one cause; without any left the node restarts, with its model and ledger only."""
+        self._causes[node] -= 1
+        if self._causes[node] > 0:
+            return
+        now_s = self.world.clock.now
+        self.world.log.span(node, self._round_now(), "down", self._down_since.pop(node, now_s), now_s)
+        self.world.network.bring_up(node)
+        if node in self.mortals:
+            self._start(node)
+        elif node == self.proxy.node:
+            self._start_proxy()
+
+    def close_books(self) -> None:
+        """Logs the open down intervals at the end of the run."""
+        for node, since_s in self._down_since.items():
+            self.world.log.span(node, self._round_now(), "down", since_s, self.world.clock.now)
+        self._down_since.clear()
+
+    def is_down(self, node: int) -> bool:
+        """Returns whether a node is down now."""
+        return self._causes[node] > 0
+
+    def _start(self, node: int) -> None:
+        self._processes[node] = self.world.clock.process(self.mortals[node].run())
+
+    def _start_proxy(self) -> None:
+        self._processes[self.proxy.node] = self.world.clock.process(self._proxy_life())
+
+    def _proxy_life(self) -> Generator[simpy.Event, Any, None]:
+        yield from self.proxy.run()
+        self._end("")
+
+    def _on_proxy_lost(self) -> None:
+        clock = self.world.clock
+        if self.takeover_s is not None and self.proxy.node == self.world.proxy and not self.is_down(self.world.standby):
+            clock.call_at(clock.now + self.takeover_s, Rank.FAULT, self.world.standby, self._take_over)
+        else:
+            clock.call_at(clock.now, Rank.FAULT, self.proxy.node, self._give_up_unless_it_returns)
+
+    def _take_over(self) -> None:
+        """Continues on the standby from the replicated state; messages for the proxy are redirected to it."""
+        if self.proxy.node != self.world.proxy or not self.is_down(self.world.proxy):
+            return
+        if self.is_down(self.world.standby):
+            self._end(f"the proxy and its standby were lost by {self.world.clock.now:.6g} s")
+            return
+        self.world.network.redirect(self.world.proxy, self.world.standby)
+        self.proxy.move_to(self.world.standby)
+        self._start_proxy()
+
+    def _give_up_unless_it_returns(self) -> None:
+        if self.proxy.node in self.lost_for_good:
+            self._end(f"the proxy was lost at {self.world.clock.now:.6g} s and there is no standby")
+
+    def _end(self, why: str) -> None:
+        if why:
+            self.proxy.outcome.stopped_because = why
+        if not self.ended.triggered:
+            self.ended.succeed()
+
+    def _round_now(self) -> int:
+        return self.proxy.outcome.rounds_completed + 1
+
+
+def _close(process: simpy.Process) -> None:
+    """Stops a process at its current event."""
+    # Not `interrupt`: a crashed process must run no further code. SimPy is not notified, so the process stays
+    # `is_alive`, and its event may still trigger for other waiters.
+    waits_for = process.target
+    if waits_for is not None and waits_for.callbacks is not None and process._resume in waits_for.callbacks:
+        waits_for.callbacks.remove(process._resume)
+    process._generator.close()

@@ -1,0 +1,183 @@
+"""What a process of the protocol can do in a round: send, collect, average, hand a model on.
+
+These verbs are what a protocol is written in (see nodes/protocols/). They do the bookkeeping, so that a protocol
+reads like its paper: every wait has a deadline, every aggregation is written down, every message used is marked.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Sequence
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import simpy
+
+from nodes.learning.deferred_learning import Bench, Vector
+from nodes.messaging.control_messages import Assignment, Close, Control, Done
+from nodes.messaging.endpoint import Endpoint, Received, World
+from nodes.phase_hooks import Phase
+from nodes.round_record import RoundRecord
+
+if TYPE_CHECKING:
+    from nodes.noise_shares.client_exchange import ShareDesk
+
+Steps = Generator[simpy.Event, Any, None]
+Collecting = Generator[simpy.Event, Any, list[Received]]
+Repairing = Generator[simpy.Event, Any, list[Vector]]
+_PHASE_OF_KIND: dict[str, Phase] = {"update": "send", "model": "broadcast", "share": "share"}
+
+
+class Participant:
+    """A node that takes part in rounds, with its endpoint, its model and the run's books.
+
+    Attributes:
+        shares: what exchanges noise shares for it
+    """
+
+    __slots__ = ("_records", "_reported", "bench", "endpoint", "model_round", "node", "shares", "skipped", "world")
+
+    def __init__(self, node: int, world: World, bench: Bench, records: dict[int, RoundRecord]) -> None:
+        self.node = node
+        self.world = world
+        self.bench = bench
+        self.endpoint = Endpoint(node, world)
+        self.model_round = -1
+        self.skipped = False
+        self.shares: ShareDesk | None = None
+        self._records = records
+        self._reported: Done | None = None
+
+    def share_noise(self, desk: ShareDesk) -> None:
+        """From now on it exchanges noise shares, and answers for those who are lost."""
+        self.shares = desk
+        self.endpoint.answer = self._answer_for_the_lost
+
+    def lose_state(self) -> None:
+        """A crash: only the model, the ledger and the count of noise drawn survive."""
+        self.endpoint.lose_state()
+        if self.shares is not None:
+            self.shares.lose_state()
+
+    if TYPE_CHECKING:
+
+        @property
+        def now_s(self) -> float:
+            """Simulated time."""
+    else:
+        now_s = property(attrgetter("world.clock.now"), doc="Simulated time.")
+
+    def accept(self, assignment: Assignment) -> Assignment:
+        """Takes up an assignment, whose time runs from here; the proxy learns of the receipt."""
+        closes_s = max(assignment.closes_s, self.now_s + assignment.lasts_s)
+        if assignment.acknowledge is not None:
+            assignment.acknowledge(closes_s)
+        return assignment._replace(closes_s=closes_s)
+
+    def deadline_s(self, assignment: Assignment, within_s: float) -> float:
+        """The instant `within_s` from now, but never after the round is closed."""
+        return min(self.now_s + within_s, assignment.closes_s)
+
+    def tell_proxy(self, round_number: int, control: Control) -> None:
+        """Sends a control message to the proxy."""
+        self.endpoint.tell([self.world.proxy], round_number, control)
+
+    def report(self, done: Done) -> None:
+        """Tells the proxy that its part of a round is done."""
+        self._reported = done
+        self.tell_proxy(done.round_number, done)
+
+    def has_reported(self, assignment: Assignment) -> bool:
+        """Whether its part is done already; if so it says so again, to a proxy that may have lost the report."""
+        done = self._reported
+        if done is None or (done.round_number, done.epoch) < (assignment.round_number, assignment.epoch):
+            return False
+        if done.round_number == assignment.round_number:
+            self.report(done)
+        return True
+
+    def new_order(self, assignment: Assignment) -> Assignment | Close | None:
+        """What the proxy has said about this round since: a new arrangement, which is taken up, or its end."""
+        orders = self.endpoint.inbox.take(("reorder", assignment.round_number))
+        newer = [order for order in orders if isinstance(order, Close) or order.epoch > assignment.epoch]
+        if not newer:
+            return None
+        last: Assignment | Close = newer[-1]
+        self.world.log.end_wait(self.node)
+        if isinstance(last, Assignment):
+            last = self.accept(last)
+            self.endpoint.enter(last)
+        return last
+
+    def send(self, assignment: Assignment, kind: str, vector: Vector, give_up_s: float = np.inf) -> None:
+        """Seals a vector for every peer the assignment names for this kind and sends it."""
+        if kind in _PHASE_OF_KIND and assignment.send_to.get(kind):
+            self.world.triggers.reach(self.node, assignment.round_number, _PHASE_OF_KIND[kind])
+        self.endpoint.send(assignment.round_number, kind, vector.payload(), give_up_s)
+
+    def collect(self, assignment: Assignment, kind: str, deadline_s: float, quorum: float = 1.0) -> Collecting:
+        """Waits for one message of a kind from each peer expected; at the deadline takes what has come.
+
+        Comes back early, with what there is, when the proxy has arranged the round anew or closed it.
+
+        Args:
+            quorum: the share of the expected messages that is enough.
+        """
+        start_s = self.now_s
+        expected = math.ceil(quorum * len(assignment.expect_from.get(kind, ())) - 1e-9)
+        if not expected or self.endpoint.inbox.peek(("reorder", assignment.round_number)):
+            return []
+        key = (kind, assignment.round_number)
+        received: list[Received] = yield self.endpoint.inbox.expect(key, expected, deadline_s)
+        self.world.log.span(self.node, assignment.round_number, "wait", start_s, self.now_s)
+        return received
+
+    def repair(self, assignment: Assignment, received: Sequence[Received]) -> Repairing:
+        """What takes off the noise that lost share partners left in the updates received; mostly nothing."""
+        if self.shares is None:
+            return []
+        return (yield from self.shares.repair(self, assignment, received))
+
+    def _answer_for_the_lost(self, kind: str, round_number: int, item: Received) -> bool:
+        return kind == "correction" and self.shares is not None and self.shares.answer(self, round_number, item)
+
+    def average(
+        self,
+        assignment: Assignment,
+        received: Sequence[Received],
+        own: Vector | None,
+        min_updates: int = 1,
+        repairs: Sequence[Vector] = (),
+    ) -> bool:
+        """Moves this node's model by minus the mean of the updates received, and of its own if given.
+
+        Where updates carry their weights (noise shares), by minus their sum, and that of `repairs`.
+        Returns False, and moves nothing, if fewer than `min_updates` were received.
+        """
+        vectors = [item.value for item in received] + ([own] if own is not None else [])
+        if not vectors or len(received) < min_updates:
+            self.skipped = True
+            return False
+        self.bench.step(self.node, [*vectors, *repairs], 1.0 if assignment.whole else None)
+        self.model_round = assignment.round_number
+        self._write_down(assignment, received, own is not None)
+        return True
+
+    def adopt(self, received: Received, model_round: int) -> None:
+        """Takes over a model received."""
+        self.bench.adopt(self.node, received.value)
+        self.endpoint.mark_used([received])
+        self.model_round = model_round
+
+    def _write_down(self, assignment: Assignment, received: Sequence[Received], own: bool) -> None:
+        log, round_number = self.world.log, assignment.round_number
+        self.endpoint.mark_used(received)
+        # Whoever sealed it contributed it: a stranger may bring an overheard message, not make one.
+        contributors = self._records[round_number].nodes_of([item.sender for item in received])
+        contributors += [self.node] if own else []
+        node, now_s = self.node, self.now_s
+        log.aggregations.add_all([(round_number, node, contributor, now_s, False) for contributor in contributors])
+        if received:
+            log.span(node, round_number, "aggregate", min([item.arrived_s for item in received]), now_s)
+        self._records[round_number].aggregated_s[node] = now_s

@@ -1,0 +1,56 @@
+"""The server: hands out the first model, collects the final one, and is the centre of the `central` baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+import simpy
+
+from nodes.learning.deferred_learning import Bench
+from nodes.messaging.control_messages import Answer, Assignment, Done, Invite
+from nodes.messaging.endpoint import Received, World
+from nodes.protocols.central import Central
+from nodes.roles.participant import Participant, Steps
+from nodes.roles.registration import next_orders, register, register_again
+from nodes.round_record import RoundRecord
+
+
+class Server(Participant):
+    """A process that waits for the proxy's orders like any other node."""
+
+    def __init__(
+        self, node: int, world: World, bench: Bench, records: dict[int, RoundRecord], protocol: object
+    ) -> None:
+        super().__init__(node, world, bench, records)
+        self._protocol = protocol
+        self.collected: list[Received] = []
+
+    def run(self) -> Generator[simpy.Event, Any, None]:
+        """The server's life, until it crashes or the simulation ends."""
+        if not self.world.router.knows(self.node):
+            register(self)
+        while True:
+            orders = yield next_orders(self)
+            if not orders:
+                register_again(self)
+            for order in orders:
+                if isinstance(order, Invite):
+                    keys = self.endpoint.draw_keys(order.round_number)
+                    self.tell_proxy(order.round_number, Answer(order.round_number, self.node, "", keys))
+                elif isinstance(order, Assignment):
+                    yield from self._take_part(order)
+
+    def _take_part(self, order: Assignment) -> Steps:
+        if self.has_reported(order) or self.now_s >= order.closes_s:
+            return
+        order = self.accept(order)
+        self.endpoint.enter(order)
+        self.skipped = False
+        self.send(order, "bootstrap", self.bench.first_model(), order.closes_s)
+        if order.expect_from.get("collect"):
+            self.collected = yield from self.collect(order, "collect", order.closes_s)
+            self.endpoint.mark_used(self.collected)
+        elif order.role == "leader" and isinstance(self._protocol, Central):
+            yield from self._protocol.serve(self, order)
+        self.report(Done(order.round_number, self.node, -1, self.skipped, order.epoch))

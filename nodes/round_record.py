@@ -1,0 +1,164 @@
+"""What is written down about one round while it goes, and the tables' rows made of it when it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from p2p.log.log import Log
+from p2p.log.records import KIND, MISSING, OUTCOME, REASON
+
+Nodes = NDArray[np.int64]
+Edges = NDArray[np.int64]
+
+_SPAN_OF_KIND = {"update": "send", "handover": "send", "share": "share", "model": "broadcast"}
+
+
+@dataclass(slots=True)
+class RoundRecord:
+    """One round as it happened: who was in it, who was to hear from whom, and when each aggregation was made."""
+
+    round_number: int
+    start_s: float
+    cohort: Nodes
+    leader: int
+    edges: Mapping[str, Edges]
+    addresses: dict[int, bytes] = field(default_factory=dict)
+    aggregated_s: dict[int, float] = field(default_factory=dict)
+    crashed: set[int] = field(default_factory=set)
+    first_row: int = 0
+    first_aggregation: int = 0
+    end_s: float = np.nan
+    skipped: bool = False
+    used: int = 0
+    missing: int = 0
+    _nodes: dict[bytes, int] = field(default_factory=dict)
+
+    def nodes_of(self, addresses: Sequence[bytes]) -> list[int]:
+        """Who has each of these addresses in this round."""
+        if False in [address in self._nodes for address in addresses]:
+            self._nodes = {address: node for node, address in self.addresses.items()}
+        return [self._nodes[address] for address in addresses]
+
+    def close(self, log: Log, end_s: float) -> None:
+        """Derives sending spans, missing updates and dropouts from the books, and records them."""
+        self.end_s = end_s
+        self.skipped = not self.aggregated_s
+        rows = self.first_row + np.flatnonzero(log.messages["round"][self.first_row :] == self.round_number)
+        _record_sending(log, self.round_number, rows, end_s)
+        self._record_missing(log, rows)
+
+    def _record_missing(self, log: Log, rows: NDArray[np.int64]) -> None:
+        columns = log.messages
+        updates = rows[columns["kind"][rows] == KIND["update"]]
+        heard = self._contributions(log)
+        self.used = len(heard)
+        reasons: dict[int, set[str]] = {}
+        edges = self.edges.get("update", np.empty((0, 2), dtype=np.int64))
+        for sender, receiver in edges[~_among(_pairs(edges[:, 0], edges[:, 1]), heard)].tolist():
+            reason = "crashed" if sender in self.crashed else _why_missing(log, updates, sender, receiver)
+            reasons.setdefault(sender, set()).add(reason)
+            if receiver in self.aggregated_s:
+                at_s = self.aggregated_s[receiver]
+                log.dropout("missing", self.round_number, sender, reason, at_s, receiver)
+                self.missing += 1
+        self._record_dropouts(log, set((heard >> 32).tolist()), reasons)
+
+    def _contributions(self, log: Log) -> NDArray[np.int64]:
+        """Who contributed to whose aggregation, as `_pairs`, void ones and own updates left out."""
+        contributors, aggregators = self.averaged(log).T
+        pairs: NDArray[np.int64] = np.sort(_pairs(contributors, aggregators)[contributors != aggregators])
+        twice = np.flatnonzero(pairs[1:] == pairs[:-1])
+        return np.delete(pairs, twice) if len(twice) else pairs
+
+    def averaged(self, log: Log, *, void: bool = False) -> Edges:
+        """Rows (contributor, aggregator) of what was averaged in this round, void ones left out unless asked for."""
+        table, here = log.aggregations, slice(self.first_aggregation, None)
+        rows = table["round"][here] == self.round_number
+        if not void:
+            rows &= ~table["void"][here]
+        ends = [table[end][here][rows] for end in ("contributor", "aggregator")]
+        return np.column_stack(ends).astype(np.int64)
+
+    def _record_dropouts(self, log: Log, contributors: set[int], reasons: dict[int, set[str]]) -> None:
+        for member in self.cohort.tolist():
+            leads = member == self.leader and member in self.aggregated_s
+            if member not in contributors and not leads:
+                usual = "crashed" if member in self.crashed else "late"
+                reason = next((word for word in MISSING if word in reasons.get(member, ())), usual)
+                log.dropout("dropout", self.round_number, member, reason, self.end_s)
+
+    def void(self, log: Log, aggregator: int) -> None:
+        """An aggregator was lost before its model reached anybody: what it averaged counts as not used."""
+        self.aggregated_s.pop(aggregator, None)
+        table, columns = log.aggregations, log.messages
+        table["void"][(table["round"] == self.round_number) & (table["aggregator"] == aggregator)] = True
+        here = slice(self.first_row, None)
+        updates = (columns["round"][here] == self.round_number) & (columns["kind"][here] == KIND["update"])
+        columns["used"][here][updates & (columns["receiver"][here] == aggregator)] = False
+
+    def row(self) -> dict[str, Any]:
+        """The round's row in `rounds.parquet`, without what learning adds."""
+        return {
+            "round": self.round_number,
+            "start_s": self.start_s,
+            "end_s": self.end_s,
+            "cohort": len(self.cohort),
+            "leader": self.leader,
+            "updates_used": self.used,
+            "updates_missing": self.missing,
+            "skipped": self.skipped,
+        }
+
+
+def _record_sending(log: Log, round_number: int, rows: NDArray[np.int64], end_s: float) -> None:
+    """One span per sender and kind: from the first hand-over to the last byte off its uplink."""
+    columns = log.messages
+    for kind, name in _SPAN_OF_KIND.items():
+        of_kind = rows[columns["kind"][rows] == KIND[kind]]
+        of_kind = of_kind[columns["sender"][of_kind] == columns["origin"][of_kind]]  # relays only pass on
+        senders = columns["sender"][of_kind]
+        left_s = np.where(np.isnan(columns["left_s"][of_kind]), end_s, columns["left_s"][of_kind])
+        order = np.argsort(senders, kind="stable")
+        nodes, firsts = np.unique(senders[order], return_index=True)
+        if len(nodes):
+            start_s = np.minimum.reduceat(columns["sent_s"][of_kind][order], firsts)
+            log.span_each(nodes, round_number, name, start_s, np.maximum.reduceat(left_s[order], firsts))
+
+
+def _pairs(senders: Nodes, receivers: Nodes) -> NDArray[np.int64]:
+    """Each edge (sender, receiver) as one number."""
+    return senders << 32 | receivers
+
+
+def _among(values: NDArray[np.int64], known: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of some values are among the known ones, which are sorted."""
+    if not len(known):
+        return np.zeros(len(values), dtype=np.bool_)
+    found: NDArray[np.bool_] = known[np.searchsorted(known, values).clip(max=len(known) - 1)] == values
+    return found
+
+
+def _why_missing(log: Log, updates: NDArray[np.int64], sender: int, receiver: int) -> str:
+    """The first reason that applies to an update that was expected and not used."""
+    columns = log.messages
+    rows = updates[(columns["origin"][updates] == sender) & (columns["destination"][updates] == receiver)]
+    outcomes, reasons = columns["outcome"][rows], columns["reason"][rows]
+    first_hop, last_hop = columns["sender"][rows] == sender, columns["receiver"][rows] == receiver
+    # A relay that is down loses the message; only an end that is down has crashed.
+    if (first_hop & (reasons == REASON["sender_down"])).any() or (
+        last_hop & (reasons == REASON["receiver_down"])
+    ).any():
+        return "crashed"
+    if (reasons == REASON["partition"]).any():
+        return "partitioned"
+    if (outcomes == OUTCOME["rejected"]).any():
+        return "rejected"
+    arrived = (last_hop & (outcomes == OUTCOME["delivered"])).any()
+    if len(rows) and not arrived and not (outcomes == OUTCOME["in_flight"]).any():
+        return "lost"
+    return "late"

@@ -1,1 +1,0 @@
-"""The noise-share exchange: partners, the exchange itself, corrections, and what they leave."""

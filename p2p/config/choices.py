@@ -1,0 +1,14 @@
+"""The marker of fields that take one strategy out of a table, selected by `kind`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Choice:
+    """Marks a field that takes one entry of `table`, selected by `key`; interpreted by scenarios/loading/reader.py."""
+
+    table: Mapping[str, type]
+    key: str = "kind"

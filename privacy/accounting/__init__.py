@@ -1,0 +1,1 @@
+"""What releases cost: Gaussian, Renyi, sampled and shuffled accounting, and the ledger."""

@@ -1,0 +1,162 @@
+"""Privacy ledgers: each client accounts for its own spending, charged when a noisy vector is first sent."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privacy.settings import By
+
+if TYPE_CHECKING:
+    from privacy.calibration.noise_plan import NoisePlan
+    from privacy.calibration.published_rules import PublishedRule
+    from privacy.settings import Privacy
+
+# Relative tolerance on mu^2: sums of equal releases must reach their limit in spite of rounding.
+SLACK = 1e-9
+
+
+class LedgerError(Exception):
+    """A protocol attempted a release beyond the budget; a programming error, never a user's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerRule:
+    """The limits of a ledger; one object serves all clients with the same budget.
+
+    Attributes:
+        by: the quantity that is limited.
+        delta: failure probability of the reported epsilons.
+        published: the paper's rule; None where none applies.
+        max_round: the last global round that `published` allows.
+        mu2_limit: the largest sum of mu^2 that `rigorous` allows.
+        view_share: the part of a release's mu^2 that the budgeted view sees.
+    """
+
+    by: By
+    delta: float
+    published: PublishedRule | None = None
+    max_round: float = math.inf
+    mu2_limit: float = math.inf
+    view_share: float = 1.0
+
+
+def ledger_rule(privacy: Privacy, plan: NoisePlan, own_epsilon: float | None = None) -> LedgerRule:
+    """Returns the rule of a run; solves for its limits once, so that a million ledgers take no further computation.
+
+    Args:
+        own_epsilon: budget of a class of clients; the section's epsilon unless given.
+    """
+    from privacy.accounting.gaussian import mu_of
+
+    # Where no published rule applies, `by: published` limits nothing, and `max_round` stays infinite.
+    by, epsilon, delta = privacy.resolved_budget()
+    epsilon = epsilon if own_epsilon is None else own_epsilon
+    counted = by == "published" and plan.published is not None
+    return LedgerRule(
+        by=by,
+        delta=delta,
+        published=plan.published,
+        max_round=plan.published.max_rounds(epsilon) if counted and plan.published else math.inf,
+        mu2_limit=mu_of(epsilon, delta) ** 2 if by == "rigorous" else math.inf,
+        view_share=plan.view_share,
+    )
+
+
+class Ledger:
+    """One client's privacy account.
+
+    Rounds are numbered from 1. Releases are charged in the order of their numbers (the client's noise counter).
+
+    Guarantees:
+        The charged total never exceeds the rule by more than a relative 1e-9 of mu^2 (rigorous), and no release is
+        charged after the last allowed round (published). A failed charge leaves the ledger unchanged. Sending
+        identical bytes again is free. A release is charged even if it never arrives.
+    """
+
+    __slots__ = ("last_number", "last_round", "mu2", "planned_mu2", "releases", "rule")
+
+    def __init__(self, rule: LedgerRule, noise_std: float, sensitivity: float) -> None:
+        self.rule = rule
+        self.planned_mu2 = release_mu2(noise_std, sensitivity)
+        self.mu2 = 0.0
+        self.releases = 0
+        self.last_round = 0
+        self.last_number = -1
+
+    def may_release(self, round_number: int) -> bool:
+        """Returns whether one more release with the planned noise, in that round, stays within the budget."""
+        return self._allows(round_number, self.planned_mu2)
+
+    def charge(self, round_number: int, noise_std: float, sensitivity: float, number: int | None = None) -> bool:
+        """Charges one release; returns False if release `number` has been charged before.
+
+        Raises:
+            LedgerError: the release would exceed the budget; nothing is charged.
+        """
+        # Numbers only grow, so an equal or smaller one is a retransmission of the same noisy vector.
+        if number is not None and number <= self.last_number:
+            return False
+        cost = release_mu2(noise_std, sensitivity)
+        if not self._allows(round_number, cost):
+            raise LedgerError(f"release {self.releases + 1} in round {round_number} would exceed the budget")
+        self.mu2 += cost
+        self.releases += 1
+        self.last_round = max(self.last_round, round_number)
+        self.last_number = self.last_number + 1 if number is None else number
+        return True
+
+    @property
+    def published_epsilon(self) -> float | None:
+        """Epsilon by the paper's rule after the last charged round; None where no rule applies."""
+        return self.rule.published.epsilon_after(self.last_round) if self.rule.published else None
+
+    @property
+    def rigorous_epsilon(self) -> float:
+        """Exact epsilon against an observer of all releases of this client (view `local`)."""
+        from privacy.accounting.gaussian import epsilon_of
+
+        return epsilon_of(math.sqrt(self.mu2), self.rule.delta)
+
+    @property
+    def budget_left(self) -> float:
+        """Fraction of the budget left: of the rounds (published) or of mu^2 (rigorous); NaN without a budget."""
+        if self.rule.by == "published":
+            return max(0.0, 1.0 - self.last_round / self.rule.max_round) if self.rule.max_round else 0.0
+        if self.rule.by == "rigorous":
+            return max(0.0, 1.0 - self.mu2 * self.rule.view_share / self.rule.mu2_limit)
+        return math.nan
+
+    @property
+    def exhausted_from(self) -> float:
+        """First round without a further release, as far as known now; infinite while releases remain."""
+        if self.rule.by == "published":
+            return self.rule.max_round + 1  # known from the start, unlike the round of the last affordable release
+        return math.inf if self.may_release(self.last_round + 1) else self.last_round + 1
+
+    def _allows(self, round_number: int, cost: float) -> bool:
+        # Published rules count global rounds, including those without this client.
+        if self.rule.by == "published":
+            return round_number <= self.rule.max_round
+        if self.rule.by == "rigorous":
+            return (self.mu2 + cost) * self.rule.view_share <= self.rule.mu2_limit * (1.0 + SLACK)
+        return True
+
+
+def rigorous_epsilons(ledgers: Iterable[Ledger], delta: float) -> NDArray[np.float64]:
+    """Returns `rigorous_epsilon` of many ledgers at one delta, vectorised."""
+    from privacy.accounting.gaussian import epsilons_of
+
+    return epsilons_of(np.sqrt([ledger.mu2 for ledger in ledgers]), delta)
+
+
+def release_mu2(noise_std: float, sensitivity: float) -> float:
+    """Returns mu^2 of one release; infinite without noise or without a bound on the update."""
+    if noise_std <= 0.0 or math.isinf(sensitivity):
+        return math.inf
+    return (sensitivity / noise_std) ** 2

@@ -1,0 +1,1 @@
+"""Pseudonyms that change every round, and their settings."""

@@ -1,0 +1,1 @@
+"""How much noise a scenario needs: noise plans, strategies, and the rules the papers publish."""

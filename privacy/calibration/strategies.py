@@ -1,0 +1,139 @@
+"""Calibration strategies of a scenario, from epsilon to noise: published, classic baseline, rigorous."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import numpy as np
+from annotated_types import Ge, Gt, Lt
+
+from privacy.calibration.noise_plan import NoisePlan, PlanContext
+from privacy.calibration.published_rules import SampledRule, Theorem8Rule, theorem8_for, theorem8_notes
+
+Epsilon = Annotated[float, Gt(0)]
+Delta = Annotated[float, Gt(0), Lt(1)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdpdflCalibration:
+    """Theorem 8 of the thesis, literally: the published claim, which is not proved.
+
+    Attributes:
+        epsilon: claimed epsilon after all rounds; must be below 2 ln(1/delta).
+        delta: failure probability of the claim.
+        m_reading: meaning of the theorem's m, all clients `M` or the cohort `m_tcs`.
+        noise_reading: `eq_5_3` adds 2 C sigma/n, `theorem_8` adds 2 C sigma/m; the thesis prints both.
+    """
+
+    epsilon: Epsilon = 8.0
+    delta: Delta = 1e-5
+    m_reading: Literal["M", "m_tcs"] = "M"
+    noise_reading: Literal["eq_5_3", "theorem_8"] = "eq_5_3"
+
+    def __post_init__(self) -> None:
+        limit = 2.0 * math.log(1.0 / self.delta)
+        if not self.epsilon < limit:
+            raise ValueError(
+                f"epsilon = {self.epsilon:g}: Theorem 8 needs epsilon < 2 ln(1/delta) = {limit:.4g}; "
+                "lower epsilon or delta, or use `kind: rigorous`"
+            )
+
+    def plan(self, clip_norm: float, context: PlanContext) -> NoisePlan:
+        """Returns the noise by Theorem 8 for this topology, cohort and rounds; notes list its unmet conditions."""
+        theorem = theorem8_for(context, self.delta, self.m_reading)
+        sigma = theorem.sigma(context.rounds, self.epsilon)
+        divisor = context.records if self.noise_reading == "eq_5_3" else np.full(context.clients, theorem.m)
+        rule = Theorem8Rule(theorem=theorem, sigma=sigma)
+        # `maximum` guards against clients without records.
+        return NoisePlan(
+            noise_std=2.0 * clip_norm * sigma / np.maximum(divisor, 1).astype(np.float64),
+            clip_norm=clip_norm,
+            sensitivity=2.0 * clip_norm,
+            published=rule if context.rehash else None,
+            notes=theorem8_notes(context, theorem, sigma, self.epsilon),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DpFedAvgCalibration:
+    """Noise of DP-FedAvg: the mean of a round meets epsilon, each client adds its part, `z C / sqrt(m)`.
+
+    Attributes:
+        epsilon: for an observer of the means only, add or remove one client, Poisson sampling assumed.
+        delta: failure probability.
+        accountant: `rdp` (integer orders) or the tighter `pld`.
+    """
+
+    epsilon: Epsilon = 8.0
+    delta: Delta = 1e-5
+    accountant: Literal["rdp", "pld"] = "rdp"
+
+    def plan(self, clip_norm: float, context: PlanContext) -> NoisePlan:
+        """Returns the smallest noise multiplier that meets the target, divided over the cohort."""
+        from privacy.accounting.poisson_sampling import calibrated_multiplier
+
+        z = calibrated_multiplier(context.rate, context.rounds, self.epsilon, self.delta, self.accountant)
+        rule = SampledRule(rate=context.rate, noise_multiplier=z, delta=self.delta, accountant=self.accountant)
+        note = "the accountant assumes Poisson sampling; the cohort here has a fixed size"
+        if context.selection == "first_come":
+            note = "first-come selection is not sampling: calibrated without amplification"
+        # m independent noises of standard deviation z C / sqrt(m) sum to the z C that the accountant assumes.
+        return NoisePlan(
+            noise_std=np.full(context.clients, z * clip_norm / math.sqrt(context.train_per_round)),
+            clip_norm=clip_norm,
+            sensitivity=2.0 * clip_norm,
+            published=rule,
+            notes=(note,),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RigorousCalibration:
+    """The least noise that provably meets epsilon for a view, by exact Gaussian composition.
+
+    Attributes:
+        epsilon: privacy loss to the view over the whole run.
+        delta: failure probability.
+        view: `local` protects against the receivers of the message; `model` only against observers of the means.
+        unit: `client` or `record`; both change a clipped update by at most 2C, so the noise is the same.
+        releases: planned releases per client; default one in every round, so that no client exhausts its budget.
+    """
+
+    epsilon: Epsilon = 8.0
+    delta: Delta = 1e-5
+    view: Literal["local", "model"] = "local"
+    unit: Literal["client", "record"] = "client"
+    releases: Annotated[int, Ge(1)] | None = None
+
+    def plan(self, clip_norm: float, context: PlanContext) -> NoisePlan:
+        """Returns the noise for the planned number of releases; `model` divides it by the square root of the cohort."""
+        from privacy.accounting.gaussian import analytic_std
+
+        # A mean contains the noise of all m members, so each needs only 1/sqrt(m) of it. In gossip there is no common
+        # mean, and receivers see single updates.
+        averaged = self.view == "model" and context.topology != "gossip"
+        share = 1.0 / context.train_per_round if averaged else 1.0
+        releases = self.releases or context.rounds
+        std = analytic_std(self.epsilon, self.delta, 2.0 * clip_norm, releases) * math.sqrt(share)
+        notes = []
+        if self.view == "model" and not averaged:
+            notes.append("gossip has no single mean to hide in: `model` is calibrated like `local`")
+        if averaged:
+            notes.append("the mean of a round with missing updates has less noise than planned")
+        return NoisePlan(
+            noise_std=np.full(context.clients, std),
+            clip_norm=clip_norm,
+            sensitivity=2.0 * clip_norm,
+            published=None,
+            view_share=share,
+            notes=tuple(notes),
+        )
+
+
+CALIBRATIONS: dict[str, type] = {
+    "adpdfl": AdpdflCalibration,
+    "dp_fedavg": DpFedAvgCalibration,
+    "rigorous": RigorousCalibration,
+}

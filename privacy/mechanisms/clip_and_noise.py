@@ -1,0 +1,123 @@
+"""Clipping and noise for updates before release, in place on the rows of a float32 matrix."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+from annotated_types import Ge, Gt
+from numpy.typing import NDArray
+
+from p2p.config.choices import Choice
+from privacy.calibration.strategies import CALIBRATIONS, AdpdflCalibration, DpFedAvgCalibration, RigorousCalibration
+
+Matrix = NDArray[np.float32]
+# A float32 product may round up, by a relative 2^-24 per coordinate; this margin keeps a clipped row's norm at most C.
+_ROUND_DOWN = 1.0 - 2.0**-21
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlatClip:
+    """Scales an update down to a norm of at most `norm`, all layers as one vector.
+
+    Attributes:
+        norm: C, the largest L2 norm of an update.
+
+    Guarantees:
+        Every clipped row has L2 norm at most C; a row that is not finite becomes zero. One client's row therefore
+        changes by at most 2C if its data set (or one record of it) is replaced, by C if the client is added or removed.
+    """
+
+    norm: Annotated[float, Gt(0)] = 1.0
+
+    @property
+    def norm_bound(self) -> float:
+        """Bound that this clipping enforces."""
+        return self.norm
+
+    def clip(self, rows: Matrix) -> tuple[Matrix, NDArray[np.float64]]:
+        """Clips `rows` in place and returns them with the norms they had before."""
+        norms = row_norms(rows)
+        # A diverged update cannot be scaled, and one NaN would destroy every model that averages it.
+        rows[~np.isfinite(norms)] = 0.0
+        # A float64 factor: NumPy 2 then computes the product in float64 and rounds it once.
+        for index in np.flatnonzero(np.isfinite(norms) & (norms > self.norm)):
+            factor = np.float64(self.norm / norms[index] * _ROUND_DOWN)
+            np.multiply(rows[index], factor, out=rows[index], casting="same_kind")
+        return rows, norms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoClip:
+    """Leaves updates unchanged. Guarantees nothing: sensitivity is unbounded and rigorous epsilon infinite."""
+
+    @property
+    def norm_bound(self) -> float:
+        """No bound."""
+        return math.inf
+
+    def clip(self, rows: Matrix) -> tuple[Matrix, NDArray[np.float64]]:
+        """Returns the rows unchanged, and their norms."""
+        return rows, row_norms(rows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GaussianNoise:
+    """Adds independent normal noise to every coordinate of a release.
+
+    Attributes:
+        sigma: standard deviation of the noise added to each coordinate; give this or `calibrate`.
+        calibrate: calibration of sigma from an epsilon.
+
+    Guarantees:
+        With clipping at C, one release has mu = 2C/std against its receivers (client level, replace-one). The noise
+        is a float32 normal: attacks on floating-point rounding (Mironov 2012) are outside the model.
+    """
+
+    sigma: Annotated[float, Ge(0)] | None = None
+    calibrate: Annotated[AdpdflCalibration | DpFedAvgCalibration | RigorousCalibration, Choice(CALIBRATIONS)] | None = (
+        None
+    )
+
+    def __post_init__(self) -> None:
+        if (self.sigma is None) == (self.calibrate is None):
+            raise ValueError("needs exactly one of `sigma` and `calibrate`; remove or add one")
+
+    def add(self, rows: Matrix, stds: NDArray[np.float64], generators: Sequence[np.random.Generator]) -> Matrix:
+        """Adds noise in place; row i gets `stds[i]` and draws from `generators[i]` alone.
+
+        Each release needs its own generator (`stream(seed, "noise", node, release_number)`). A row's noise then does
+        not depend on the batching of rows, and no noise is used for two different updates.
+        """
+        for row, std, generator in zip(rows, stds, generators, strict=True):
+            if std > 0.0:
+                noise = generator.standard_normal(row.shape, dtype=np.float32)
+                noise *= np.float32(std)
+                row += noise
+        return rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoNoise:
+    """Adds no noise. Guarantees nothing: rigorous epsilon is infinite."""
+
+    def add(self, rows: Matrix, stds: NDArray[np.float64], generators: Sequence[np.random.Generator]) -> Matrix:
+        """Returns the rows unchanged."""
+        return rows
+
+
+CLIPS: dict[str, type] = {"flat": FlatClip, "none": NoClip}
+NOISES: dict[str, type] = {"gaussian": GaussianNoise, "none": NoNoise}
+
+
+def row_norms(rows: Matrix) -> NDArray[np.float64]:
+    """Returns the L2 norm of each row, summed in float64."""
+    # Row by row: a float64 copy of the whole matrix would take twice its memory.
+    norms: NDArray[np.float64] = np.empty(len(rows), dtype=np.float64)
+    for index, row in enumerate(rows):
+        wide = row.astype(np.float64)
+        norms[index] = math.sqrt(float(np.dot(wide, wide)))
+    return norms

@@ -1,0 +1,1 @@
+"""Noise shares that cancel: their settings, seeds, variances, uploads, and what is seen of them."""

@@ -1,0 +1,55 @@
+"""Expansion of a share's seed to its noise, identical at both ends: the specified expansion, and a faster one.
+
+`shake` is the reference (SHAKE-256 and Box-Muller in float64, see share_seeds.py). `fast` is a keyed counter
+generator: AES-256 in counter mode under the seed, with an initial block derived from round, ends and index, then
+Box-Muller in float32 on 32-bit words. Its values are float32 numbers, so both ends add and subtract exactly the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privacy.noise_shares.seeds import unit_normals
+
+Expansion = Literal["fast", "shake"]
+Normals = NDArray[np.float64]
+_PREFIX = b"niss-share-fast-v1"
+
+
+def expand_share(
+    expansion: Expansion, seed: bytes, round_number: int, sender: int, receiver: int, share_index: int, count: int
+) -> Normals:
+    """Returns `count` standard normals; `sender` and `receiver` are address numbers (see `address_number`), not nodes.
+
+    Guarantees:
+        Equal inputs give equal numbers. A seed reused in another round, between other ends or as another share gives
+        unrelated ones. Privacy is computational and depends on the secrecy of the seed.
+    """
+    name = (seed, round_number, sender, receiver, share_index, count)
+    return unit_normals(*name) if expansion == "shake" else fast_normals(*name)
+
+
+def fast_normals(seed: bytes, round_number: int, sender: int, receiver: int, share_index: int, count: int) -> Normals:
+    """Returns standard normals with the guarantees of `unit_normals`, in about a quarter of its time."""
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+    name = _PREFIX + struct.pack("<QIII", round_number, sender, receiver, share_index)
+    start = hashlib.sha256(name).digest()[:16]
+    pairs = (count + 1) // 2
+    stream = Cipher(algorithms.AES(seed), modes.CTR(start)).encryptor().update(bytes(8 * pairs))
+    words = np.frombuffer(stream, dtype="<u4").astype(np.float64)
+    # The half keeps the uniform numbers above 0, where the logarithm is infinite; rounding to float32 may give 1.
+    uniform = ((words + 0.5) * 2.0**-32).astype(np.float32)
+    radius = np.sqrt(np.float32(-2.0) * np.log(uniform[:pairs]))
+    angle = np.float32(2.0 * np.pi) * uniform[pairs:]
+    return np.concatenate([radius * np.cos(angle), radius * np.sin(angle)])[:count].astype(np.float64)
+
+
+def address_number(address: bytes) -> int:
+    """Returns the number that identifies an end in an expansion: the first four bytes of its address."""
+    return int.from_bytes(address[:4], "little")

@@ -1,0 +1,1 @@
+"""Formulas of single papers, as published, for comparison."""

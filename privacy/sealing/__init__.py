@@ -1,0 +1,1 @@
+"""Sealed messages: wire formats, keys, envelopes, and the sealers that use them."""

@@ -1,0 +1,1 @@
+"""What an observer can learn, view by view."""

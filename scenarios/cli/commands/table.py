@@ -1,0 +1,131 @@
+"""`peerveil table RUN...`: a table of figures for a paper, as Markdown, CSV or LaTeX.
+
+One column per scenario (mean and 95% interval over its seeds), one row per figure that at least one of them has.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from scenarios.loading.problems import printable
+from scenarios.metrics.comparison import FIGURES, compare
+from scenarios.metrics.headline import TRANSPORT_ASSUMED
+from scenarios.report.run_data import read_account
+from scenarios.run_folder import atomic_write
+from scenarios.run_folder.json_text import to_json
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "±": r"$\pm$",
+    **{char: f"\\{char}" for char in "&%$#_{}"},
+}
+_MARKDOWN = "\\`*_{}[]<>#|"
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prints or writes the table."""
+    summaries = [read_account(path).summary for path in args.runs]
+    made = to_json(compare(summaries)) if args.json else FORMATS[args.format](summaries)
+    if args.out is None:
+        print(made, end="")
+    else:
+        atomic_write.write_text(args.out, made)
+    return 0
+
+
+def markdown(summaries: Sequence[Mapping[str, Any]]) -> str:
+    """Returns a pipe table, followed by notes on the numbers."""
+    head, rows = _cells(summaries)
+    lines = [head, ["---"] + ["---:"] * (len(head) - 1)]
+    texts = [[_markdown_text(cell) for cell in row] for row in rows]
+    out = [f"| {' | '.join(line)} |" for line in ([_markdown_text(cell) for cell in lines[0]], lines[1], *texts)]
+    return "\n".join([*out, "", *_notes(summaries), ""])
+
+
+def latex(summaries: Sequence[Mapping[str, Any]]) -> str:
+    """Returns a `tabular` with booktabs rules."""
+    head, rows = _cells(summaries)
+    lines = [" & ".join(_latex_text(cell) for cell in row) + r" \\" for row in (head, *rows)]
+    notes = [f"% {printable(note)}" for note in _notes(summaries)]
+    begin = rf"\begin{{tabular}}{{l{'r' * (len(head) - 1)}}}"
+    return "\n".join(
+        [*notes, begin, r"\toprule", lines[0], r"\midrule", *lines[1:], r"\bottomrule", r"\end{tabular}", ""]
+    )
+
+
+def comma_separated(summaries: Sequence[Mapping[str, Any]]) -> str:
+    """Returns one line per scenario and figure at full precision: `scenario,seeds,figure,unit,mean,low,high,n`."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["scenario", "seeds", "figure", "unit", "mean", "low", "high", "n"])
+    for label, column in compare(summaries)["scenarios"].items():
+        seeds = " ".join(str(seed) for seed in column["seeds"])
+        for key, cell in column["figures"].items():
+            if cell["n"]:
+                # repr() keeps all digits, so that the file can be computed with.
+                values = ["" if cell[end] is None else repr(cell[end]) for end in ("mean", "low", "high")]
+                writer.writerow([_not_a_formula(label), seeds, key, unit_of(key), *values, cell["n"]])
+    return out.getvalue()
+
+
+FORMATS: dict[str, Callable[[Sequence[Mapping[str, Any]]], str]] = {
+    "md": markdown,
+    "csv": comma_separated,
+    "latex": latex,
+}
+
+
+def unit_of(key: str) -> str:
+    """Returns the unit of a figure, derived from its formatting function."""
+    units = {"bytes_text": "bytes", "seconds_text": "s", "accuracy_text": "share", "share_text": "share"}
+    return units.get(FIGURES[key].text.__name__, "1")
+
+
+def _cells(summaries: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[str]]]:
+    columns = compare(summaries)["scenarios"]
+    rows = []
+    for key, figure in FIGURES.items():
+        cells = [column["figures"][key] for column in columns.values()]
+        if any(cell["n"] for cell in cells):
+            rows.append([figure.label, *(_cell(key, cell) for cell in cells)])
+    return ["", *columns], rows
+
+
+def _cell(key: str, cell: Mapping[str, Any]) -> str:
+    text = FIGURES[key].text
+    # One seed has no interval.
+    if cell["low"] is None or cell["mean"] is None:
+        return text(cell["mean"])
+    return f"{text(cell['mean'])} ± {text((cell['high'] - cell['low']) / 2)}"
+
+
+def _notes(summaries: Sequence[Mapping[str, Any]]) -> list[str]:
+    columns = compare(summaries)["scenarios"]
+    notes = []
+    if any(len(column["seeds"]) > 1 for column in columns.values()):
+        notes.append("Mean and half of the 95% interval (Student's t) over seeds.")
+    assuming = [one["scenario"] for one in summaries if one["headline"].get("transport") == TRANSPORT_ASSUMED]
+    if assuming:
+        # Named only if some of the runs count the transport's cost.
+        which = "" if len(assuming) == len(summaries) else f" ({', '.join(dict.fromkeys(assuming))})"
+        notes.append(f"{TRANSPORT_ASSUMED.capitalize()}{which}.")
+    return notes
+
+
+def _markdown_text(content: str) -> str:
+    return "".join(f"\\{char}" if char in _MARKDOWN else char for char in printable(content))
+
+
+def _latex_text(content: str) -> str:
+    return "".join(_LATEX.get(char, char) for char in printable(content))
+
+
+def _not_a_formula(content: str) -> str:
+    """Quotes text that a spreadsheet would evaluate as a formula."""
+    return f"'{content}" if content[:1] in {"=", "+", "-", "@"} else content

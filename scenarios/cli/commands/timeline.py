@@ -1,0 +1,92 @@
+"""`peerveil timeline RUN`: draws rounds as svg, png, pdf or html, or writes a trace for Perfetto."""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import sys
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from p2p.config.errors import UserError
+from scenarios.plots.figure import PICTURES, check_ending, save
+from scenarios.report.node_sample import active_nodes
+from scenarios.report.run_data import Account, read_account
+from scenarios.run_folder import atomic_write
+
+_MOST_ROUNDS_DRAWN = 10
+
+
+def run(args: argparse.Namespace) -> int:
+    """Writes the timeline and prints its path."""
+    ending = check_ending(args.out, (*PICTURES, ".html", ".json", ".gz"))
+    account = read_account(args.run)
+    known = sorted({int(record["round"]) for record in account.log.rounds})
+    if not known:
+        raise UserError(f"RUN = {args.run}: has no whole round to draw; run the scenario again")
+    rounds = parse_numbers("--rounds", args.rounds, known)
+    nodes = None
+    if args.nodes is not None:
+        nodes = np.array(parse_numbers("--nodes", args.nodes, active_nodes(account.log).tolist()), dtype=np.int64)
+    _write(account, args.out, ending, rounds, nodes, args.rounds is not None, args.all)
+    print(f"timeline in {args.out}")
+    return 0
+
+
+def _write(
+    account: Account,
+    out: Path,
+    ending: str,
+    rounds: list[int],
+    nodes: NDArray[np.int64] | None,
+    chosen: bool,
+    everything: bool,
+) -> None:
+    if ending in {".json", ".gz"}:
+        _write_trace(account, out, rounds if chosen else None, nodes, everything)
+        return
+    # A picture of all rounds would be unreadable; a trace can be zoomed.
+    drawn = rounds if chosen else rounds[:1]
+    if ending == ".html":
+        from scenarios.cli.commands.report import picture_page
+
+        atomic_write.write_text(out, picture_page(account, "timeline", drawn[0]))
+        return
+    from scenarios.plots.timeline import draw_timeline
+
+    if len(drawn) > _MOST_ROUNDS_DRAWN:
+        print(f"the first {_MOST_ROUNDS_DRAWN} of {len(drawn)} rounds are drawn; json holds all", file=sys.stderr)
+    save(draw_timeline(account, drawn[:_MOST_ROUNDS_DRAWN], nodes), out)
+
+
+def _write_trace(
+    account: Account, out: Path, rounds: list[int] | None, nodes: NDArray[np.int64] | None, everything: bool
+) -> None:
+    from scenarios.plots.trace.chrome_trace import MOST_EVENTS, MOST_TRACKS, chrome_trace, trace_text
+
+    limits = (None, None) if everything else (MOST_TRACKS, MOST_EVENTS)
+    trace = chrome_trace(account, rounds=rounds, nodes=nodes, most_tracks=limits[0], most_events=limits[1])
+    for note in trace["otherData"]["notes"]:
+        print(note, file=sys.stderr)
+    content = trace_text(trace).encode()
+    # No time stamp in the archive: equal runs give equal files.
+    packed = gzip.compress(content, mtime=0) if out.suffix.lower() == ".gz" else content
+    atomic_write.write_with(out, lambda path: path.write_bytes(packed))
+
+
+def parse_numbers(option: str, text: str | None, known: list[int]) -> list[int]:
+    """Parses `0-9,12` into the matching `known` numbers; None selects all, no match is a `UserError`."""
+    if text is None:
+        return known
+    wanted: set[int] = set()
+    for part in text.split(","):
+        low, dash, high = part.strip().partition("-")
+        # The length limit keeps int() away from absurdly long digit strings.
+        if not low.isdecimal() or (dash and not high.isdecimal()) or len(part) > 20:
+            raise UserError(f"{option} = {text}: must be numbers and ranges such as 0-9,12")
+        wanted |= {number for number in known if int(low) <= number <= int(high or low)}
+    if not wanted:
+        raise UserError(f"{option} = {text}: the run has {known[0]} to {known[-1]}; choose some of them")
+    return sorted(wanted)

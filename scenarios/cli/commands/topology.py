@@ -1,0 +1,61 @@
+"""`peerveil topology RUN-or-SCENARIO`: draws the graph of a round as svg, png, pdf or html."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+from p2p.config.errors import UserError
+from scenarios.plots.figure import PICTURES, check_ending, save
+from scenarios.report.run_data import Account, read_account
+from scenarios.run_folder import atomic_write
+
+
+def run(args: argparse.Namespace) -> int:
+    """Draws the round and prints the path of the picture."""
+    ending = check_ending(args.out, (*PICTURES, ".html"))
+    source = Path(args.source)
+    # A folder is a run; anything else is a scenario, which has to be run first.
+    if source.is_dir():
+        _draw(read_account(source), args.round, args.out, ending)
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            _draw(_dry_run(args, Path(folder) / "run"), args.round, args.out, ending)
+    print(f"topology in {args.out}")
+    return 0
+
+
+def _draw(account: Account, wanted: int | None, out: Path, ending: str) -> None:
+    number = _round(account, wanted)
+    if ending == ".html":
+        from scenarios.cli.commands.report import picture_page
+
+        atomic_write.write_text(out, picture_page(account, "topology", number))
+    else:
+        from scenarios.plots.topology import draw_topology
+
+        save(draw_topology(account, number), out)
+
+
+def _round(account: Account, wanted: int | None) -> int:
+    numbers = [int(record["round"]) for record in account.log.rounds]
+    if not numbers:
+        raise UserError(f"RUN = {account.run.path}: has no whole round to draw; run the scenario again")
+    if wanted is not None and wanted not in numbers:
+        raise UserError(f"--round = {wanted}: the run has rounds {numbers[0]} to {numbers[-1]}; choose one of them")
+    return numbers[0] if wanted is None else wanted
+
+
+def _dry_run(args: argparse.Namespace, folder: Path) -> Account:
+    """Runs the scenario without learning; graphs, messages and times equal those of the real run."""
+    from scenarios.loading.load import load_scenario
+    from scenarios.running.run import run_scenario
+
+    scenario = load_scenario(args.source, ["learning=none"], None, args.allow_plugins)
+    # Rounds after the drawn one are not needed.
+    if args.round is not None and 1 <= args.round <= scenario.rounds:
+        scenario = replace(scenario, rounds=args.round)
+    run_scenario(scenario, folder)
+    return read_account(folder)

@@ -1,0 +1,177 @@
+"""The `peerveil` command line: dispatches to a command's function and turns errors into exit codes."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from importlib import import_module
+from typing import NoReturn
+
+from p2p.config.errors import UserError
+from scenarios.cli import arguments
+from scenarios.loading.problems import printable, suggestion
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command: a line of help, its arguments, and `module:function`, imported only when called.
+
+    `asks` marks commands that only read and print; they compute nothing and must start fast.
+    """
+
+    help: str
+    add_arguments: Callable[[argparse.ArgumentParser], None]
+    target: str
+    asks: bool = False
+
+    def call(self, values: argparse.Namespace) -> int:
+        """Runs the command and returns its exit code."""
+        module, _, function = self.target.partition(":")
+        with _one_thread() if self.asks else nullcontext():
+            imported = import_module(module)
+        return int(getattr(imported, function)(values) or 0)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Imports numpy without starting OpenBLAS's thread pool, which takes time, unless the user set its size."""
+    name = "OPENBLAS_NUM_THREADS"
+    given = os.environ.get(name)
+    os.environ.setdefault(name, "1")
+    try:
+        yield
+    finally:
+        # Restored, so that subprocesses and later imports see the user's environment.
+        if given is None:
+            del os.environ[name]
+
+
+COMMANDS: dict[str, Command] = {
+    # The order is that of the overview.
+    "run": Command("run scenarios and write their results", arguments.run, "scenarios.running.run:run_command"),
+    "plan": Command(
+        "say before a run what it will cost and prove", arguments.plan, "scenarios.cli.commands.plan:plan_command"
+    ),
+    "check": Command("validate scenarios", arguments.check, "scenarios.cli.commands.check:check_command", asks=True),
+    "list": Command(
+        "show the catalog", arguments.listing, "scenarios.cli.commands.list_catalog:list_command", asks=True
+    ),
+    "new": Command(
+        "write a commented starter file", arguments.new, "scenarios.cli.commands.new:new_command", asks=True
+    ),
+    "schema": Command(
+        "print the JSON Schema", arguments.schema, "scenarios.cli.commands.schema:schema_command", asks=True
+    ),
+    "cost": Command("say where the bytes and seconds of a run went", arguments.cost, "scenarios.cli.commands.cost:run"),
+    "flows": Command(
+        "send given flows through the network model alone", arguments.flows, "scenarios.cli.commands.flows:run"
+    ),
+    "validate": Command("rerun closed-form network cases", arguments.validate, "scenarios.cli.commands.validate:run"),
+    "calc": Command("compute the papers' privacy formulas", arguments.calc, "scenarios.cli.commands.calc:run"),
+    "report": Command(
+        "write a page of a run, or compare several", arguments.report, "scenarios.cli.commands.report:run"
+    ),
+    "table": Command("write the numbers of a paper", arguments.table, "scenarios.cli.commands.table:run"),
+    "topology": Command("draw the graph of a round", arguments.topology, "scenarios.cli.commands.topology:run"),
+    "timeline": Command(
+        "draw rounds, or trace for Perfetto", arguments.timeline, "scenarios.cli.commands.timeline:run"
+    ),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command and returns the exit code.
+
+    0: done, 1: the command found a difference or its output was cut off, 2: an error the user can fix,
+    130: interrupted.
+    """
+    _tolerate_terminal_encoding()
+    try:
+        return _dispatch(list(sys.argv[1:] if argv is None else argv))
+    except UserError as error:
+        print("\n".join(printable(line) for line in str(error).split("\n")), file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # The reader (`head`) has gone; Python's own flush at exit must not complain either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    finally:
+        if argv is None:
+            # The process is about to exit; without this the last collection scans millions of objects for cycles.
+            gc.freeze()
+
+
+def _dispatch(argv: list[str]) -> int:
+    if not argv or argv[0] in {"-h", "--help", "help"}:
+        print(_overview())
+        return 0
+    if argv[0] == "--version":
+        print(f"peerveil {_version()}")
+        return 0
+    command = COMMANDS.get(argv[0])
+    if command is None:
+        raise UserError(f"{argv[0]}: unknown command; {suggestion(argv[0], COMMANDS)}")
+    code = command.call(_parse(argv[0], command, argv[1:]))
+    # Flushed here, so that a broken pipe is raised where `main` handles it.
+    sys.stdout.flush()
+    return code
+
+
+def _parse(name: str, command: Command, argv: list[str]) -> argparse.Namespace:
+    parser = _Parser(prog=f"peerveil {name}", description=command.help, allow_abbrev=False)
+    command.add_arguments(parser)
+    # Intermixed: options may stand between positional arguments. Unknown ones are collected to report all at once.
+    values, unknown = parser.parse_known_intermixed_args(argv)
+    if unknown:
+        options = [option for action in parser._actions for option in action.option_strings]
+        raise UserError([f"{word}: unknown option; {suggestion(word, options)}" for word in unknown])
+    return values
+
+
+class _Parser(argparse.ArgumentParser):
+    """Raises UserError instead of exiting, so that all errors are reported alike."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UserError(f"{self.prog}: {message}; see `{self.prog} --help`")
+
+
+def _overview() -> str:
+    width = max(len(name) for name in COMMANDS)
+    lines = [f"  {name:<{width}}  {command.help}" for name, command in COMMANDS.items()]
+    return "\n".join(
+        [
+            "usage: peerveil COMMAND [options]",
+            "",
+            "Simulates anonymous, differentially private federated learning among peers.",
+            "",
+            *lines,
+            "",
+            "`peerveil COMMAND --help` says more; start with `peerveil list` and `peerveil run tiny`.",
+        ]
+    )
+
+
+def _version() -> str:
+    # Imported here: it pulls in the e-mail package, and no other command needs it.
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("peerveil")
+    except PackageNotFoundError:
+        return "(not installed)"
+
+
+def _tolerate_terminal_encoding() -> None:
+    """Escapes characters the terminal's encoding lacks instead of raising UnicodeEncodeError."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")

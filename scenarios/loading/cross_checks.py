@@ -1,0 +1,137 @@
+"""Rules across sections; each applies only if all the sections it needs could be read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from nodes.datasets.client_split import ByClient, Shards
+from nodes.faults.fault_kinds import fault_problems
+from nodes.protocols import roles_of
+from p2p.config.errors import UserError
+from scenarios.loading.privacy_classes import privacy_findings
+from scenarios.loading.problems import Path, Problems
+from scenarios.loading.ratio_keys import SHARES
+from scenarios.running.noise_share_setup import share_findings
+
+Finding = tuple[Path, Any, str]
+Check = Callable[..., Iterator[Finding]]
+
+
+def check_parts(parts: Mapping[str, Any], problems: Problems) -> None:
+    """Adds a problem for every impossible combination among the readable sections."""
+    for names, check in CHECKS:
+        if all(name in parts for name in names):
+            for path, value, rule in check(*(parts[name] for name in names)):
+                # One problem per key: a value that could not be read would only be reported twice.
+                if not problems.about(path) and not problems.about(_ratio_key(path)):
+                    problems.wrong(path, value, rule)
+    _check_within_parts(parts, problems)
+
+
+def _ratio_key(path: Path) -> Path:
+    """Returns the ratio key of a count: `protocol.tcsr` for `protocol.train_per_round`.
+
+    An invalid ratio leaves the count missing, which is not a second problem.
+    """
+    shares = {count: share for share, count in SHARES.items()}
+    return (*path[:-1], shares.get(str(path[-1]), path[-1]))
+
+
+def _name_fits_folder(name: str) -> Iterator[Finding]:
+    if not name.isprintable() or "/" in name or "\\" in name or name.strip(" .") != name:
+        yield ("name",), name, "names the folder of results; use letters, digits, spaces, - _ and . inside"
+
+
+def _cohort_fits(protocol: Any, clients: int) -> Iterator[Finding]:
+    # A plug-in protocol may have no such key; the rule then holds.
+    cohort = getattr(protocol, "train_per_round", 2)
+    if cohort is None:
+        yield ("protocol", "train_per_round"), None, "is needed; add it, or `tcsr` as a share of all clients"
+    elif cohort > clients:
+        yield ("protocol", "train_per_round"), cohort, f"must be <= clients, which is {clients}; lower it"
+
+
+def _exchange_fits(protocol: Any) -> Iterator[Finding]:
+    if not hasattr(protocol, "exchange_with"):
+        return
+    cohort, others = protocol.train_per_round, protocol.exchange_with
+    if others is None:
+        yield ("protocol", "exchange_with"), None, "is needed; add it, or `mer` as a share of all clients"
+    elif cohort is not None and others >= cohort:
+        rule = f"must be < train_per_round, which is {cohort}: a member exchanges with others; lower it"
+        yield ("protocol", "exchange_with"), others, rule
+
+
+def _evaluation_fits(evaluation: Any, clients: int) -> Iterator[Finding]:
+    if evaluation.clients != "all" and evaluation.clients > clients:
+        yield (
+            ("evaluation", "clients"),
+            evaluation.clients,
+            f"must be <= clients, which is {clients}; lower it or write `all`",
+        )
+
+
+def _records_suffice(data: Any, clients: int) -> Iterator[Finding]:
+    # The size of a user's file is known only after loading it.
+    records = data.records() if hasattr(data, "records") else None
+    split: Any = getattr(data, "split", None)
+    if records is None or not hasattr(split, "needs"):
+        return
+    needed = split.needs(clients)
+    if needed > records:
+        path: Path = ("data", "split", "classes_per_client") if isinstance(split, Shards) else ("clients",)
+        value = split.classes_per_client if isinstance(split, Shards) else clients
+        what = f"{needed} shards" if isinstance(split, Shards) else f"{clients} clients"
+        cure = "raise data.samples" if hasattr(data, "samples") else "use more data"
+        yield path, value, f"{what} need {needed} records, the data has {records}; lower it or {cure}"
+
+
+def _owners_known(data: Any) -> Iterator[Finding]:
+    if isinstance(getattr(data, "split", None), ByClient) and getattr(data, "client", None) is None:
+        yield ("data", "split"), "by_client", "needs to know whose records are whose; name the column in `client`"
+
+
+def _faults_have_targets(faults: Any, protocol: Any, clients: int) -> Iterator[Finding]:
+    roles = roles_of(protocol)
+    for index, fault in enumerate(faults):
+        for problem in fault_problems(fault, clients, roles):
+            key, _, rest = problem.partition(" = ")
+            value, _, rule = rest.partition(": ")
+            yield ("faults", index, key), value, rule
+
+
+def _measured_rounds_exist(evaluation: Any, rounds: int) -> Iterator[Finding]:
+    if evaluation.measure_from > rounds:
+        rule = f"must be <= rounds, which is {rounds}: nothing would be measured; lower it"
+        yield ("evaluation", "measure_from"), evaluation.measure_from, rule
+
+
+CHECKS: tuple[tuple[tuple[str, ...], Check], ...] = (
+    (("name",), _name_fits_folder),
+    (("protocol", "clients"), _cohort_fits),
+    (("protocol",), _exchange_fits),
+    (("evaluation", "clients"), _evaluation_fits),
+    (("evaluation", "rounds"), _measured_rounds_exist),
+    (("data", "clients"), _records_suffice),
+    (("data",), _owners_known),
+    (("faults", "protocol", "clients"), _faults_have_targets),
+    (("privacy", "clients", "protocol"), privacy_findings),
+    (("noise_shares", "protocol", "privacy", "anonymity", "clients"), share_findings),
+)
+
+
+def _check_within_parts(parts: Mapping[str, Any], problems: Problems) -> None:
+    """Adds the contradictions a section finds in itself, and a model that does not accept the data's shape."""
+    privacy: Any = parts.get("privacy")
+    data: Any = parts.get("data")
+    model: Any = parts.get("model")
+    if privacy is not None:
+        problems.add(privacy.problems())
+    form = data.form() if hasattr(data, "form") else None
+    if form is not None and hasattr(model, "parameters"):
+        # The model itself knows which shapes it accepts.
+        try:
+            model.parameters(*form)
+        except UserError as error:
+            problems.add(error.problems)

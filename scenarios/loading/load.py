@@ -1,0 +1,104 @@
+"""Loads YAML into a `Scenario`, or raises one error with all problems."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from p2p.config.errors import UserError
+from scenarios.loading.catalog import catalog_path
+from scenarios.loading.cross_checks import check_parts
+from scenarios.loading.field_docs import REQUIRED, keys_of
+from scenarios.loading.overrides import apply_overrides
+from scenarios.loading.plugins import Plugins
+from scenarios.loading.problems import Problems, printable
+from scenarios.loading.ratio_keys import shares_to_counts
+from scenarios.loading.reader import Reader
+from scenarios.loading.yaml_text import MOST_CHARACTERS, parse_yaml
+from scenarios.schema import Scenario
+
+
+def load_scenario(
+    ref: str | Path,
+    overrides: Sequence[str] = (),
+    seed: int | None = None,
+    allow_plugins: bool = False,
+) -> Scenario:
+    """Loads a scenario by path or catalog name, with `a.b=v` overrides and optionally another seed.
+
+    Raises:
+        UserError: all problems at once, each as `path = value: rule; cure`.
+    """
+    path = catalog_path(ref)
+    return parse_scenario(
+        _read_text(path),
+        source=str(ref),
+        folder=path.parent,
+        overrides=overrides if seed is None else [*overrides, f"seed={seed}"],
+        allow_plugins=allow_plugins,
+    )
+
+
+def parse_scenario(
+    text: str,
+    source: str = "scenario",
+    folder: Path | None = None,
+    overrides: Sequence[str] = (),
+    allow_plugins: bool = False,
+) -> Scenario:
+    """Parses a scenario; files and plug-ins are searched for in `folder`."""
+    # All steps run even after a problem, so that one error reports everything.
+    problems = Problems()
+    data = _mapping(text, source)
+    touched = apply_overrides(data, overrides, problems)
+    # After the overrides, which may set a ratio or the number of clients.
+    shares_to_counts(data, problems)
+    plugins = Plugins(allow_plugins)
+    reader = Reader(folder or Path.cwd(), problems, plugins, touched)
+    parts, _ = reader.fields(Scenario, data, ())
+    check_parts(_checkable(parts, reader, data), problems)
+    problems.refuse(source)
+    return Scenario(**parts, plugins=plugins.found)
+
+
+def dump_scenario(scenario: Scenario) -> str:
+    """Returns the resolved scenario as YAML with every default explicit; loading it gives an equal one."""
+    # Imported here: loading and checking do not need the writer.
+    from scenarios.loading.dump import dump_keys, to_yaml
+
+    return to_yaml(dump_keys(scenario))
+
+
+def _mapping(text: str, source: str) -> dict[str, Any]:
+    try:
+        data = parse_yaml(text)
+    except ValueError as reason:
+        raise UserError(printable(str(reason)), printable(source)) from reason
+    if not isinstance(data, dict):
+        raise UserError("must be a mapping of keys to values; start with `name: ...`", printable(source))
+    return data
+
+
+def _checkable(parts: dict[str, Any], reader: Reader, data: dict[str, Any]) -> dict[str, Any]:
+    """Returns the input of the checks: readable sections, defaults of absent ones, and partial sections.
+
+    Only sections whose keys are checked one by one may be partial; in others a default would be reported as a problem.
+    """
+    absent = {key.name: key.default for key in keys_of(Scenario) if key.name not in data}
+    defaults = {name: value for name, value in absent.items() if value is not REQUIRED}
+    partial = {name: reader.partial[(name,)] for name in ("protocol", "evaluation") if (name,) in reader.partial}
+    return partial | parts | defaults
+
+
+def _read_text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            # A character takes up to four bytes; a larger file is refused by its length, and need not be read.
+            content = file.read(4 * MOST_CHARACTERS + 1)
+        return content.decode("utf-8-sig")
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise UserError(printable(f"{path}: cannot be read ({reason})")) from error
+    except UnicodeDecodeError as error:
+        raise UserError(printable(f"{path}: is not UTF-8 text; save it as UTF-8")) from error

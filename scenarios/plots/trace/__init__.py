@@ -1,0 +1,1 @@
+"""A run's timeline in the form that trace viewers open."""

@@ -1,0 +1,187 @@
+"""The comparison page: several runs on the same axes, their differences, cost to accuracy, and privacy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from scenarios.metrics.comparison import FIGURES, Figure
+from scenarios.metrics.number_format import count_text
+from scenarios.metrics.privacy_verdict import epsilon_of
+from scenarios.report import html
+from scenarios.report.round_series import round_series
+from scenarios.report.run_data import Account
+
+COMPARISON_LINKS = (
+    ("figures", "Figures"),
+    ("learning", "Accuracy"),
+    ("cost", "Cost to accuracy"),
+    ("epsilon", "Privacy"),
+    ("settings", "Settings"),
+)
+_COMMAND = "This page compares the runs as they are; `peerveil run A B --seeds K` adds intervals over seeds."
+
+
+def labels(accounts: Sequence[Account]) -> list[str]:
+    """Returns a distinct label per run: the scenario, with the seed and then a number where needed."""
+    names = [account.name for account in accounts]
+    seeded = [
+        f"{name}, seed {account.summary.get('seed', '?')}" if names.count(name) > 1 else name
+        for name, account in zip(names, accounts, strict=True)
+    ]
+    return [
+        f"{label} ({seeded[: place + 1].count(label)})" if seeded.count(label) > 1 else label
+        for place, label in enumerate(seeded)
+    ]
+
+
+def comparison_data(accounts: Sequence[Account]) -> dict[str, Any]:
+    """Returns the chart data of the page: per run its rounds, final accuracy and epsilons."""
+    return {"page": "comparison", "runs": [_run(*pair) for pair in zip(labels(accounts), accounts, strict=True)]}
+
+
+def _run(label: str, account: Account) -> dict[str, Any]:
+    head = account.summary["headline"]
+    epsilon, accuracy = head.get("epsilon") or {}, head.get("accuracy") or {}
+    # A run may have no collected model (interrupted, or none was asked for).
+    collected = accuracy.get("collected")
+    return {
+        "label": label,
+        "rounds": round_series(account.log),
+        "accuracy": collected if collected is not None else (accuracy.get("clients") or {}).get("mean"),
+        "epsilon": {
+            name: _finite(epsilon.get(name)) for name in ("published", "rigorous_worst_peer", "rigorous_model")
+        },
+        "target": account.target_accuracy,
+    }
+
+
+def _finite(value: Any) -> float | str | None:
+    epsilon = epsilon_of(value)
+    return "inf" if epsilon == float("inf") else epsilon
+
+
+def comparison_body(accounts: Sequence[Account], data: Mapping[str, Any]) -> str:
+    """Returns the HTML of all sections in order."""
+    names = [run["label"] for run in data["runs"]]
+    return "\n".join(
+        (
+            f"<header><h1>{html.text(' · '.join(names))}</h1>{_questions(accounts, names)}</header>",
+            _figures(accounts, names),
+            _learning(),
+            _cost(accounts),
+            _epsilon(),
+            _settings(accounts, names),
+        )
+    )
+
+
+def _questions(accounts: Sequence[Account], names: Sequence[str]) -> str:
+    rows = [(name, str(account.summary.get("question") or "-")) for name, account in zip(names, accounts, strict=True)]
+    return html.facts(rows)
+
+
+def _figures(accounts: Sequence[Account], names: Sequence[str]) -> str:
+    """Tabulates every figure of every run, with its difference from the first run."""
+    head = ["", names[0]]
+    for name in names[1:]:
+        head += [name, f"minus {names[0]}"]
+    rows = []
+    for figure in FIGURES.values():
+        values = [figure.of(account.summary) for account in accounts]
+        if any(value is not None for value in values):
+            rows.append([figure.label, *_cells(figure, values)])
+    transport = [str(account.summary.get("headline", {}).get("transport") or "-") for account in accounts]
+    # An empty cell under each difference column.
+    rows.append(["transport", transport[0], *(cell for text in transport[1:] for cell in (text, ""))])
+    notes = [f"{name}: {note}" for name, account in zip(names, accounts, strict=True) for note in account.notes]
+    table = html.table(head, rows, "Figures of each run and differences from the first")
+    return html.section("figures", "Figures", html.notes(notes), table, html.paragraph(_COMMAND, "hint"))
+
+
+def _cells(figure: Figure, values: Sequence[float | None]) -> list[str]:
+    first = values[0]
+    cells = [figure.text(first)]
+    for value in values[1:]:
+        cells += [figure.text(value), _difference(figure, value, first)]
+    return cells
+
+
+def _difference(figure: Figure, value: float | None, base: float | None) -> str:
+    if value is None or base is None or float("inf") in (value, base):
+        return "-"
+    # Sums in different orders differ in the last bits; that is not a difference between runs.
+    if math.isclose(value, base, rel_tol=1e-9):
+        return figure.text(0.0)
+    difference = figure.text(value - base)
+    # Ratios near one say less than the difference does.
+    factor = f" ({value / base:.2g} times)" if base > 0 and value > 0 and not 0.5 <= value / base <= 2 else ""
+    return f"{'+' if value > base else ''}{difference}{factor}"
+
+
+def _learning() -> str:
+    over = (
+        ("compare-rounds", "round"),
+        ("compare-time", "simulated seconds"),
+        ("compare-bytes", "bytes sent in all so far"),
+    )
+    figures = [
+        html.figure(
+            name,
+            f"Mean accuracy of the evaluated clients after aggregation against {axis}.",
+            f"One line per run: accuracy against {axis}. The fold below holds the numbers.",
+        )
+        for name, axis in over
+    ]
+    return html.section("learning", "Accuracy", f'<div class="pair">{"".join(figures)}</div>')
+
+
+def _cost(accounts: Sequence[Account]) -> str:
+    targets = [account.target_accuracy for account in accounts if account.target_accuracy is not None]
+    start = f"{targets[0]:g}" if targets else "0.5"
+    controls = html.controls(
+        f'<label class="wide">Accuracy to reach <input type="range" id="cost-target" min="0" max="1" step="0.01" '
+        f'value="{start}"> <output id="cost-value">{start}</output></label>'
+    )
+    figures = [
+        html.figure(
+            f"cost-{name}",
+            f"{what} until the mean accuracy of a round first reached the chosen value. No bar: not reached.",
+            f"One bar per run: {what.lower()} to the chosen accuracy. The table below holds the numbers.",
+        )
+        for name, what in (("bytes", "Bytes sent by all nodes"), ("time", "Simulated seconds"))
+    ]
+    table = '<div class="scroll" id="cost-table" aria-live="polite"></div>'
+    return html.section("cost", "Cost to accuracy", controls, table, f'<div class="pair">{"".join(figures)}</div>')
+
+
+def _epsilon() -> str:
+    figures = [
+        html.figure(
+            f"compare-{name}",
+            f"Final accuracy (collected model, else mean client) against epsilon, {what}; log scale, smaller is more "
+            "private. Runs without a finite epsilon stand at the right edge.",
+            f"One mark per run: accuracy against {what} epsilon. The fold below holds the numbers.",
+        )
+        for name, what in (("published", "as published"), ("rigorous", "rigorous, worst peer"))
+    ]
+    return html.section("epsilon", "Accuracy against epsilon", f'<div class="pair">{"".join(figures)}</div>')
+
+
+def _settings(accounts: Sequence[Account], names: Sequence[str]) -> str:
+    """Tabulates the keys in which the scenarios differ."""
+    flat = [_flat(account.run.scenario) for account in accounts]
+    # dict.fromkeys: distinct keys in the order of the files.
+    keys = [key for key in dict.fromkeys(key for one in flat for key in one) if len({one.get(key) for one in flat}) > 1]
+    rows = [[key, *(one.get(key, "-") for one in flat)] for key in keys]
+    same = len({key for one in flat for key in one}) - len(keys)
+    table = html.table(["", *names], rows, f"Settings that differ; {count_text(same)} others are equal")
+    return html.section("settings", "Settings", table)
+
+
+def _flat(value: Any, path: str = "") -> dict[str, str]:
+    if isinstance(value, Mapping):
+        parts = [_flat(part, f"{path}.{key}" if path else str(key)) for key, part in value.items()]
+        return {key: text for part in parts for key, text in part.items()}
+    return {path: str(value)}

@@ -1,0 +1,1 @@
+"""The files a run leaves behind: writing, reading, summary, tables, digests."""

@@ -1,0 +1,132 @@
+"""Reads a run folder: merged tables, or the parts of a killed run."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from p2p.config.errors import UserError
+from p2p.log.log import Log
+from scenarios.run_folder import arrow_tables
+from scenarios.run_folder.arrow_tables import FORMAT
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run read from its folder; tables are read on first use.
+
+    Attributes:
+        path: the folder.
+        summary: the content of `summary.json`, or None if the run was killed before writing it.
+        scenario_text: the resolved scenario.
+        environment: versions and machine; empty if the file is missing.
+    """
+
+    path: Path
+    summary: dict[str, Any] | None
+    scenario_text: str
+    environment: dict[str, Any]
+
+    @cached_property
+    def log(self) -> Log:
+        """The log of the run, as it was in memory."""
+        logged = {name: arrow_tables.from_arrow(name, self.table(name)) for name in arrow_tables.LOGGED}
+        log = Log(rounds=arrow_tables.rounds_from_arrow(self.table("rounds")))
+        for name, table in logged.items():
+            setattr(log, name, table)
+        return log
+
+    @cached_property
+    def scenario(self) -> dict[str, Any]:
+        """The resolved scenario's keys."""
+        import yaml
+
+        content = yaml.safe_load(self.scenario_text)
+        return content if isinstance(content, dict) else {}
+
+    def table(self, name: str) -> pa.Table:
+        """Returns the table called `name`, merged from parts if the run was killed."""
+        whole = self.path / f"{name}.parquet"
+        # The summary is written last: without it a merged table may be missing or stem from an earlier attempt.
+        if self.summary is not None or not (self.path / "parts").is_dir():
+            return _read(whole)
+        return _merge(name, _parts(self.path, name))
+
+
+def open_run(path: Path) -> Run:
+    """Opens a run folder; raises a `UserError` with the reason if it is not one."""
+    if not path.is_dir():
+        raise UserError(f"RUN = {path}: is not a folder; give a folder that `peerveil run` wrote")
+    summary = _json(path / "summary.json")
+    environment = _json(path / "environment.json") or {}
+    if summary is None and not (path / "parts").is_dir():
+        raise UserError(f"RUN = {path}: has no summary.json and no parts; give a folder that `peerveil run` wrote")
+    # A killed run has no summary; its environment holds the format too.
+    _check_format(path, (summary or environment).get("format", FORMAT))
+    scenario = path / "scenario.yaml"
+    return Run(path, summary, scenario.read_text(encoding="utf-8") if scenario.exists() else "", environment)
+
+
+def _check_format(path: Path, number: object) -> None:
+    if not isinstance(number, int) or number < 1:
+        raise UserError(f"RUN = {path}: format {number!r} is unknown; give a folder that `peerveil run` wrote")
+    if number > FORMAT:
+        raise UserError(
+            f"RUN = {path}: has format {number} and this peerveil reads up to {FORMAT}; install a newer one"
+        )
+
+
+def _json(path: Path) -> dict[str, Any] | None:
+    if not path.exists():
+        return None
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, OSError) as error:
+        raise UserError(f"RUN = {path}: is damaged ({error}); run the scenario again") from error
+    if not isinstance(content, dict):
+        raise UserError(f"RUN = {path}: is not a JSON object; give a folder that `peerveil run` wrote")
+    return content
+
+
+def _read(path: Path) -> pa.Table:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return pq.read_table(path)
+    except (OSError, pa.ArrowException) as error:
+        why = "is missing" if not path.exists() else f"is damaged ({error})"
+        raise UserError(f"RUN = {path}: {why}; run the scenario again") from error
+
+
+def _parts(path: Path, name: str) -> list[Path]:
+    # Sorted by number, not by name: later parts hold the final state of messages that appear twice.
+    found = [(re.fullmatch(rf"{name}-(-?\d+)\.parquet", part.name), part) for part in (path / "parts").iterdir()]
+    return [part for match, part in sorted((int(match[1]), part) for match, part in found if match)]
+
+
+def _merge(name: str, parts: list[Path]) -> pa.Table:
+    import pyarrow as pa
+
+    if not parts:
+        # Killed before the first part: an empty table with the right columns.
+        return arrow_tables.log_to_arrow(Log())[name]
+    merged = pa.concat_tables([_read(part) for part in parts], promote_options="permissive")
+    return _last_of_each_id(merged) if name == "messages" else merged
+
+
+def _last_of_each_id(messages: pa.Table) -> pa.Table:
+    """Keeps the last row of each id: a message in flight when a part was written appears again once it has ended."""
+    ids = np.asarray(messages.column("id"))
+    # np.unique finds first occurrences, hence the reversal.
+    _, from_the_end = np.unique(ids[::-1], return_index=True)
+    return messages.take(len(ids) - 1 - from_the_end)

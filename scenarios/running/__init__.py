@@ -1,0 +1,1 @@
+"""Runs: start, checkpoints, resumption, observation, the live page."""

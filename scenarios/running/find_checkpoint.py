@@ -1,0 +1,141 @@
+"""Finds the previous state of a run to resume: none, a checkpoint, or a finished run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from p2p.config.errors import UserError
+from scenarios.loading.load import dump_scenario
+from scenarios.run_folder.writer import INTERRUPTED, check_out, folder_name
+from scenarios.running.checkpoint import FILE, Checkpoint, read_checkpoint
+from scenarios.schema import Scenario
+
+LIVES_PER_RESUME = 1 << 16
+"""Upper bound on the recoveries of a node between two resumes.
+
+Each attempt numbers its incarnations from a multiple of this, so that no attempt reuses an earlier one's keys.
+"""
+_ABSENT = "(nothing)"
+_FIRST_TRACES = {"checkpoint", ".scenario.yaml.part"}
+"""Files of a run that was killed before it had written its scenario."""
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """The state of a run before this attempt.
+
+    Attributes:
+        path: its folder; None if there is none yet.
+        checkpoint: where to continue; at round 0 if the run has to start over.
+        summary: the summary of a finished run, otherwise None.
+    """
+
+    path: Path | None
+    checkpoint: Checkpoint
+    summary: dict[str, Any] | None = None
+
+    @property
+    def first_life(self) -> int:
+        """The first incarnation number of endpoints, above those of all earlier attempts."""
+        return self.checkpoint.resumes * LIVES_PER_RESUME
+
+
+def no_past(scenario: Scenario) -> Past:
+    """Returns the state of a run that starts from the beginning."""
+    return Past(None, Checkpoint(scenario_sha256=_fingerprint(scenario)))
+
+
+def find_past(scenario: Scenario, out: Path | None) -> Past:
+    """Returns the run of this scenario in `out`, or its newest one in `runs/`, unfinished ones first.
+
+    Raises:
+        UserError: `out` holds another run or other files, or an unusable checkpoint.
+    """
+    found = _newest(scenario) if out is None else out
+    if found is None or not found.is_dir() or not any(found.iterdir()):
+        check_out(out)
+        return no_past(scenario)
+    # Killed within its first moments: the folder is reused and the run starts over.
+    if {path.name for path in found.iterdir()} <= _FIRST_TRACES:
+        return Past(found, no_past(scenario).checkpoint)
+    if not (found / "scenario.yaml").is_file():
+        raise UserError(f"--out = {found}: holds no run to resume; name the folder of one, or leave --resume out")
+    _check_same(scenario, found)
+    summary = _finished(found)
+    if summary is not None:
+        return Past(found, no_past(scenario).checkpoint, summary)
+    checkpoint = read_checkpoint(found) or no_past(scenario).checkpoint
+    # Equal keys do not suffice: a plug-in's code may have changed, and the fingerprint covers it.
+    if checkpoint.scenario_sha256 != _fingerprint(scenario):
+        raise UserError(f"--resume = {found / FILE}: belongs to another scenario or plug-in; start the run anew")
+    return Past(found, replace(checkpoint, resumes=checkpoint.resumes + 1))
+
+
+def _newest(scenario: Scenario) -> Path | None:
+    """Returns the most recently written unfinished run of exactly this scenario, else a finished one."""
+    name, keys = folder_name(scenario.name, scenario.seed), _keys(dump_scenario(scenario))
+    folders = [path for path in Path("runs").glob(f"{name}*") if (path / "scenario.yaml").is_file()]
+    same = [path for path in folders if _difference(_stored(path), keys) is None]
+    # Unfinished before finished, then the most recent.
+    return max(same, key=lambda path: (_finished(path) is None, _changed_s(path)), default=None)
+
+
+def _changed_s(path: Path) -> float:
+    # A checkpoint is replaced inside its subfolder, which does not change the run folder's own time.
+    return max(file.stat().st_mtime for file in (path, path / FILE) if file.exists())
+
+
+def _finished(path: Path) -> dict[str, Any] | None:
+    """Returns the summary of a finished run; None for an unfinished, interrupted or unreadable one."""
+    try:
+        summary = json.loads((path / "summary.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    ended = isinstance(summary, dict) and not str(summary.get("stopped_because", "")).startswith(INTERRUPTED)
+    return summary if ended else None
+
+
+def _fingerprint(scenario: Scenario) -> str:
+    content = [dump_scenario(scenario), sorted(scenario.plugins.items())]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+
+def _check_same(scenario: Scenario, path: Path) -> None:
+    differs = _difference(_stored(path), _keys(dump_scenario(scenario)))
+    if differs is not None:
+        key, there, here = differs
+        cure = "resume with the scenario as it was, or name another --out"
+        raise UserError(f"{key} = {here}: the run in {path} has {there}; {cure}")
+
+
+def _stored(path: Path) -> dict[str, Any]:
+    try:
+        return _keys((path / "scenario.yaml").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "is no YAML"
+        raise UserError(f"--resume = {path / 'scenario.yaml'}: cannot be read ({why}); start the run anew") from error
+
+
+def _keys(text: str) -> dict[str, Any]:
+    from scenarios.loading.yaml_text import parse_yaml
+
+    content = parse_yaml(text)
+    return content if isinstance(content, dict) else {}
+
+
+def _difference(there: Any, here: Any, key: str = "") -> tuple[str, Any, Any] | None:
+    """Returns the first key whose values differ, with both values; None if all are equal."""
+    if isinstance(there, Mapping) and isinstance(here, Mapping):
+        # In the order of the scenario at hand, then keys that only the stored one has.
+        for name in (*here, *(name for name in there if name not in here)):
+            inner = f"{key}.{name}" if key else str(name)
+            found = _difference(there.get(name, _ABSENT), here.get(name, _ABSENT), inner)
+            if found is not None:
+                return found
+        return None
+    return None if there == here else (key or "scenario", there, here)

@@ -1,0 +1,276 @@
+"""`peerveil run`: runs one scenario into one run folder, or several scenarios for comparison."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodes.protocols import PROTOCOLS
+from p2p.config.choices import Choice
+from p2p.config.errors import UserError
+from p2p.gc_pause import rarely_collected
+from scenarios.build import Simulation, build, relay_nodes
+from scenarios.cli.console import RoundProgress, print_comparison, print_headline, progress
+from scenarios.loading.dump import kind_of
+from scenarios.loading.load import dump_scenario, load_scenario
+from scenarios.metrics.energy import energy_j
+from scenarios.metrics.noise_share_report import add_share_views, share_summary
+from scenarios.metrics.privacy_report import report_privacy
+from scenarios.metrics.run_facts import RunFacts
+from scenarios.run_folder.environment import describe_environment
+from scenarios.run_folder.json_text import to_json
+from scenarios.run_folder.summary import summarise
+from scenarios.run_folder.writer import RunFolder, check_out
+from scenarios.running.find_checkpoint import Past, find_past, no_past
+from scenarios.running.journal import Journal
+from scenarios.running.live_page import LivePage, NoPage, watching
+from scenarios.running.noise_share_setup import check_resumable
+from scenarios.running.observer import Watcher
+from scenarios.running.resume import only_writer
+from scenarios.schema import Scenario
+
+INTERRUPTED = 130
+
+
+def run_command(args: argparse.Namespace) -> int:
+    """Runs every scenario on every seed; prints the headline table, or a comparison of several."""
+    scenarios = _load_all(args)
+    if not args.resume:
+        check_out(args.out)
+    with watching(args.watch) as page:
+        return _run_all(args, scenarios, page)
+
+
+def _run_all(args: argparse.Namespace, scenarios: Sequence[Scenario], page: LivePage | NoPage) -> int:
+    summaries: list[Mapping[str, Any]] = []
+    for scenario in scenarios:
+        if summaries:
+            # Collection is mostly off during a run; free the cycles of the previous one first.
+            gc.collect()
+        # Several runs need a folder each inside --out.
+        out = args.out if args.out is None or len(scenarios) == 1 else args.out / f"{scenario.name}-{scenario.seed}"
+        summary, folder = run_scenario(
+            scenario,
+            out,
+            data_dir=args.data_dir,
+            threads=args.threads,
+            quiet=args.quiet or args.json,
+            page=page,
+            resume=args.resume,
+        )
+        summaries.append(summary)
+        if not args.json and not args.quiet:
+            print_headline(summary)
+            print(f"results in {folder.path}")
+        if summary["stopped_because"] == "interrupted":
+            print(f"interrupted; what was done is in {folder.path}, `--resume` goes on", file=sys.stderr)
+            return INTERRUPTED
+    if args.json:
+        print(to_json(summaries[0] if len(summaries) == 1 else {"runs": summaries}))
+    elif len(summaries) > 1 and not args.quiet:
+        print_comparison(summaries)
+    return 0
+
+
+def run_scenario(
+    scenario: Scenario,
+    out: Path | None = None,
+    *,
+    data_dir: Path | None = None,
+    threads: int | None = None,
+    at_once: int | None = None,
+    quiet: bool = True,
+    page: LivePage | NoPage | None = None,
+    resume: bool = False,
+    watchers: Sequence[Watcher] = (),
+) -> tuple[dict[str, Any], RunFolder]:
+    """Runs one scenario and writes its folder; returns the summary and the folder.
+
+    An interrupt (Ctrl-C) ends the run early: the completed rounds are still written, and the summary records the
+    interruption.
+
+    Args:
+        resume: continue the run in `out`, or the newest unfinished one; a finished run is left unchanged.
+        watchers: called after every round.
+    """
+    with rarely_collected():
+        return _run_scenario(scenario, out, data_dir, threads, at_once, quiet, page or NoPage(), resume, watchers)
+
+
+def _run_scenario(
+    scenario: Scenario,
+    out: Path | None,
+    data_dir: Path | None,
+    threads: int | None,
+    at_once: int | None,
+    quiet: bool,
+    live: LivePage | NoPage,
+    resume: bool,
+    watchers: Sequence[Watcher],
+) -> tuple[dict[str, Any], RunFolder]:
+    started_s = time.perf_counter()
+    live.begin(scenario.name, scenario.question, scenario.rounds)
+    if resume:
+        check_resumable(scenario)
+    past = find_past(scenario, out) if resume else no_past(scenario)
+    _report_resume(past, resume and not quiet)
+    if past.path is not None and past.summary is not None:
+        return past.summary, RunFolder(past.path)
+    # The listener needs the simulation, which needs its watchers: a list filled later breaks the cycle.
+    listeners: list[Watcher] = []
+    simulation = build(
+        scenario,
+        data_dir=data_dir,
+        threads=threads,
+        at_once=at_once,
+        watchers=[lambda row: listeners[0](row), *watchers],
+        first_life=past.first_life,
+    )
+    folder = RunFolder.create(out, scenario.name, scenario.seed) if past.path is None else RunFolder(past.path)
+    with only_writer(folder.path):
+        folder.begin(dump_scenario(scenario), describe_environment(threads, scenario.plugins))
+        journal = Journal(simulation, folder, past.checkpoint)
+        with progress(scenario.rounds, quiet, scenario.name) as bar:
+            listeners.append(_RoundListener(simulation, journal, (bar, live)))
+            interrupted = _simulate(simulation)
+        # Interrupted during the replay: nothing is new, and the folder holds more rounds than were replayed.
+        if interrupted and journal.replay.under_way:
+            raise KeyboardInterrupt
+        journal.replay.check_over()
+        with _tolerating_partial_rows(interrupted):
+            summary = _summarise(simulation, interrupted, time.perf_counter() - started_s, past.checkpoint.resumes)
+            # An interrupted run has collected no final model.
+            tensors = None if interrupted else _final_tensors(simulation)
+            folder.finish(simulation.log, summary, tensors, partial=interrupted)
+    return summary, folder
+
+
+@contextmanager
+def _tolerating_partial_rows(interrupted: bool) -> Iterator[None]:
+    """Turns errors in summarising an interrupted run into KeyboardInterrupt.
+
+    The interrupt may have left a table row half written; the parts of the completed rounds remain on disk then.
+    """
+    try:
+        yield
+    except (ArithmeticError, LookupError, TypeError, ValueError):
+        if not interrupted:
+            raise
+        raise KeyboardInterrupt from None
+
+
+def _report_resume(past: Past, wanted: bool) -> None:
+    """Prints what `--resume` found."""
+    if not wanted:
+        return
+    if past.path is None:
+        print("nothing to resume; the run begins", file=sys.stderr)
+    elif past.summary is not None:
+        print(f"the run in {past.path} has finished; nothing is left to do", file=sys.stderr)
+    else:
+        print(f"resuming {past.path} after round {past.checkpoint.round_number}", file=sys.stderr)
+
+
+class _RoundListener:
+    """Writes every completed round to disk and reports it to progress bar and live page."""
+
+    def __init__(self, simulation: Simulation, journal: Journal, progress: Sequence[RoundProgress]) -> None:
+        self._simulation, self._journal, self._progress = simulation, journal, progress
+
+    def __call__(self, row: Mapping[str, Any]) -> None:
+        # Written first, so that a round shown as done is on disk.
+        self._journal.close_round(int(row["round"]))
+        log = self._simulation.log
+        dropouts = int(np.count_nonzero(log.dropouts["what"] == 2))
+        published = log.privacy["published"]
+        epsilon = float(published[-1]) if len(published) and np.isfinite(published[-1]) else None
+        bytes_sent = int(log.messages["size_bytes"].sum())
+        for listener in self._progress:
+            listener.round(row, bytes_sent, dropouts, epsilon)
+
+
+def _simulate(simulation: Simulation) -> bool:
+    """Runs the simulation; returns True if it was interrupted."""
+    try:
+        simulation.run()
+    except KeyboardInterrupt:
+        simulation.proxy.outcome.stopped_because = "interrupted"
+        return True
+    return False
+
+
+def _summarise(simulation: Simulation, interrupted: bool, wall_s: float, resumes: int) -> dict[str, Any]:
+    scenario, outcome = simulation.scenario, simulation.proxy.outcome
+    accuracy, collected = (None, None) if interrupted else final_scores(simulation)
+    facts = RunFacts(
+        scenario=scenario,
+        log=simulation.log,
+        rounds_completed=outcome.rounds_completed,
+        stopped_because=outcome.stopped_because,
+        simulated_s=float(simulation.clock.now),
+        wall_s=wall_s,
+        privacy=add_share_views(simulation, report_privacy(simulation)),
+        linkability=simulation.observer.linkage.rates(),
+        client_accuracy=accuracy,
+        collected_accuracy=None if collected is None else collected[0],
+        collected_loss=None if collected is None else collected[1],
+        protocol=kind_of(Choice(PROTOCOLS), scenario.protocol),
+        sealed=scenario.anonymity.sealed,
+        routing=scenario.anonymity.routing,
+        relays=relay_nodes(scenario),
+        extra=_extra(simulation) | ({"resumed": resumes} if resumes else {}),
+    )
+    return summarise(facts)
+
+
+def _extra(simulation: Simulation) -> dict[str, Any]:
+    """Returns the figures that only some scenarios have: energy and noise shares."""
+    energy, log = simulation.scenario.network.energy, simulation.log
+    used = {} if energy is None else {"energy_j": energy_j(log, energy, simulation.samples_per_training)}
+    return used | share_summary(simulation)
+
+
+def final_scores(simulation: Simulation) -> tuple[NDArray[np.float64] | None, tuple[float, float] | None]:
+    """Returns the final accuracy of every evaluated client's model, and accuracy and loss of the collected model."""
+    bench = simulation.workbench
+    if bench is None:
+        return None, None
+    chosen = simulation.scenario.evaluation.chosen(simulation.scenario.clients, simulation.scenario.seed)
+    vector = simulation.collected_model()
+    return bench.scores(chosen.tolist())[0], None if vector is None else bench.scores_of(vector)
+
+
+def _final_tensors(simulation: Simulation) -> dict[str, NDArray[Any]] | None:
+    vector = simulation.collected_model()
+    if vector is None or simulation.learner is None:
+        return None
+    return {name: tensor.numpy() for name, tensor in simulation.learner.state_dict(vector.array()).items()}
+
+
+def _load_all(args: argparse.Namespace) -> list[Scenario]:
+    """Loads every scenario with every seed; raises the problems of all files as one error."""
+    problems: list[str] = []
+    loaded: list[Scenario] = []
+    for ref in args.scenarios:
+        try:
+            loaded.append(load_scenario(ref, args.overrides, args.seed, args.allow_plugins))
+        except UserError as error:
+            # Problems of all files are reported together.
+            problems.append(str(error))
+    if problems:
+        raise UserError(problems)
+    return [seeded for scenario in loaded for seeded in _over_seeds(scenario, args.seeds)]
+
+
+def _over_seeds(scenario: Scenario, count: int) -> Sequence[Scenario]:
+    return [replace(scenario, seed=scenario.seed + step) for step in range(count)]

@@ -1,1 +1,0 @@
-"""A run's timeline in the format of trace viewers."""

@@ -1,0 +1,190 @@
+"""Learning beside the clock: late, together, and with the same result as if it had been done at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from nodes.learning.clip_and_noise import AsTheyAre
+from nodes.learning.deferred_learning import Matrix, Scores, Vector, Workbench, mean_vector
+
+
+class Halver:
+    """A teacher whose training halves a model, and that notes who was trained together."""
+
+    dimension = 3
+    threads = 2
+
+    def __init__(self) -> None:
+        self.together: list[list[int]] = []
+
+    def initial(self) -> Matrix:
+        """Eights."""
+        return np.full(3, 8.0, dtype=np.float32)
+
+    def train(self, models: Matrix, nodes: Sequence[int], round_number: int) -> Matrix:
+        """Half of each."""
+        self.together.append(list(nodes))
+        return models / np.float32(2)
+
+    def evaluate(self, models: Matrix) -> Scores:
+        """The first number counts as accuracy, its negative as loss."""
+        first = models[:, 0].astype(np.float64)
+        return first, -first
+
+
+def bench(clients: int = 4) -> tuple[Workbench, Halver]:
+    """A workbench without privacy, and its teacher."""
+    teacher = Halver()
+    return Workbench(teacher, clients, AsTheyAre(), 1), teacher
+
+
+def constant(value: float) -> Vector:
+    """A model or update of one number."""
+    return Vector(3, lambda: np.full(3, value, dtype=np.float32))
+
+
+def first(vector: Vector) -> float:
+    """Its first number."""
+    return float(vector.array()[0])
+
+
+def test_nothing_is_computed_before_somebody_looks() -> None:
+    """And then all who wait are trained in one call, in the order of their numbers."""
+    workbench, teacher = bench()
+    for node in (2, 0, 3):
+        workbench.begin(node, 1)
+    update = workbench.release(0, 1)
+    assert teacher.together == []
+    assert first(update) == 4.0
+    assert teacher.together == [[0, 2, 3]]
+    assert first(workbench.release(3, 1)) == 4.0
+    assert len(teacher.together) == 1
+
+
+def test_a_step_moves_by_minus_the_mean() -> None:
+    """8 - mean(4, 2, 0) = 6."""
+    workbench, _ = bench()
+    workbench.step(1, [constant(4), constant(2), constant(0)])
+    assert first(workbench.model(1)) == 6.0
+    assert first(workbench.model(0)) == 8.0
+
+
+def test_training_starts_from_the_model_as_it_was() -> None:
+    """A model adopted, or a step taken, between the begin and the look does not enter the update."""
+    workbench, _ = bench()
+    for node in (0, 1):
+        workbench.begin(node, 1)
+    workbench.adopt(0, constant(100))
+    workbench.step(1, [constant(-50)])
+    assert first(workbench.model(1)) == 58.0
+    assert first(workbench.release(0, 1)) == 4.0
+    assert first(workbench.release(1, 1)) == 4.0
+
+
+def test_a_snapshot_stays_as_it_is() -> None:
+    """Later steps do not change a model that was handed out."""
+    workbench, _ = bench()
+    snapshot = workbench.model(0)
+    workbench.step(0, [constant(3)])
+    workbench.adopt(1, constant(1))
+    assert first(snapshot) == 8.0
+    assert first(workbench.model(0)) == 5.0
+
+
+def test_a_release_cannot_be_written_to() -> None:
+    """Messages carry handles to rows, not copies."""
+    workbench, _ = bench()
+    workbench.begin(0, 1)
+    row = workbench.release(0, 1).array()
+    with pytest.raises(ValueError, match="read-only"):
+        row[0] = 1
+
+
+def test_the_server_has_a_row_of_its_own() -> None:
+    """Any node after the clients is the server."""
+    workbench, _ = bench(clients=4)
+    workbench.step(7, [constant(8)])
+    assert first(workbench.model(7)) == 0.0
+    assert workbench.scores([0, 1, 2, 3])[0].tolist() == [8.0] * 4
+
+
+def test_forgetting_a_round_first_takes_the_steps_that_need_it() -> None:
+    """A step promised before is taken with the update as it was."""
+    workbench, _ = bench()
+    workbench.begin(0, 1)
+    workbench.step(1, [workbench.release(0, 1)])
+    workbench.forget(1)
+    assert first(workbench.model(1)) == 4.0
+    with pytest.raises(KeyError):
+        workbench.release(0, 1).array()
+
+
+def test_scores_before_are_those_of_the_trained_models() -> None:
+    """Only of those watched, asked for once."""
+    workbench, _ = bench()
+    workbench.watch(1, [0, 2])
+    for node in (0, 1, 2):
+        workbench.begin(node, 1)
+    scores = workbench.scores_before(1)
+    assert scores is not None
+    assert scores[0].tolist() == [4.0, 4.0]
+    assert workbench.scores_before(1) is None
+
+
+def test_an_interrupt_in_training_loses_nothing() -> None:
+    """Whoever asks again gets what was promised."""
+    workbench, teacher = bench()
+    workbench.begin(0, 1)
+    workbench.step(1, [workbench.release(0, 1)])
+    train = teacher.train
+
+    def interrupted(models: Matrix, nodes: Sequence[int], round_number: int) -> Matrix:
+        raise KeyboardInterrupt
+
+    teacher.train = interrupted  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        workbench.model(1)
+    teacher.train = train  # type: ignore[method-assign]
+    assert first(workbench.model(1)) == 4.0
+
+
+@pytest.mark.slow
+@given(st.lists(st.tuples(st.integers(0, 3), st.lists(st.integers(-8, 8), min_size=1, max_size=4)), max_size=10))
+def test_steps_together_equal_steps_one_by_one(steps: list[tuple[int, list[int]]]) -> None:
+    """The matrix product is bookkeeping, not another algorithm."""
+    together, _ = bench()
+    models: NDArray[np.float64] = np.full(4, 8.0)
+    for node, values in steps:
+        together.step(node, [constant(value) for value in values])
+        models[node] -= np.mean(values)
+    assert together.scores([0, 1, 2, 3])[0] == pytest.approx(models, abs=1e-4)
+
+
+def test_a_vector_is_found_once_and_travels_as_itself() -> None:
+    """The same object ever after; its bytes read back to the same numbers."""
+    calls: list[int] = []
+
+    def find() -> Matrix:
+        calls.append(1)
+        return np.arange(3, dtype=np.float32)
+
+    vector = Vector(3, find)
+    assert vector.array() is vector.array()
+    assert len(calls) == 1
+    payload = vector.payload()
+    assert payload.value is vector
+    assert payload.size_bytes == len(payload.to_bytes()) == 12
+    assert payload.altered(payload.to_bytes()).value.array().tolist() == [0, 1, 2]
+
+
+def test_the_mean_of_some_vectors() -> None:
+    """Of a single one, that one."""
+    one = constant(3)
+    assert mean_vector([one]) is one
+    assert first(mean_vector([constant(1), constant(2), constant(6)])) == 3.0

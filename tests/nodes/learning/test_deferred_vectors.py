@@ -1,0 +1,101 @@
+"""Vectors that outlive an interrupt: promised in sleep, known when the learning wakes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from nodes.learning.clip_and_noise import AsTheyAre
+from nodes.learning.deferred_learning import Matrix, Scores, Workbench
+from privacy.sealing.sealers import make_sealer
+
+ADDRESSES = (b"a" * 32, b"b" * 32)
+
+
+class Halver:
+    """A teacher whose training halves a model."""
+
+    dimension = 3
+    threads = 2
+
+    def initial(self) -> Matrix:
+        """Eights."""
+        return np.full(3, 8.0, dtype=np.float32)
+
+    def train(self, models: Matrix, nodes: Sequence[int], round_number: int) -> Matrix:
+        """Half of each."""
+        return models / np.float32(2)
+
+    def evaluate(self, models: Matrix) -> Scores:
+        """Nothing worth measuring."""
+        return models[:, 0].astype(np.float64), models[:, 0].astype(np.float64)
+
+
+def bench() -> Workbench:
+    """Four clients, no privacy."""
+    return Workbench(Halver(), 4, AsTheyAre(), 1)
+
+
+def test_a_sleeper_wakes_where_another_stopped() -> None:
+    """Models, noise, vectors in somebody's hands and updates not yet released are those of the one that learned."""
+    learned, replayed = bench(), bench()
+    replayed.sleep()
+    kept = []
+    for workbench in (learned, replayed):
+        workbench.begin(0, 1)
+        workbench.begin(1, 1)
+        update = workbench.release(0, 1)
+        workbench.step(2, [update])
+        workbench.forget(1)
+        workbench.begin(3, 2)
+        kept.append((update, workbench.model(2)))
+    assert not kept[1][0].array().any()
+    replayed.wake(learned.state())
+    for vector, same in zip(*kept, strict=True):
+        assert same.array().tolist() == vector.array().tolist()
+    assert replayed.release(3, 2).array().tolist() == [4.0] * 3
+    assert [replayed.model(node).array()[0] for node in range(4)] == [8.0, 8.0, 4.0, 8.0]
+    assert learned.state().noise_numbers.tolist() == replayed.state().noise_numbers.tolist()
+
+
+def test_a_message_sealed_in_sleep_is_read_awake() -> None:
+    """It holds zeros, opens all the same, and its reader gets the real numbers; resealed, it holds them."""
+    learned, replayed = bench(), bench()
+    replayed.sleep()
+    for workbench in (learned, replayed):
+        workbench.begin(0, 1)
+    update = replayed.release(0, 1)
+    sealer = make_sealer(True)
+    mine, yours = (sealer.draw_keys(1, node, 1) for node in range(2))
+    receiver = (ADDRESSES[1], yours.public)
+    early = sealer.seal_one("update", 1, 1, mine, ADDRESSES[0], receiver, update.payload())
+    replayed.wake(learned.state())
+    late = sealer.seal_one("update", 1, 2, mine, ADDRESSES[0], receiver, update.payload())
+    for envelope in (early, late):
+        assert sealer.open(envelope, yours, mine.public).array().tolist() == [4.0] * 3
+    assert update.payload().to_bytes() == np.full(3, 4.0, dtype="<f4").tobytes()
+
+
+def test_damage_in_sleep_is_the_same_damage() -> None:
+    """A bit that changed under way while zeros were sent is the bit that changed in the real numbers."""
+    learned, replayed = bench(), bench()
+    replayed.sleep()
+    altered = []
+    for workbench in (learned, replayed):
+        workbench.begin(0, 1)
+        payload = workbench.release(0, 1).payload()
+        data = bytearray(payload.to_bytes())
+        data[5] ^= 64
+        altered.append(payload.altered(bytes(data)).value)
+    replayed.wake(learned.state())
+    assert altered[0].array().tobytes() == altered[1].array().tobytes()
+
+
+def test_a_vector_in_hand_outlives_its_round() -> None:
+    """A reader that was slow may look after the round has been let go."""
+    workbench = bench()
+    workbench.begin(0, 1)
+    update = workbench.release(0, 1)
+    workbench.forget(1)
+    assert update.array().tolist() == [4.0] * 3

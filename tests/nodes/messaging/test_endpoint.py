@@ -1,0 +1,269 @@
+"""Every refusal happens for real, is counted with its reason, and never stops the run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+
+from p2p.clock import Rank
+from p2p.log import records
+from p2p.log.records import NOBODY
+from p2p.random_streams import stream
+from p2p.transport.messages import Batch, Message
+from privacy.sealing.envelopes import Envelope
+from privacy.sealing.keys import KeyPair
+from privacy.sealing.sealers import tamper
+from scenarios.build import Simulation
+
+Prepare = Callable[..., Simulation]
+Rows = Callable[..., list[dict[str, Any]]]
+RING = ("clients=5", "data.samples=100", "protocol.train_per_round=5", "protocol.exchange_with=1", "rounds=3")
+pytestmark = pytest.mark.slow
+SEALED = pytest.mark.parametrize("sealed", ["true", "sizes"])
+FORGED = 77
+"""The sequence number of forged messages, so that they are found again."""
+
+
+class Forger:
+    """Knows all keys (the simulation's are drawn from its seed) and writes messages in anybody's name."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self.simulation, self.world = simulation, simulation.world
+
+    def keys(self, node: int, round_number: int) -> KeyPair:
+        """A member's keys of a round, drawn again."""
+        return self.world.sealer.draw_keys(self.world.seed, node, round_number)
+
+    def seal(self, sender: int, receiver: int, round_number: int, kind: str = "update") -> Envelope:
+        """A message that is properly sealed with the sender's keys."""
+        addresses = self.simulation.records[round_number].addresses
+        public = self.keys(receiver, round_number).public
+        payload = self.simulation.bench.first_model().payload()
+        keys = self.keys(sender, round_number)
+        to = (addresses[receiver], public)
+        return self.world.sealer.seal_one(kind, round_number, FORGED, keys, addresses[sender], to, payload)
+
+    def successor(self, node: int, round_number: int) -> int:
+        """Whom a member sends to in the ring of that round."""
+        graphs = self.simulation.log.graphs
+        row = (graphs["round"] == round_number) & (graphs["sender"] == node)
+        return int(graphs["receiver"][row][0])
+
+    def post(self, envelope: Envelope, sender: int, receiver: int, round_number: int) -> None:
+        """Puts an envelope on the wire, past the sender's own endpoint."""
+        sizes = (envelope.size_bytes, envelope.overhead_bytes)
+        self.world.network.send(Batch(sender, [receiver], "correction", round_number, *sizes, [envelope]))
+
+
+def training_s(prepare: Prepare, round_number: int, *overrides: str) -> float:
+    """An instant at which all members of a round hold their assignment and still train."""
+    simulation = prepare(*RING, *overrides)
+    simulation.run()
+    table = simulation.log.spans
+    rows = (table["round"] == round_number) & (table["name"] == records.SPAN["train"])
+    start_s, end_s = float(table["start_s"][rows].max()), float(table["end_s"][rows].min())
+    assert start_s < end_s
+    return (start_s + end_s) / 2
+
+
+def run_with(prepare: Prepare, sealed: str, round_number: int, act: Callable[[Forger], None]) -> Simulation:
+    """Runs the ring with `act` in the middle of a round's training; all rounds must end as if nothing had been."""
+    seal = f"anonymity.sealed={sealed}"
+    at_s = training_s(prepare, round_number, seal)
+    simulation = prepare(*RING, seal)
+    simulation.clock.call_at(at_s, Rank.START, 0, lambda: act(Forger(simulation)))
+    simulation.run()
+    assert simulation.proxy.outcome.rounds_completed == 3
+    assert [row["updates_used"] for row in simulation.log.rounds] == [5, 5, 5]
+    return simulation
+
+
+def refusals(simulation: Simulation, book_rows: Rows) -> list[str]:
+    """The reasons for which forged messages (booked as kind `correction`) were refused."""
+    return [row["reason"] if row["outcome"] == "rejected" else row["outcome"] for row in book_rows(simulation.log)
+            if row["kind"] == "correction"]  # fmt: skip
+
+
+@SEALED
+def test_an_address_that_nobody_has(prepare: Prepare, book_rows: Rows, sealed: str) -> None:
+    """The router finds no one behind it."""
+
+    def act(forger: Forger) -> None:
+        lost = forger.seal(0, 1, 1)._replace(receiver=b"?" * 32)
+        forger.simulation.clients[0].endpoint.send_envelopes([lost], "correction", 1)
+
+    simulation = run_with(prepare, sealed, 1, act)
+    assert refusals(simulation, book_rows) == ["unknown_address"]
+    assert book_rows(simulation.log, kind="correction")[0]["receiver"] == NOBODY
+
+
+@SEALED
+def test_a_sender_that_nobody_is(prepare: Prepare, book_rows: Rows, sealed: str) -> None:
+    """A message from an address that was never handed out."""
+
+    def act(forger: Forger) -> None:
+        forger.post(forger.seal(0, 1, 1)._replace(sender=b"?" * 32), 0, 1, 1)
+
+    assert refusals(run_with(prepare, sealed, 1, act), book_rows) == ["unknown_address"]
+
+
+@SEALED
+def test_a_message_for_another(prepare: Prepare, book_rows: Rows, sealed: str) -> None:
+    """It came to the wrong node: the address is not its own."""
+
+    def act(forger: Forger) -> None:
+        forger.post(forger.seal(0, 1, 1), 0, 2, 1)
+
+    assert refusals(run_with(prepare, sealed, 1, act), book_rows) == ["unknown_address"]
+
+
+@SEALED
+def test_a_message_of_an_old_round(prepare: Prepare, book_rows: Rows, sealed: str) -> None:
+    """Authentic once, too old now."""
+    kept: list[tuple[Envelope, int]] = []
+
+    def keep(forger: Forger) -> None:
+        receiver = forger.successor(0, 1)
+        kept.append((forger.seal(0, receiver, 1), receiver))
+
+    def act(forger: Forger) -> None:
+        envelope, receiver = kept[0]
+        forger.post(envelope, 0, receiver, 2)
+
+    run_with(prepare, sealed, 1, keep)
+    assert refusals(run_with(prepare, sealed, 2, act), book_rows) == ["stale_round"]
+
+
+@SEALED
+def test_the_same_message_twice(prepare: Prepare, book_rows: Rows, sealed: str) -> None:
+    """A member's own update is intercepted and sent again while the round lasts."""
+    seal = f"anonymity.sealed={sealed}"
+    slow = "compute={kind: uniform, low: 4 samples/s, high: 40 samples/s}"
+    simulation = prepare(*RING, seal, slow)
+    forger = Forger(simulation)
+    seen: list[int] = []
+    simulation.world.network.listen(partial(repeat, forger, seen))
+    for number in range(1, 500):
+        # The wire is read every tenth of a second: whoever intercepts is soon after the first.
+        simulation.clock.call_at(number / 10, Rank.START, 10**6, simulation.world.network.read_wire)
+    simulation.run()
+    assert len(seen) == 3
+    assert refusals(simulation, book_rows) == ["replay"] * 3
+    assert simulation.proxy.outcome.rounds_completed == 3
+    assert [row["updates_used"] for row in simulation.log.rounds] == [5, 5, 5]
+
+
+def repeat(forger: Forger, seen: list[int], message: Message) -> None:
+    """Sends the first update of every round a second time, right after it has passed."""
+    if message.kind == "update" and message.round_number not in seen:
+        seen.append(message.round_number)
+        forger.post(message.content, message.sender, message.receiver, message.round_number)
+
+
+@SEALED
+def test_a_damaged_message(prepare: Prepare, book_rows: Rows, sealed: str) -> None:
+    """One bit flipped anywhere: never accepted, and corrupt if the header still names an open path."""
+
+    def act(forger: Forger) -> None:
+        receiver = forger.successor(0, 1)
+        for attempt in range(20):
+            forger.post(tamper(forger.seal(0, receiver, 1), stream(attempt, "bit")), 0, receiver, 1)
+
+    found = refusals(run_with(prepare, sealed, 1, act), book_rows)
+    assert len(found) == 20
+    assert set(found) <= {"corrupt", "unknown_address", "stale_round"}
+    assert found.count("corrupt") >= 8
+
+
+@SEALED
+def test_a_member_that_is_no_neighbour(prepare: Prepare, book_rows: Rows, sealed: str) -> None:
+    """Sealed with its own proper keys, from a member of the round that the graph does not allow; or another kind."""
+
+    def act(forger: Forger) -> None:
+        neighbour = forger.successor(0, 1)
+        stranger = next(node for node in range(1, 5) if node != neighbour)
+        forger.post(forger.seal(0, stranger, 1), 0, stranger, 1)
+        forger.post(forger.seal(0, neighbour, 1, kind="model"), 0, neighbour, 1)
+
+    assert refusals(run_with(prepare, sealed, 1, act), book_rows) == ["not_neighbour"] * 2
+
+
+@SEALED
+def test_orders_come_from_the_proxy_only(prepare: Prepare, book_rows: Rows, sealed: str) -> None:
+    """A client that plays proxy is not listened to."""
+
+    def act(forger: Forger) -> None:
+        forger.world.network.send(Batch(0, [1], "control", 1, 100, 82, ["train for me"]))
+
+    simulation = run_with(prepare, sealed, 1, act)
+    assert [row["reason"] for row in book_rows(simulation.log, outcome="rejected")] == ["not_neighbour"]
+
+
+@SEALED
+def test_nobody_has_two_votes(prepare: Prepare, book_rows: Rows, sealed: str) -> None:
+    """A neighbour that seals two updates of one round is heard once, and crowds nobody out."""
+    ring = (*RING, "protocol.exchange_with=2", f"anonymity.sealed={sealed}")
+    at_s = training_s(prepare, 1, *ring)
+    simulation = prepare(*ring)
+
+    def act() -> None:
+        forger = Forger(simulation)
+        receiver = forger.successor(0, 1)
+        forger.post(forger.seal(0, receiver, 1), 0, receiver, 1)
+
+    simulation.clock.call_at(at_s, Rank.START, 0, act)
+    simulation.run()
+    table = simulation.log.aggregations
+    rows = list(zip(*(table[name].tolist() for name in ("round", "aggregator", "contributor")), strict=True))
+    assert len(rows) == len(set(rows)) == 3 * 5 * 3
+    assert [row["reason"] for row in book_rows(simulation.log, outcome="rejected")] == ["replay"]
+
+
+@SEALED
+def test_a_stranger_has_no_address(prepare: Prepare, sealed: str) -> None:
+    """Only registered nodes get one, and each round's addresses are new."""
+    simulation = prepare(*RING, f"anonymity.sealed={sealed}")
+    simulation.run()
+    addresses = [simulation.records[number].addresses for number in (1, 2, 3)]
+    assert all(sorted(book) == [0, 1, 2, 3, 4] for book in addresses)
+    assert len({address for book in addresses for address in book.values()}) == 15
+    assert all(len(address) == 32 for book in addresses for address in book.values())
+
+
+def test_unsealed_messages_are_checked_for_their_path(prepare: Prepare, book_rows: Rows) -> None:
+    """`sealed: false` proves nothing about a sender; what the graph does not allow is refused all the same."""
+
+    def act(forger: Forger) -> None:
+        receiver = forger.successor(0, 1)
+        stranger = next(node for node in range(1, 5) if node != receiver)
+        forger.post(forger.seal(0, stranger, 1), 0, stranger, 1)
+
+    assert refusals(run_with(prepare, "false", 1, act), book_rows) == ["not_neighbour"]
+
+
+@pytest.mark.parametrize("sealed", ["true", "sizes", "false"])
+def test_a_message_may_overtake_its_assignment(prepare: Prepare, book_rows: Rows, sealed: str) -> None:
+    """On slow downlinks the first model is there before the order to expect it: it is kept, then read."""
+    simulation = prepare("network.downlink=100 B/s", f"anonymity.sealed={sealed}", "data.features=1")
+    simulation.run()
+    first = book_rows(simulation.log, kind="bootstrap")
+    orders = [row for row in book_rows(simulation.log, kind="control", round=0, sender=3) if row["receiver"] != 6]
+    assert [row["arrived_s"] for row in first] < [row["arrived_s"] for row in orders]
+    assert [(row["outcome"], row["used"]) for row in first] == [("delivered", True)] * 3
+    assert simulation.proxy.outcome.rounds_completed == 1
+
+
+@pytest.mark.parametrize("protocol", ["gossip", "rotating_leader"])
+def test_counting_seals_gives_the_same_books_as_sealing(prepare: Prepare, book_rows: Rows, protocol: str) -> None:
+    """`sizes` and `true` differ in arithmetic only."""
+    chosen = f"protocol={{kind: {protocol}, train_per_round: 3}}"
+    more = ["protocol.exchange_with=2"] if protocol == "gossip" else []
+    books = []
+    for sealed in ("true", "sizes"):
+        simulation = prepare("clients=4", "data.samples=80", "rounds=2", chosen, *more, f"anonymity.sealed={sealed}")
+        simulation.run()
+        books.append(repr(book_rows(simulation.log)))
+    assert books[0] == books[1]

@@ -1,0 +1,88 @@
+"""The proxy's book: addresses change, name nobody, and are forgotten."""
+
+from __future__ import annotations
+
+import hmac
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from p2p.random_streams import stream
+from privacy.anonymity.pseudonyms import Pseudonyms
+
+
+def book(seed: int = 1, clients: int = 5, **settings: object) -> Pseudonyms:
+    """A book in which `clients` have registered."""
+    pseudonyms = Pseudonyms(seed, **settings)  # type: ignore[arg-type]
+    for node in range(clients):
+        pseudonyms.register(node)
+    return pseudonyms
+
+
+def test_address_is_the_stated_hmac() -> None:
+    """A member's address is HMAC-SHA256 of its initial address under the round's secret."""
+    pseudonyms = book()
+    secret = stream(1, "round-secret", 7).bytes(32)
+    expected = hmac.new(secret, pseudonyms.register(3), "sha256").digest()
+    assert pseudonyms.open_round(7, [3]) == {3: expected}
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 2**63), st.sets(st.integers(0, 40), min_size=1), st.integers(0, 9))
+def test_the_book_reads_both_ways(seed: int, members: set[int], round: int) -> None:
+    """Every address of an open round leads back to its node, and no two are equal."""
+    addresses = book(seed, 41).open_round(round, members)
+    pseudonyms = book(seed, 41)
+    assert pseudonyms.open_round(round, sorted(members, reverse=True)) == addresses
+    assert {pseudonyms.node_of(address): address for address in addresses.values()} == addresses
+    assert all(len(address) == 32 for address in addresses.values())
+
+
+def test_rounds_share_no_address() -> None:
+    """With `every_round` nothing repeats, not even the initial addresses."""
+    pseudonyms = book()
+    seen = [*(pseudonyms.register(node) for node in range(5))]
+    for round in range(4):
+        seen += pseudonyms.open_round(round, range(5)).values()
+    assert len(set(seen)) == 25
+
+
+def test_never_keeps_addresses() -> None:
+    """With `never` a node has one address for the run, also after its rounds were closed."""
+    pseudonyms = book(rehash="never")
+    first = pseudonyms.open_round(0, range(5))
+    pseudonyms.close_round(0)
+    assert pseudonyms.node_of(first[2]) is None
+    assert pseudonyms.open_round(1, range(5)) == first
+    assert pseudonyms.node_of(first[2]) == 2
+
+
+def test_closing_forgets_one_round_only() -> None:
+    """A closed round's addresses lead nowhere; another's still do; closing twice is no mistake."""
+    pseudonyms = book()
+    old, new = pseudonyms.open_round(0, range(5)), pseudonyms.open_round(1, range(5))
+    pseudonyms.close_round(0)
+    pseudonyms.close_round(0)
+    assert pseudonyms.node_of(old[4]) is None
+    assert pseudonyms.node_of(new[4]) == 4
+    assert not pseudonyms._secrets.keys() & {0}
+
+
+def test_who_never_registered_gets_no_address() -> None:
+    """An intruder is left out, and the others are not disturbed."""
+    assert list(book(clients=2).open_round(0, [0, 99, 1])) == [0, 1]
+
+
+def test_members_may_be_admitted_later() -> None:
+    """The last leader gets an address in a round that is already open, without moving the others'."""
+    pseudonyms = book()
+    early = pseudonyms.open_round(3, [0, 1])
+    late = pseudonyms.open_round(3, [4])
+    assert [pseudonyms.node_of(a) for a in (*early.values(), *late.values())] == [0, 1, 4]
+    assert {**early, **late} == book().open_round(3, [0, 1, 4])
+
+
+def test_another_seed_gives_other_addresses() -> None:
+    """Addresses depend on the seed, and on nothing else."""
+    assert book(1).register(0) != book(2).register(0)
+    assert book(1).register(0) == book(1).register(0)

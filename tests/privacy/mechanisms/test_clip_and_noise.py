@@ -1,0 +1,73 @@
+"""Clipping and noise on rows."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
+from numpy.typing import NDArray
+from scipy import stats
+
+from p2p.random_streams import stream
+from privacy.mechanisms.clip_and_noise import FlatClip, GaussianNoise, NoClip, NoNoise, row_norms
+
+ROWS = arrays(np.float32, array_shapes(min_dims=2, max_dims=2), elements=st.floats(-(2.0**100), 2.0**100, width=32))
+
+
+@pytest.mark.slow
+@given(ROWS, st.floats(1e-3, 1e6))
+def test_no_row_is_longer_than_the_bound(rows: NDArray[np.float32], bound: float) -> None:
+    """After clipping every norm is at most C, rounding included; short rows are untouched."""
+    before = rows.copy()
+    clipped, norms = FlatClip(norm=bound).clip(rows)
+    assert clipped is rows
+    assert (row_norms(clipped) <= bound).all()
+    short = norms <= bound
+    np.testing.assert_array_equal(clipped[short], before[short])
+
+
+def test_clipping_keeps_the_direction() -> None:
+    """A row of norm 5 becomes one of norm 1 with the same angle."""
+    rows = np.array([[3.0, 4.0]], dtype=np.float32)
+    clipped, norms = FlatClip(norm=1.0).clip(rows)
+    assert norms.tolist() == [5.0]
+    np.testing.assert_allclose(clipped, [[0.6, 0.8]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("broken", [np.nan, np.inf, -np.inf])
+def test_a_broken_update_becomes_zero(broken: float) -> None:
+    """What is not finite carries no bound, so nothing of it leaves."""
+    rows = np.array([[1.0, broken], [0.5, 0.5]], dtype=np.float32)
+    clipped, _ = FlatClip(norm=1.0).clip(rows)
+    np.testing.assert_array_equal(clipped, [[0.0, 0.0], [0.5, 0.5]])
+
+
+def test_noise_depends_on_its_own_stream_alone() -> None:
+    """A row gets the same noise alone and in a batch."""
+    noise, stds = GaussianNoise(sigma=1.0), np.array([1.0, 2.0, 0.5])
+    together = noise.add(np.zeros((3, 7), np.float32), stds, [stream(7, "noise", node, 0) for node in range(3)])
+    for node in range(3):
+        alone = noise.add(np.zeros((1, 7), np.float32), stds[[node]], [stream(7, "noise", node, 0)])
+        np.testing.assert_array_equal(alone[0], together[node])
+
+
+def test_noise_is_normal_with_the_given_deviation() -> None:
+    """Twenty thousand coordinates pass a Kolmogorov-Smirnov test; float32 stays float32."""
+    rows = GaussianNoise(sigma=1.0).add(np.zeros((1, 20_000), np.float32), np.array([3.0]), [stream(1, "noise")])
+    assert rows.dtype == np.float32
+    assert stats.kstest(rows[0] / 3.0, "norm").pvalue > 0.01
+
+
+def test_nothing_to_do_does_nothing() -> None:
+    """No clipping, no noise, zero deviation: the same numbers."""
+    rows = np.array([[3.0, 4.0]], dtype=np.float32)
+    for noise in (NoNoise(), GaussianNoise(sigma=0.0)):
+        np.testing.assert_array_equal(noise.add(rows.copy(), np.zeros(1), [stream(1, "x")]), rows)
+    kept, norms = NoClip().clip(rows)
+    assert kept is rows
+    assert norms.tolist() == [5.0]
+    assert NoClip().norm_bound == math.inf

@@ -1,0 +1,62 @@
+"""The live page: it tells what the run told it, to this machine only, and takes no orders."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from scenarios.running.live_page import LivePage, NoPage, watching
+
+
+def _ask(port: int, path: str, method: str = "GET", host: str | None = None) -> tuple[int, str, dict[str, str]]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    connection.request(method, path, headers={} if host is None else {"Host": host})
+    answer = connection.getresponse()
+    found = answer.status, answer.read().decode(), dict(answer.getheaders())
+    connection.close()
+    return found
+
+
+@pytest.mark.slow
+def test_the_page_follows_the_rounds(
+    round_record: Callable[..., dict[str, Any]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What was told is served; foreign names, other paths and other methods are refused; then it is gone."""
+    with watching(True) as page:
+        found = re.search(r"http://127\.0\.0\.1:(\d+)/", capsys.readouterr().err)
+        assert found is not None
+        port = int(found[1])
+        page.begin("<b>", "Why?", 3)
+        page.round(round_record(1, 0.0, 10.0), 12_300, 2, 1.5)
+        status, text, headers = _ask(port, "/state.json")
+        state = json.loads(text)
+        assert status == 200
+        assert (state["name"], state["rounds_planned"]) == ("<b>", 3)
+        assert state["rows"][0]["texts"] == ["10 s", "0.700", "12.3 kB", "2", "1.5"]
+        assert "default-src 'none'" in headers["Content-Security-Policy"]
+        assert _ask(port, "/")[0] == 200
+        assert _ask(port, "/../etc/passwd")[0] == 404
+        assert _ask(port, "/state.json", host="evil.example")[0] == 403
+        assert _ask(port, "/", method="POST")[0] == 501
+    with pytest.raises(ConnectionRefusedError):
+        _ask(port, "/")
+
+
+def test_nothing_is_served_unasked() -> None:
+    """Without --watch there is no page."""
+    with watching(False) as page:
+        assert isinstance(page, NoPage)
+
+
+def test_a_new_run_clears_the_page(round_record: Callable[..., dict[str, Any]]) -> None:
+    """Several scenarios in one command show one after the other."""
+    page = LivePage()
+    page.begin("first", None, 2)
+    page.round(round_record(1, 0.0, 1.0), 1)
+    page.begin("second", None, 2)
+    assert json.loads(page.state())["rows"] == []
