@@ -94,8 +94,9 @@ def peers(count: int, *, way: str = "quiet") -> Scenario:
     )
     protocol = {"ready": replace(world.protocol, send_at="ready")}.get(way, world.protocol)
     if way == "leader":
-        long = {"deadline": 1800.0, "model_deadline": 1800.0, "leader_timeout": 1200.0}
-        protocol = RotatingLeader(train_per_round=count, send_at="barrier", **long)
+        protocol = RotatingLeader(
+            train_per_round=count, send_at="barrier", deadline=1800.0, model_deadline=1800.0, leader_timeout=1200.0
+        )
     loss = 0.0 if way in ("quiet", "ready") else 0.01
     jitter = Exponential(mean=0.005) if way in ("lossy", "troubled") else None
     availability = Churn(mean_up=3600.0, mean_down=120.0) if way == "troubled" else world.availability

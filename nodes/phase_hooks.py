@@ -9,21 +9,21 @@ from typing import Literal
 Phase = Literal["invite", "train", "share", "send", "aggregate", "broadcast"]
 Moment = Phase | Literal["appointed"]
 """A phase, or the moment a member receives its assignment."""
-Watch = Callable[[int, int, str], None]
+PhaseListener = Callable[[int, int, str], None]
 
 
 @dataclass(slots=True)
-class Triggers:
+class PhaseHooks:
     """Notifies listeners of the phases that processes reach, once per (node, round, phase)."""
 
-    watches: list[Watch] = field(default_factory=list)
+    listeners: list[PhaseListener] = field(default_factory=list)
     _reached: set[tuple[int, int, str]] = field(default_factory=set)
 
-    def reach(self, node: int, round_number: int, phase: Moment) -> None:
+    def notify(self, node: int, round_number: int, phase: Moment) -> None:
         """Notifies the listeners that a node has reached a phase of a round."""
         # Without listeners nothing is stored: long runs reach millions of phases.
-        if not self.watches or (node, round_number, phase) in self._reached:
+        if not self.listeners or (node, round_number, phase) in self._reached:
             return
         self._reached.add((node, round_number, phase))
-        for watch in self.watches:
+        for watch in self.listeners:
             watch(node, round_number, phase)

@@ -11,7 +11,7 @@ _THRESHOLDS = (200_000, 20, 50)
 
 
 @contextmanager
-def rarely_collected() -> Iterator[None]:
+def gc_paused() -> Iterator[None]:
     """Excludes existing objects from collection and collects new ones rarely; restores the thresholds afterwards.
 
     Nested use has no further effect.

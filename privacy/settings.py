@@ -9,7 +9,7 @@ from typing import Annotated, Literal, NamedTuple
 from annotated_types import Gt, Lt
 
 from p2p.config.choices import Choice
-from p2p.config.units import Share
+from p2p.config.units import Fraction
 from privacy.calibration.strategies import AdpdflCalibration, DpFedAvgCalibration, RigorousCalibration
 from privacy.mechanisms.clip_and_noise import CLIPS, NOISES, FlatClip, GaussianNoise, NoClip, NoNoise
 
@@ -35,7 +35,7 @@ class BudgetClass:
     """
 
     epsilon: Annotated[float, Gt(0)]
-    share: Share | None = None
+    share: Fraction | None = None
     clients: int | str | tuple[int | str, ...] | None = None
 
     def __post_init__(self) -> None:
@@ -75,7 +75,7 @@ class Privacy:
     noise: Annotated[GaussianNoise | NoNoise, Choice(NOISES)] = field(default_factory=NoNoise)
     budget: Budget = field(default_factory=Budget)
     delta: Annotated[float, Gt(0), Lt(1)] = 1e-5
-    colluders: tuple[int, ...] | Share | None = None
+    colluders: tuple[int, ...] | Fraction | None = None
 
     @property
     def calibration(self) -> AdpdflCalibration | DpFedAvgCalibration | RigorousCalibration | None:

@@ -12,27 +12,27 @@ from numpy.typing import NDArray
 
 from nodes.faults.availability import Always
 from nodes.faults.fault_kinds import Intrude
-from nodes.faults.injector import Scene, install_availability
+from nodes.faults.injector import FaultInjector, install_availability
 from nodes.learning.byte_counts_only import NoLearning
-from nodes.learning.clip_and_noise import AsTheyAre, ClipAndNoise
-from nodes.learning.deferred_learning import Vector, Workbench, mean_vector
+from nodes.learning.clip_and_noise import ClipAndNoise, NoProtection
+from nodes.learning.deferred_learning import DeferredLearning, Vector, mean_vector
 from nodes.messaging.endpoint import World
 from nodes.messaging.tampering import alter_content
-from nodes.phase_hooks import Triggers
+from nodes.phase_hooks import PhaseHooks
 from nodes.protocols import roles_of
 from nodes.protocols.central import Central
 from nodes.protocols.gossip import Gossip
 from nodes.protocols.rotating_leader import RotatingLeader
 from nodes.proxy.proxy import Proxy
-from nodes.proxy.round_state import Plan
-from nodes.roles.client import Client, Means
-from nodes.roles.lifecycle import Lives
+from nodes.proxy.round_state import ProxyConfig
+from nodes.roles.client import Client, ClientProfile
+from nodes.roles.lifecycle import ProcessSupervisor
 from nodes.roles.server import Server
 from nodes.round_record import RoundRecord
 from p2p.clock import Clock
 from p2p.config.distributions import rounded
 from p2p.config.errors import UserError
-from p2p.gc_pause import rarely_collected
+from p2p.gc_pause import gc_paused
 from p2p.links.device_classes import per_client
 from p2p.links.settings import Links
 from p2p.log.log import Log
@@ -46,7 +46,7 @@ from privacy.sealing.envelopes import message_size
 from privacy.sealing.sealers import make_sealer
 from scenarios.loading.privacy_classes import budget_epsilons
 from scenarios.running.noise_share_setup import NoiseSharing, share_noise
-from scenarios.running.observer import Observer, Watcher
+from scenarios.running.observer import Observer, RoundListener
 from scenarios.running.privacy_per_round import RoundPrivacy
 from scenarios.schema import Scenario
 
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from nodes.learning.trainer import Learner
 
 Topology = Literal["gossip", "pseudo_central", "central"]
-Bench = Workbench | NoLearning
+Learning = DeferredLearning | NoLearning
 
 PROXY, STANDBY, TRACKER, SERVER = range(4)
 """Nodes after the clients, in this order."""
@@ -69,7 +69,7 @@ class Simulation:
     clock: Clock
     log: Log
     world: World
-    bench: Bench
+    learning: Learning
     learner: Learner | None
     proxy: Proxy
     server: Server
@@ -77,29 +77,29 @@ class Simulation:
     noise: NoisePlan | None
     topology: Topology
     observer: Observer
-    lives: Lives
+    supervisor: ProcessSupervisor
     samples_per_training: NDArray[np.int64]
     records: dict[int, RoundRecord] = field(default_factory=dict)
     sharing: NoiseSharing | None = None
 
     def run(self) -> None:
         """Runs the processes until the proxy has finished, or nothing can happen any more."""
-        with rarely_collected():
-            self.lives.start_all()
-            self.clock.run(until=self.lives.ended)
-        self.lives.close_books()
+        with gc_paused():
+            self.supervisor.start_all()
+            self.clock.run(until=self.supervisor.ended)
+        self.supervisor.close_books()
 
     @property
-    def workbench(self) -> Workbench | None:
+    def deferred_learning(self) -> DeferredLearning | None:
         """The models, if anything was learned."""
-        return self.bench if isinstance(self.bench, Workbench) else None
+        return self.learning if isinstance(self.learning, DeferredLearning) else None
 
     def collected_model(self) -> Vector | None:
         """The final model: the server's own, what it collected, or the mean of that."""
-        if self.workbench is None:
+        if self.deferred_learning is None:
             return None
         if self.topology == "central":
-            return self.workbench.model(self.world.server)
+            return self.deferred_learning.model(self.world.server)
         vectors = [item.value for item in self.server.collected]
         return mean_vector(vectors) if vectors else None
 
@@ -110,18 +110,18 @@ def build(
     data_dir: Path | None = None,
     threads: int | None = None,
     at_once: int | None = None,
-    watchers: Sequence[Watcher] = (),
-    first_life: int = 0,
+    listeners: Sequence[RoundListener] = (),
+    first_incarnation: int = 0,
 ) -> Simulation:
     """Connects the parts of a scenario.
 
     Args:
         at_once: how many clients are trained in one stack; results agree to float tolerance.
         watchers: called after every round; they see, and change nothing.
-        first_life: beyond all lives of the run that is resumed, so that no key is drawn twice.
+        first_incarnation: beyond all incarnations of the run that is resumed, so that no key is drawn twice.
     """
-    with rarely_collected():
-        return _build(scenario, data_dir, threads, at_once, watchers, first_life)
+    with gc_paused():
+        return _build(scenario, data_dir, threads, at_once, listeners, first_incarnation)
 
 
 def _build(
@@ -129,29 +129,29 @@ def _build(
     data_dir: Path | None,
     threads: int | None,
     at_once: int | None,
-    watchers: Sequence[Watcher],
-    first_life: int,
+    listeners: Sequence[RoundListener],
+    first_incarnation: int,
 ) -> Simulation:
-    world = _make_world(scenario, first_life)
+    world = _make_world(scenario, first_incarnation)
     records_per_client, learner = _make_learner(scenario, data_dir, threads, at_once)
     noise = plan_run_noise(scenario, records_per_client)
-    bench = _make_bench(scenario, learner, noise)
+    learning = _make_learning(scenario, learner, noise)
     records: dict[int, RoundRecord] = {}
-    clients = _make_clients(scenario, world, bench, records, records_per_client, noise)
-    server = Server(world.server, world, bench, records, scenario.protocol)
+    clients = _make_clients(scenario, world, learning, records, records_per_client, noise)
+    server = Server(world.server, world, learning, records, scenario.protocol)
     participants: dict[int, Client | Server] = {client.node: client for client in clients} | {server.node: server}
     account = RoundPrivacy(scenario, topology_of(scenario), world.log, noise, clients)
     sharing = share_noise(scenario, world, participants, noise, records_per_client)
-    observer = Observer(scenario, world, bench, participants, noise, watchers, account, sharing)
-    plan = _make_plan(scenario, observer, sharing)
-    proxy = Proxy(world, plan, records)
+    observer = Observer(scenario, world, learning, participants, noise, listeners, account, sharing)
+    config = _make_plan(scenario, observer, sharing)
+    proxy = Proxy(world, config, records)
     takeover_s = scenario.proxy.takeover if scenario.proxy.standby else None
-    lives = Lives(world, participants, proxy, takeover_s)
+    supervisor = ProcessSupervisor(world, participants, proxy, takeover_s)
     _install_faults(
         scenario,
-        Scene(
+        FaultInjector(
             world=world,
-            lives=lives,
+            supervisor=supervisor,
             clients={client.node: client for client in clients},
             records=records,
             roles=roles_of(scenario.protocol),
@@ -164,7 +164,7 @@ def _build(
         clock=world.clock,
         log=world.log,
         world=world,
-        bench=bench,
+        learning=learning,
         learner=learner,
         proxy=proxy,
         server=server,
@@ -172,7 +172,7 @@ def _build(
         noise=noise,
         topology=topology_of(scenario),
         observer=observer,
-        lives=lives,
+        supervisor=supervisor,
         samples_per_training=scenario.training.epochs * records_per_client,
         records=records,
         sharing=sharing,
@@ -186,12 +186,12 @@ def topology_of(scenario: Scenario) -> Topology:
     return "central" if isinstance(scenario.protocol, Central) else "gossip"
 
 
-def _install_faults(scenario: Scenario, scene: Scene) -> None:
+def _install_faults(scenario: Scenario, injector: FaultInjector) -> None:
     """Arranges for everything that will go wrong."""
-    for client in scene.clients if type(scenario.availability) is not Always else ():
-        install_availability(scenario.availability, client, scene)
+    for client in injector.clients if type(scenario.availability) is not Always else ():
+        install_availability(scenario.availability, client, injector)
     for index, fault in enumerate(scenario.faults):
-        fault.install(scene, f"fault-{index}")
+        fault.install(injector, f"fault-{index}")
 
 
 def _count_intruders(scenario: Scenario) -> int:
@@ -215,7 +215,7 @@ def _make_relays(scenario: Scenario) -> Relays | None:
     return Relays(scenario.seed, nodes, anonymity.hops, layer_bytes) if nodes else None
 
 
-def _make_world(scenario: Scenario, first_life: int) -> World:
+def _make_world(scenario: Scenario, first_incarnation: int) -> World:
     settings, count = scenario.network, scenario.clients
     clock, log = Clock(), Log()
     links = Links(settings, scenario.seed, count, _count_nodes(scenario))
@@ -246,11 +246,11 @@ def _make_world(scenario: Scenario, first_life: int) -> World:
         sealed=anonymity.sealed,
         sealer=make_sealer(anonymity.sealed),
         router=Pseudonyms(scenario.seed, anonymity.rehash),
-        triggers=Triggers(),
+        phase_hooks=PhaseHooks(),
         proxy=count + PROXY,
         standby=count + STANDBY,
         server=count + SERVER,
-        first_life=first_life,
+        first_incarnation=first_incarnation,
     )
 
 
@@ -290,7 +290,7 @@ def plan_run_noise(scenario: Scenario, records_per_client: NDArray[np.int64]) ->
     return plan_noise(scenario.privacy, context)
 
 
-def _make_bench(scenario: Scenario, learner: Learner | None, noise: NoisePlan | None) -> Bench:
+def _make_learning(scenario: Scenario, learner: Learner | None, noise: NoisePlan | None) -> Learning:
     if learner is None:
         form = scenario.data.form()
         if form is None:
@@ -298,15 +298,15 @@ def _make_bench(scenario: Scenario, learner: Learner | None, noise: NoisePlan | 
         return NoLearning(scenario.model.parameters(*form))
     privacy = scenario.privacy
     if privacy is None or noise is None:
-        return Workbench(learner, scenario.clients, AsTheyAre(), scenario.seed)
+        return DeferredLearning(learner, scenario.clients, NoProtection(), scenario.seed)
     pipeline = ClipAndNoise(privacy.clip, privacy.noise, noise.noise_std)
-    return Workbench(learner, scenario.clients, pipeline, scenario.seed)
+    return DeferredLearning(learner, scenario.clients, pipeline, scenario.seed)
 
 
 def _make_clients(
     scenario: Scenario,
     world: World,
-    bench: Bench,
+    learning: Learning,
     records: dict[int, RoundRecord],
     records_per_client: NDArray[np.int64],
     noise: NoisePlan | None,
@@ -317,9 +317,9 @@ def _make_clients(
     clients = []
     for node in range(scenario.clients):
         std, sensitivity = (0.0, 0.0) if noise is None else (float(noise.noise_std[node]), noise.sensitivity)
-        means = Means(float(train_s[node]), std, sensitivity)
+        profile = ClientProfile(float(train_s[node]), std, sensitivity)
         ledger = Ledger(rules[node], std, sensitivity) if rules else None
-        clients.append(Client(node, world, bench, records, scenario.protocol, means, ledger))
+        clients.append(Client(node, world, learning, records, scenario.protocol, profile, ledger))
         if isinstance(scenario.protocol, Central):
             clients[-1].model_round = 0  # the server's model comes with every round, so none is handed out before
     return clients
@@ -334,9 +334,9 @@ def ledger_rules(scenario: Scenario, noise: NoisePlan | None) -> list[LedgerRule
     return [rules[epsilon] for epsilon in epsilons]
 
 
-def _make_plan(scenario: Scenario, observer: Observer, sharing: NoiseSharing | None) -> Plan:
+def _make_plan(scenario: Scenario, observer: Observer, sharing: NoiseSharing | None) -> ProxyConfig:
     protocol = scenario.protocol
-    return Plan(
+    return ProxyConfig(
         clients=scenario.clients,
         rounds=scenario.rounds,
         rules=protocol,

@@ -71,7 +71,7 @@ def run_learning(count: int) -> dict[str, float]:
     ends_s: list[float] = []
     trained = 7 * count // 10
     world = scene("small", rounds=3, clients=count, trained=trained, degree=10)
-    simulation = build(world, watchers=[lambda row: ends_s.append(time.process_time())])
+    simulation = build(world, listeners=[lambda row: ends_s.append(time.process_time())])
     ends_s.append(time.process_time())
     simulation.run()
     best_s = min(after - before for before, after in pairwise(ends_s))

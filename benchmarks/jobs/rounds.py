@@ -57,7 +57,7 @@ def against_loop(size: str, scenario: Scenario, leader: bool = False) -> tuple[f
 
     clock = Alternating(other)
     with TemporaryDirectory() as folder:
-        run_scenario(scenario, Path(folder) / "run", watchers=[clock])
+        run_scenario(scenario, Path(folder) / "run", listeners=[clock])
     return clock.best()
 
 
@@ -103,7 +103,7 @@ def arithmetic(effort: Effort) -> list[Figure]:
     simulation = build(scene("small" if effort.quick else "mnist", rounds=2 if effort.quick else 6))
     spent = _time_arithmetic(simulation)
     marks: list[float] = []
-    simulation.observer._watchers = [clock, lambda row: marks.append(spent[0])]
+    simulation.observer._listeners = [clock, lambda row: marks.append(spent[0])]
     simulation.run()
     spans = zip(pairwise([0.0, *marks]), clock.rounds_s, strict=True)
     shares = [1 - (after - before) / whole_s for (before, after), whole_s in spans]
@@ -113,7 +113,7 @@ def arithmetic(effort: Effort) -> list[Figure]:
 
 def _time_arithmetic(simulation: Simulation) -> list[float]:
     """Notes how long a run's arithmetic takes; one inside another counts once."""
-    bench: Any = simulation.workbench
+    bench: Any = simulation.deferred_learning
     spent, depth = [0.0], [0]
 
     def noted(work: Callable[..., None]) -> Callable[..., None]:

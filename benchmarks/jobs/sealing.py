@@ -15,7 +15,7 @@ from scenarios.schema import Scenario
 def cpu_per_round(scenario: Scenario) -> float:
     """CPU seconds of the best round."""
     ends_s: list[float] = []
-    simulation = build(scenario, watchers=[lambda row: ends_s.append(time.process_time())])
+    simulation = build(scenario, listeners=[lambda row: ends_s.append(time.process_time())])
     ends_s.append(time.process_time())
     simulation.run()
     return min(after - before for before, after in pairwise(ends_s))

@@ -18,7 +18,7 @@ from p2p.config.errors import UserError
 Ints = NDArray[np.int64]
 
 
-class Split(Protocol):
+class DataSplit(Protocol):
     """Assigns records to clients."""
 
     def needs(self, clients: int) -> int:

@@ -14,14 +14,14 @@ import numpy as np
 from annotated_types import Ge
 
 from nodes.faults.targets import Who, check_window, parse_nodes
-from nodes.faults.timed_faults import BurstLoss, Corrupt, Duplicate, Reorder, SlowLink, Straggle, Window
+from nodes.faults.timed_faults import BurstLoss, Corrupt, Duplicate, Reorder, SlowLink, Straggle, TimeInterval
 from nodes.phase_hooks import Phase
 from p2p.config.errors import UserError
-from p2p.config.units import PositiveSeconds, Seconds, Share
+from p2p.config.units import Fraction, PositiveSeconds, Seconds
 from p2p.transport.impairments import Partition
 
 if TYPE_CHECKING:
-    from nodes.faults.injector import Scene
+    from nodes.faults.injector import FaultInjector
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class Crash:
     """
 
     who: Who | None = None
-    fraction: Share | None = None
+    fraction: Fraction | None = None
     start: Seconds | None = None
     round: Annotated[int, Ge(1)] | None = None
     phase: Phase | None = None
@@ -59,48 +59,48 @@ class Crash:
         if problems:
             raise UserError(problems)
 
-    def install(self, scene: Scene, name: str) -> None:
+    def install(self, injector: FaultInjector, name: str) -> None:
         """Schedules the crash, or registers for its round and phase."""
         if self.start is not None:
-            scene.at(self.start, partial(self._strike_all, scene, name))
+            injector.at(self.start, partial(self._strike_all, injector, name))
         else:
-            scene.world.triggers.watches.append(partial(self._on_phase, scene, name))
+            injector.world.phase_hooks.listeners.append(partial(self._on_phase, injector, name))
 
-    def _strike_all(self, scene: Scene, name: str) -> None:
-        for node in scene.nodes(self.who, self.fraction, name):
-            self._strike(scene, node)
+    def _strike_all(self, injector: FaultInjector, name: str) -> None:
+        for node in injector.nodes(self.who, self.fraction, name):
+            self._strike(injector, node)
 
-    def _strike(self, scene: Scene, node: int) -> None:
+    def _strike(self, injector: FaultInjector, node: int) -> None:
         lasts_s = self._lasts_s()
         if lasts_s is None:
-            scene.lives.lost_for_good.add(node)
+            injector.supervisor.permanent_crashes.add(node)
         else:
-            scene.at(scene.now_s + lasts_s, partial(scene.lives.recover, node))
-        scene.note("crash", [node], scene.now_s, None if lasts_s is None else scene.now_s + lasts_s)
-        scene.lives.crash(node)
+            injector.at(injector.now_s + lasts_s, partial(injector.supervisor.recover, node))
+        injector.record("crash", [node], injector.now_s, None if lasts_s is None else injector.now_s + lasts_s)
+        injector.supervisor.crash(node)
 
     def _lasts_s(self) -> float | None:
         if self.end is not None and self.start is not None:
             return self.end - self.start
         return self.lasts
 
-    def _on_phase(self, scene: Scene, name: str, node: int, round_number: int, phase: str) -> None:
+    def _on_phase(self, injector: FaultInjector, name: str, node: int, round_number: int, phase: str) -> None:
         wanted: str = self.phase or "train"
         if wanted == "invite" and self.who == "leader":
             wanted = "appointed"  # there is no leader before the proxy has appointed one
         if round_number != self.round or phase != wanted:
             return
-        struck = scene.nodes(self.who, self.fraction, name, round_number)
+        struck = injector.nodes(self.who, self.fraction, name, round_number)
         # The proxy reports no phases; it crashes when the first member reaches the phase.
         due = struck if self.who == "proxy" else [one for one in struck if one == node]
         for one in due:
             # A role crashes once per fault, even if another node takes the role over; named nodes crash once each.
-            if scene.first_time((name, None if isinstance(self.who, str) and self.who in scene.roles else one)):
-                scene.at(scene.now_s, partial(self._strike, scene, one))
+            if injector.first_time((name, None if isinstance(self.who, str) and self.who in injector.roles else one)):
+                injector.at(injector.now_s, partial(self._strike, injector, one))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Split(Window):
+class NetworkPartition(TimeInterval):
     """A network partition: messages between two groups of nodes are lost during the interval.
 
     Attributes:
@@ -111,17 +111,17 @@ class Split(Window):
     between: tuple[Who, Who]
     both: bool = True
 
-    def install(self, scene: Scene, name: str) -> None:
+    def install(self, injector: FaultInjector, name: str) -> None:
         """Schedules the partition and its end."""
-        one, other = (scene.nodes(group, None, name) for group in self.between)
-        partition = Partition(scene.mask(one), scene.mask(other), self.both)
-        network = scene.world.network
-        scene.between(self.start, self.end, lambda: network.impair(partition), lambda: network.repair(partition))
-        scene.note("partition", [*one, *other], self.start, self.end)
+        one, other = (injector.nodes(group, None, name) for group in self.between)
+        partition = Partition(injector.mask(one), injector.mask(other), self.both)
+        network = injector.world.network
+        injector.between(self.start, self.end, lambda: network.impair(partition), lambda: network.repair(partition))
+        injector.record("partition", [*one, *other], self.start, self.end)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Intrude(Window):
+class Intrude(TimeInterval):
     """An unregistered node sends forgeries, replays overheard messages and guesses addresses.
 
     Attributes:
@@ -130,28 +130,28 @@ class Intrude(Window):
 
     every: PositiveSeconds = 1.0
 
-    def install(self, scene: Scene, name: str) -> None:
+    def install(self, injector: FaultInjector, name: str) -> None:
         """Schedules the intruder's start."""
         from nodes.roles.intruder import Intruder
 
-        node = scene.next_intruder()
-        intruder = Intruder(node, scene.world, name, self.every, np.inf if self.end is None else self.end)
-        scene.at(self.start, lambda: intruder.begin(scene.world.clock))
-        scene.note("intruder", [node], self.start, self.end)
+        node = injector.next_intruder()
+        intruder = Intruder(node, injector.world, name, self.every, np.inf if self.end is None else self.end)
+        injector.at(self.start, lambda: intruder.begin(injector.world.clock))
+        injector.record("intruder", [node], self.start, self.end)
 
 
 FAULTS: dict[str, type] = {
     "crash": Crash,
     "slow": Straggle,
     "slow_link": SlowLink,
-    "partition": Split,
+    "partition": NetworkPartition,
     "loss": BurstLoss,
     "corrupt": Corrupt,
     "duplicate": Duplicate,
     "reorder": Reorder,
     "intruder": Intrude,
 }
-Fault = Crash | Straggle | SlowLink | Split | BurstLoss | Corrupt | Duplicate | Reorder | Intrude
+Fault = Crash | Straggle | SlowLink | NetworkPartition | BurstLoss | Corrupt | Duplicate | Reorder | Intrude
 
 
 def fault_problems(fault: object, clients: int, roles: tuple[str, ...]) -> list[str]:

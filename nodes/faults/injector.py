@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from nodes.faults.targets import Who, parse_nodes
 from nodes.messaging.endpoint import World
 from nodes.roles.client import Client
-from nodes.roles.lifecycle import Lives
+from nodes.roles.lifecycle import ProcessSupervisor
 from nodes.round_record import RoundRecord
 from p2p.clock import Rank
 from p2p.log.records import NOBODY
@@ -28,11 +28,11 @@ class Availability(Protocol):
 
 
 @dataclass(slots=True)
-class Scene:
+class FaultInjector:
     """Access to the simulation's world, processes and round records, for faults."""
 
     world: World
-    lives: Lives
+    supervisor: ProcessSupervisor
     clients: Mapping[int, Client]
     records: Mapping[int, RoundRecord]
     roles: tuple[str, ...]
@@ -68,7 +68,7 @@ class Scene:
             chosen = stream(self.world.seed, "fault", name).choice(count, round(fraction * count), replace=False)
             return sorted(chosen.tolist())
         named = parse_nodes(() if who is None else who, count, self.roles)
-        return self._play(named.role, round_number) if named.role else list(named.nodes)
+        return self._resolve_role(named.role, round_number) if named.role else list(named.nodes)
 
     def nodes_or_all(self, who: Who | None, fraction: float | None, name: str) -> list[int]:
         """Like `nodes`, but without targets returns all nodes."""
@@ -82,7 +82,7 @@ class Scene:
         mask[list(nodes)] = True
         return mask
 
-    def note(self, kind: str, nodes: Sequence[int], start_s: float, end_s: float | None) -> None:
+    def record(self, kind: str, nodes: Sequence[int], start_s: float, end_s: float | None) -> None:
         """Records a fault for the timeline."""
         until_s = np.inf if end_s is None else end_s
         self.world.log.faults.append({"kind": kind, "who": list(nodes), "start_s": start_s, "end_s": until_s})
@@ -99,9 +99,9 @@ class Scene:
         self._intruders += 1
         return self.first_intruder + self._intruders - 1
 
-    def _play(self, role: str, round_number: int | None) -> list[int]:
+    def _resolve_role(self, role: str, round_number: int | None) -> list[int]:
         if role == "proxy":
-            return [self.lives.proxy.node]
+            return [self.supervisor.proxy.node]
         if role == "server":
             return [self.world.server]
         # Without a round, the latest one counts. A server that aggregates is no leader.
@@ -109,13 +109,13 @@ class Scene:
         return [] if record is None or record.leader in (NOBODY, self.world.server) else [record.leader]
 
 
-def install_availability(availability: Availability, node: int, scene: Scene) -> None:
+def install_availability(availability: Availability, node: int, injector: FaultInjector) -> None:
     """Crashes and recovers a client at the times its availability gives."""
     # Down intervals may continue without end, so only the next one is ever scheduled.
-    stretches = availability.down(node, scene.world.seed)
+    stretches = availability.down(node, injector.world.seed)
 
     def come_back() -> None:
-        scene.lives.recover(node)
+        injector.supervisor.recover(node)
         next_stretch()
 
     def next_stretch() -> None:
@@ -123,8 +123,8 @@ def install_availability(availability: Availability, node: int, scene: Scene) ->
         if stretch is None:
             return
         start_s, end_s = stretch
-        scene.at(start_s, lambda: scene.lives.crash(node))
+        injector.at(start_s, lambda: injector.supervisor.crash(node))
         if end_s < np.inf:
-            scene.at(end_s, come_back)
+            injector.at(end_s, come_back)
 
     next_stretch()

@@ -11,15 +11,15 @@ from annotated_types import Gt
 from nodes.faults.targets import Who, check_window
 from nodes.roles.slowdown import Slow
 from p2p.config.errors import UserError
-from p2p.config.units import PositiveSeconds, Seconds, Share
+from p2p.config.units import Fraction, PositiveSeconds, Seconds
 from p2p.transport.impairments import Bursts, Chance
 
 if TYPE_CHECKING:
-    from nodes.faults.injector import Scene
+    from nodes.faults.injector import FaultInjector
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
+class TimeInterval:
     """An interval of simulated time.
 
     Attributes:
@@ -41,7 +41,7 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spell(Window):
+class TimedFault(TimeInterval):
     """A fault on some nodes during an interval.
 
     Attributes:
@@ -49,26 +49,26 @@ class Spell(Window):
         fraction: instead of `who`, this share of the clients, drawn at random
     """
 
-    everybody: ClassVar[bool] = False
+    defaults_to_all: ClassVar[bool] = False
     who: Who | None = None
-    fraction: Share | None = None
+    fraction: Fraction | None = None
 
     def more_problems(self) -> list[str]:
         """Checks that the nodes are given exactly once."""
         given = (self.who is not None) + (self.fraction is not None)
-        if given > 1 or not (given or self.everybody):
+        if given > 1 or not (given or self.defaults_to_all):
             return ["who: needs exactly one of who and fraction; give one of them"]
         return []
 
-    def struck(self, scene: Scene, name: str, kind: str) -> list[int]:
+    def select_targets(self, injector: FaultInjector, name: str, kind: str) -> list[int]:
         """Returns the affected nodes and records the fault for the timeline."""
-        found = (scene.nodes_or_all if self.everybody else scene.nodes)(self.who, self.fraction, name)
-        scene.note(kind, found, self.start, self.end)
+        found = (injector.nodes_or_all if self.defaults_to_all else injector.nodes)(self.who, self.fraction, name)
+        injector.record(kind, found, self.start, self.end)
         return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Straggle(Spell):
+class Straggle(TimedFault):
     """Nodes train several times as slowly during the interval.
 
     Attributes:
@@ -77,16 +77,16 @@ class Straggle(Spell):
 
     factor: Annotated[float, Gt(0)] = 10.0
 
-    def install(self, scene: Scene, name: str) -> None:
+    def install(self, injector: FaultInjector, name: str) -> None:
         """Adds the slowdown to the nodes; training in progress slows down from the interval's start."""
         end_s = np.inf if self.end is None else self.end
-        for node in self.struck(scene, name, "slow"):
-            client = scene.clients[node]
+        for node in self.select_targets(injector, name, "slow"):
+            client = injector.clients[node]
             client.slow = (*client.slow, Slow(self.start, end_s, self.factor))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SlowLink(Spell):
+class SlowLink(TimedFault):
     """Nodes' links are several times as slow during the interval.
 
     Attributes:
@@ -97,13 +97,13 @@ class SlowLink(Spell):
     factor: Annotated[float, Gt(0)] = 10.0
     direction: Literal["up", "down", "both"] = "both"
 
-    def install(self, scene: Scene, name: str) -> None:
+    def install(self, injector: FaultInjector, name: str) -> None:
         """Schedules the change of rates and its reversal."""
         # Rates are multiplied, not set, so that overlapping faults combine and end in any order.
-        struck, network = self.struck(scene, name, "slow_link"), scene.world.network
+        struck, network = self.select_targets(injector, name, "slow_link"), injector.world.network
         up = self.factor if self.direction != "down" else 1.0
         down = self.factor if self.direction != "up" else 1.0
-        scene.between(
+        injector.between(
             self.start,
             self.end,
             lambda: network.scale_links(struck, 1 / up, 1 / down),
@@ -112,7 +112,7 @@ class SlowLink(Spell):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BurstLoss(Spell):
+class BurstLoss(TimedFault):
     """Loss in bursts (Gilbert-Elliott): senders' links change between a good and a bad state.
 
     Attributes:
@@ -122,56 +122,60 @@ class BurstLoss(Spell):
         loss_bad: share of messages lost in the bad state
     """
 
-    everybody: ClassVar[bool] = True
+    defaults_to_all: ClassVar[bool] = True
     mean_good: PositiveSeconds = 60.0
     mean_bad: PositiveSeconds = 5.0
-    loss_good: Share = 0.0
-    loss_bad: Share = 0.5
+    loss_good: Fraction = 0.0
+    loss_bad: Fraction = 0.5
 
-    def install(self, scene: Scene, name: str) -> None:
+    def install(self, injector: FaultInjector, name: str) -> None:
         """Enables Gilbert-Elliott loss for the interval."""
-        senders = scene.mask(self.struck(scene, name, "loss"))
+        senders = injector.mask(self.select_targets(injector, name, "loss"))
         means, losses = (self.mean_good, self.mean_bad), (self.loss_good, self.loss_bad)
-        bursts = Bursts(name, scene.world.seed, self.start, *means, *losses, senders)
-        scene.impair(bursts, self.start, self.end)
+        bursts = Bursts(name, injector.world.seed, self.start, *means, *losses, senders)
+        injector.impair(bursts, self.start, self.end)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Corrupt(Spell):
+class Corrupt(TimedFault):
     """Bytes of some messages change in transit; receivers detect and reject them.
 
     Attributes:
         probability: share of messages that are corrupted
     """
 
-    everybody: ClassVar[bool] = True
-    probability: Share = 0.05
+    defaults_to_all: ClassVar[bool] = True
+    probability: Fraction = 0.05
 
-    def install(self, scene: Scene, name: str) -> None:
+    def install(self, injector: FaultInjector, name: str) -> None:
         """Enables corruption for the interval."""
-        chance = Chance("corrupt", name, self.probability, scene.mask(self.struck(scene, name, "corrupt")))
-        scene.impair(chance, self.start, self.end)
+        chance = Chance(
+            "corrupt", name, self.probability, injector.mask(self.select_targets(injector, name, "corrupt"))
+        )
+        injector.impair(chance, self.start, self.end)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Duplicate(Spell):
+class Duplicate(TimedFault):
     """Some messages are sent twice; receivers reject the second as a replay.
 
     Attributes:
         probability: share of messages that are duplicated
     """
 
-    everybody: ClassVar[bool] = True
-    probability: Share = 0.05
+    defaults_to_all: ClassVar[bool] = True
+    probability: Fraction = 0.05
 
-    def install(self, scene: Scene, name: str) -> None:
+    def install(self, injector: FaultInjector, name: str) -> None:
         """Enables duplication for the interval."""
-        chance = Chance("duplicate", name, self.probability, scene.mask(self.struck(scene, name, "duplicate")))
-        scene.impair(chance, self.start, self.end)
+        chance = Chance(
+            "duplicate", name, self.probability, injector.mask(self.select_targets(injector, name, "duplicate"))
+        )
+        injector.impair(chance, self.start, self.end)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reorder(Spell):
+class Reorder(TimedFault):
     """Some messages are delayed, so that later ones overtake them.
 
     Attributes:
@@ -179,11 +183,13 @@ class Reorder(Spell):
         delay: the longest extra delay
     """
 
-    everybody: ClassVar[bool] = True
-    probability: Share = 0.1
+    defaults_to_all: ClassVar[bool] = True
+    probability: Fraction = 0.1
     delay: PositiveSeconds = 1.0
 
-    def install(self, scene: Scene, name: str) -> None:
+    def install(self, injector: FaultInjector, name: str) -> None:
         """Enables extra delays for the interval."""
-        chance = Chance("reorder", name, self.probability, scene.mask(self.struck(scene, name, "reorder")), self.delay)
-        scene.impair(chance, self.start, self.end)
+        chance = Chance(
+            "reorder", name, self.probability, injector.mask(self.select_targets(injector, name, "reorder")), self.delay
+        )
+        injector.impair(chance, self.start, self.end)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nodes.learning.deferred_vectors import Matrix, Vector
-from nodes.learning.thread_pool import cut, side_by_side
+from nodes.learning.thread_pool import chunks, run_parallel
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -29,7 +29,7 @@ DENSE_FROM = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class AveragingStep:
     """A row of models moves by minus the mean of some updates, or by minus their sum times a weight."""
 
     row: int
@@ -41,10 +41,10 @@ class Step:
         return 1.0 / len(self.updates) if self.weight is None else self.weight
 
 
-class Mixture:
+class WeightedSums:
     """The weighted sums that a list of steps subtracts from rows of the model matrix."""
 
-    def __init__(self, steps: Sequence[Step]) -> None:
+    def __init__(self, steps: Sequence[AveragingStep]) -> None:
         # `dict.fromkeys` keeps first-use order: the columns, and so the rounding, do not depend on hashes.
         place = {vector: i for i, vector in enumerate(dict.fromkeys(chain.from_iterable(s.updates for s in steps)))}
         self._updates = [vector.array() for vector in place]
@@ -67,7 +67,7 @@ class Mixture:
                 models[row, block] -= move
 
         columns = max(LEAST_COLUMNS, NUMBERS_AT_ONCE // len(self._updates))
-        side_by_side(subtract_block, cut(models.shape[1], columns), threads=1)
+        run_parallel(subtract_block, chunks(models.shape[1], columns), threads=1)
 
     def _product(self) -> Callable[[Tensor], Tensor]:
         """Returns the function from a block of update columns to the amounts that each row subtracts."""

@@ -24,7 +24,7 @@ class NoLearning:
         """Returns a zero vector of the model's size."""
         return self._vector()
 
-    def begin(self, node: int, round_number: int) -> None:
+    def start_training(self, node: int, round_number: int) -> None:
         """Does nothing."""
 
     def release(self, node: int, round_number: int) -> Vector:
@@ -47,10 +47,10 @@ class NoLearning:
     def forget(self, round_number: int) -> None:
         """Does nothing."""
 
-    def settle(self) -> None:
+    def flush(self) -> None:
         """Does nothing."""
 
-    def watch(self, round_number: int, nodes: Sequence[int]) -> None:
+    def evaluate_before(self, round_number: int, nodes: Sequence[int]) -> None:
         """Does nothing."""
 
     def scores_before(self, round_number: int) -> Scores | None:

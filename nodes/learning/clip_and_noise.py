@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from nodes.learning.thread_pool import cut, side_by_side
+from nodes.learning.thread_pool import chunks, run_parallel
 from privacy.mechanisms.clip_and_noise import FlatClip, GaussianNoise, NoClip, NoNoise
 
 Matrix = NDArray[np.float32]
@@ -35,12 +35,12 @@ class ClipAndNoise:
             self.noise.add(clipped[part], stds[part], generators[part])
 
         # Whole rows, at least one per part: a row's noise comes from one generator.
-        side_by_side(add_noise, cut(len(rows), -(-NUMBERS_AT_ONCE // rows.shape[1])), threads)
+        run_parallel(add_noise, chunks(len(rows), -(-NUMBERS_AT_ONCE // rows.shape[1])), threads)
         return clipped
 
 
 @dataclass(frozen=True, slots=True)
-class AsTheyAre:
+class NoProtection:
     """Releases updates unchanged."""
 
     def apply(

@@ -15,9 +15,9 @@ from weakref import WeakSet
 import numpy as np
 from numpy.typing import NDArray
 
-from nodes.learning.averaging import Mixture, Step
-from nodes.learning.deferred_vectors import Given, Name, stacked
+from nodes.learning.averaging import AveragingStep, WeightedSums
 from nodes.learning.deferred_vectors import Matrix as Matrix
+from nodes.learning.deferred_vectors import Name, NamedVector, stacked
 from nodes.learning.deferred_vectors import Vector as Vector
 from nodes.learning.deferred_vectors import mean_vector as mean_vector
 from p2p.random_streams import streams
@@ -41,7 +41,7 @@ class LearningState:
     given: Mapping[Name, Matrix]
 
 
-class Bench(Protocol):
+class Learning(Protocol):
     """The learning operations of processes in a run; if `learns` is false, model steps may be skipped."""
 
     dimension: int
@@ -50,7 +50,7 @@ class Bench(Protocol):
     def first_model(self) -> Vector:
         """Returns the initial model, which the bootstrap server distributes."""
 
-    def begin(self, node: int, round_number: int) -> None:
+    def start_training(self, node: int, round_number: int) -> None:
         """Starts a node's local training from its current model."""
 
     def release(self, node: int, round_number: int) -> Vector:
@@ -69,7 +69,7 @@ class Bench(Protocol):
         """Subtracts the mean of updates from a node's model, or their sum times `weight`."""
 
 
-class Teacher(Protocol):
+class Trainer(Protocol):
     """A local trainer; `threads` is the number of cores that computations may use."""
 
     dimension: int
@@ -94,7 +94,7 @@ class Pipeline(Protocol):
         """Clips rows and adds noise, in place."""
 
 
-class Workbench:
+class DeferredLearning:
     """All clients' models and the run's pending computations; the last row is the server's model.
 
     Invariant: a node's training starts from its model at the time of `begin`. Pending training of a node is therefore
@@ -103,35 +103,35 @@ class Workbench:
 
     learns = True
 
-    def __init__(self, teacher: Teacher, clients: int, pipeline: Pipeline, seed: int) -> None:
-        self.dimension = teacher.dimension
-        self._trainer, self._pipeline, self._seed = teacher, pipeline, seed
-        self._first = teacher.initial()
+    def __init__(self, trainer: Trainer, clients: int, pipeline: Pipeline, seed: int) -> None:
+        self.dimension = trainer.dimension
+        self._trainer, self._pipeline, self._seed = trainer, pipeline, seed
+        self._first = trainer.initial()
         self._clients = clients
         self._models: Matrix = np.tile(self._first, (clients + 1, 1))
         # Started but not computed training: round to node to the number of its noise draw.
         self._waiting: dict[int, dict[int, int]] = {}
         self._releases: dict[int, dict[int, Matrix]] = {}
-        self._steps: list[Step] = []
+        self._steps: list[AveragingStep] = []
         self._protections: dict[tuple[int, int], tuple[float, Noise]] = {}
         self._noise_numbers: NDArray[np.int64] = np.zeros(clients, dtype=np.int64)
         self._watched: dict[int, list[int]] = {}
         self._before: dict[int, Scores] = {}
         self._open_rounds: set[int] = set()
-        self._named: WeakSet[Given] = WeakSet()
+        self._named: WeakSet[NamedVector] = WeakSet()
         self._models_given = 0
         self._blank: Matrix | None = None  # created on first use; only resumed runs need it
-        self.asleep = False
+        self.paused = False
 
     def first_model(self) -> Vector:
         """Returns the initial model, which the bootstrap server distributes."""
         return Vector(self.dimension, lambda: self._first)
 
-    def begin(self, node: int, round_number: int) -> None:
+    def start_training(self, node: int, round_number: int) -> None:
         """Starts a node's local training from its current model."""
         self._take_steps()
         self._open_rounds.add(round_number)
-        if not self.asleep:
+        if not self.paused:
             self._waiting.setdefault(round_number, {})[node] = int(self._noise_numbers[node])
         # Counted also while paused and for training that is never released: reusing noise would reveal a difference.
         self._noise_numbers[node] += 1
@@ -149,12 +149,12 @@ class Workbench:
         """Returns a snapshot of a node's current model."""
         self._take_steps()
         self._models_given += 1
-        snapshot = None if self.asleep else self._models[self._row(node)].copy()
+        snapshot = None if self.paused else self._models[self._row(node)].copy()
         return self._named_vector(("model", node, self._models_given), snapshot)
 
     def adopt(self, node: int, model: Vector) -> None:
         """Replaces a node's model by a received one."""
-        if self.asleep:
+        if self.paused:
             return
         self._take_steps()
         self._train_pending_rounds_of(node)
@@ -162,17 +162,17 @@ class Workbench:
 
     def protect(self, node: int, round_number: int, weight: float, noise: Noise) -> None:
         """Sets a node's release to its clipped update times `weight`, plus `noise`."""
-        if not self.asleep:
+        if not self.paused:
             self._protections[round_number, node] = (weight, noise)
 
     def step(self, node: int, updates: Sequence[Vector], weight: float | None = None) -> None:
         """Subtracts the mean of updates from a node's model, or their sum times `weight`."""
-        if updates and not self.asleep:
-            self._steps.append(Step(self._row(node), list(updates), weight))
+        if updates and not self.paused:
+            self._steps.append(AveragingStep(self._row(node), list(updates), weight))
 
-    def watch(self, round_number: int, nodes: Sequence[int]) -> None:
+    def evaluate_before(self, round_number: int, nodes: Sequence[int]) -> None:
         """Requests the scores of these nodes' local models before aggregation."""
-        if not self.asleep:
+        if not self.paused:
             self._watched[round_number] = list(nodes)
 
     def scores_before(self, round_number: int) -> Scores | None:
@@ -201,7 +201,7 @@ class Workbench:
             kept.pop(round_number, None)
         self._protections = {key: kept for key, kept in self._protections.items() if key[0] != round_number}
 
-    def settle(self) -> None:
+    def flush(self) -> None:
         """Computes everything pending; called at the end of each round, whether or not a checkpoint is written."""
         # Stacks, and so rounding, depend on what is computed together: settling only for checkpoints would let
         # a resumed run differ in the last bits.
@@ -213,7 +213,7 @@ class Workbench:
 
     def state(self) -> LearningState:
         """Returns the state from which a resumed run continues."""
-        self.settle()
+        self.flush()
         given: dict[Name, Matrix] = {
             ("release", number, node): row for number, rows in self._releases.items() for node, row in rows.items()
         }
@@ -221,13 +221,13 @@ class Workbench:
             given.setdefault(vector.name, vector.array())
         return LearningState(self._models, self._noise_numbers, given)
 
-    def sleep(self) -> None:
+    def pause(self) -> None:
         """Pauses learning until `wake`: vectors have only names, and noise draws are only counted."""
-        self.asleep = True
+        self.paused = True
 
-    def wake(self, state: LearningState) -> None:
+    def restore(self, state: LearningState) -> None:
         """Restores the state that an earlier run saved at this simulated time."""
-        self.asleep = False
+        self.paused = False
         self._models[:] = state.models
         self._noise_numbers[:] = state.noise_numbers
         for (what, number, node), row in state.given.items():
@@ -235,7 +235,7 @@ class Workbench:
                 self._releases.setdefault(number, {})[node] = row
         for vector in list(self._named):
             if vector.name in state.given:
-                vector.know(state.given[vector.name])
+                vector.set_value(state.given[vector.name])
             elif vector.name[0] != "release" or vector.name[1] not in self._open_rounds:
                 # Unreferenced when the state was saved, so it is never read again; Python has not collected it yet.
                 self._named.discard(vector)
@@ -266,7 +266,7 @@ class Workbench:
         return self._blank
 
     def _named_vector(self, name: Name, array: Matrix | None = None) -> Vector:
-        vector = Given(self, name, array)
+        vector = NamedVector(self, name, array)
         self._named.add(vector)
         return vector
 
@@ -309,7 +309,7 @@ class Workbench:
         if not self._steps:
             return
         # Reading the updates may train nodes and so needs the models before these steps.
-        mixture = Mixture(self._steps)
+        mixture = WeightedSums(self._steps)
         for row in {step.row for step in self._steps}:
             self._train_pending_rounds_of(row)
         self._steps = []

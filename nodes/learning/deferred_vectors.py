@@ -48,11 +48,11 @@ class Vector:
         return Vector(self.size, lambda: decode_vector(data))
 
 
-class Giver(Protocol):
+class VectorSource(Protocol):
     """A source of named vectors; `asleep` is set while learning is paused."""
 
     dimension: int
-    asleep: bool
+    paused: bool
 
     def find(self, name: Name) -> Matrix:
         """Returns the values of a named vector."""
@@ -61,29 +61,29 @@ class Giver(Protocol):
         """Returns the placeholder for every vector while learning is paused."""
 
 
-class Given(Vector):
+class NamedVector(Vector):
     """A vector that is identified by its name, also across a resume."""
 
-    __slots__ = ("_giver", "name")
+    __slots__ = ("_source", "name")
 
-    def __init__(self, giver: Giver, name: Name, array: Matrix | None = None) -> None:
-        super().__init__(giver.dimension, lambda: giver.find(name))
-        self._giver, self.name = giver, name
+    def __init__(self, source: VectorSource, name: Name, array: Matrix | None = None) -> None:
+        super().__init__(source.dimension, lambda: source.find(name))
+        self._source, self.name = source, name
         self._array = array
 
     def array(self) -> Matrix:
         """Returns the values; while learning is paused, zeros, which are not cached."""
-        if self._array is None and self._giver.asleep:
-            return self._giver.blank()
+        if self._array is None and self._source.paused:
+            return self._source.blank()
         return super().array()
 
-    def know(self, array: Matrix) -> None:
+    def set_value(self, array: Matrix) -> None:
         """Sets the values that were saved under its name."""
         self._array = array
 
     def payload(self) -> Payload:
         """Returns this vector as a message payload; if sealed while paused, its bytes stay zeros."""
-        if not self._giver.asleep:
+        if not self._source.paused:
             return super().payload()
         size_bytes = vector_size(self.size)
         return Payload(self, size_bytes, lambda: bytes(size_bytes), self._decode_over_zeros)

@@ -10,7 +10,7 @@ from typing import TypeVar
 Part = TypeVar("Part")
 
 
-def side_by_side(work: Callable[[Part], None], parts: Iterable[Part], threads: int) -> None:
+def run_parallel(work: Callable[[Part], None], parts: Iterable[Part], threads: int) -> None:
     """Runs `work` on all parts, each on one core; results do not depend on the number of threads."""
     import torch
 
@@ -28,7 +28,7 @@ def side_by_side(work: Callable[[Part], None], parts: Iterable[Part], threads: i
             list(pool.map(without_grad, tasks))  # `list` waits for all parts and raises their errors
 
 
-def cut(count: int, size: int) -> list[slice]:
+def chunks(count: int, size: int) -> list[slice]:
     """Splits `range(count)` into slices of at most `size`."""
     return [slice(start, min(start + size, count)) for start in range(0, count, size)]
 

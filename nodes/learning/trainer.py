@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from nodes.datasets.dataset import Dataset
-from nodes.learning.kernels.base import Kernel, OneByOne, Samples, Stacked, Step, unflatten
+from nodes.learning.kernels.base import Kernel, OneByOne, Samples, SgdStep, Stacked, unflatten
 from nodes.learning.kernels.cnn import recognise_cnn
-from nodes.learning.kernels.mlp import recognise
+from nodes.learning.kernels.mlp import match_mlp
 from nodes.learning.minibatches import draw_batches
 from nodes.learning.models import Model
-from nodes.learning.thread_pool import cut, side_by_side
+from nodes.learning.thread_pool import chunks, run_parallel
 from nodes.learning.training import Training
 from p2p.config.errors import UserError
 from p2p.random_streams import stream
@@ -109,10 +109,10 @@ class Learner:
         flat = torch.from_numpy(np.array(vector, dtype=np.float32))
         return {name: part.clone() for name, part in unflatten(self.module, flat).items()}
 
-    def _steps(self, nodes: Sequence[int], round_number: int) -> list[Step]:
+    def _steps(self, nodes: Sequence[int], round_number: int) -> list[SgdStep]:
         drawn = draw_batches(self._shards, nodes, self._training, self._seed, round_number)
         rows, weights = torch.from_numpy(drawn.rows), torch.from_numpy(drawn.weights)
-        return [Step(rows[i, :count], weights[i, :count]) for i, count in enumerate(drawn.active.tolist())]
+        return [SgdStep(rows[i, :count], weights[i, :count]) for i, count in enumerate(drawn.active.tolist())]
 
     def _measure(self, stack: Tensor) -> NDArray[np.float64]:
         # float64: a float32 sum over thousands of losses would lose digits.
@@ -129,12 +129,12 @@ class Learner:
 
     def _run(self, work: Callable[[slice], None], count: int) -> None:
         """Runs `work` on `count` models, in stacks."""
-        side_by_side(work, cut(count, self._at_once), self.threads if self.kernel.parallel else 1)
+        run_parallel(work, chunks(count, self._at_once), self.threads if self.kernel.parallel else 1)
 
 
 def choose_kernel(module: nn.Module, records: Tensor) -> Kernel:
     """Returns the fastest kernel that supports `module`; the stacked kernel is tried on a few records."""
-    by_hand = recognise(module, records[0].numel()) or recognise_cnn(module)
+    by_hand = match_mlp(module, records[0].numel()) or recognise_cnn(module)
     if by_hand is not None:
         return by_hand
     stacked = Stacked(module)
@@ -148,7 +148,7 @@ def choose_kernel(module: nn.Module, records: Tensor) -> Kernel:
 def _check_supported(kernel: Kernel, module: nn.Module, records: Tensor) -> None:
     # One step of two models is enough: vmap raises at the first unsupported operation.
     flat = torch.cat([part.detach().flatten() for part in module.parameters()])
-    step = Step(torch.zeros(2, 1, dtype=torch.int64), torch.ones(2, 1))
+    step = SgdStep(torch.zeros(2, 1, dtype=torch.int64), torch.ones(2, 1))
     labels = torch.zeros(len(records), dtype=torch.int64)
     kernel.train(torch.stack([flat, flat]), Samples(records, labels, labels[:, None]), [step], Training(), 0.1)
 

@@ -139,7 +139,7 @@ class Done(NamedTuple):
         return control_size("done")
 
 
-class Complaint(NamedTuple):
+class LeaderTimeout(NamedTuple):
     """A member has waited too long for the model of the leader it was given in this epoch."""
 
     round_number: int
@@ -167,7 +167,7 @@ class Complaint(NamedTuple):
         return control_size("fetch")
 
 
-class Probe(NamedTuple):
+class LeaderProbe(NamedTuple):
     """The proxy asks whether a leader leads its round, as arranged in this epoch.
 
     The answer is the transport's own acknowledgement, free and instant like all of them: a message would wait behind
@@ -225,7 +225,7 @@ class Close(NamedTuple):
         return control_size("close")
 
 
-class Gone(NamedTuple):
+class PeerLost(NamedTuple):
     """The proxy tells a member that a peer whose noise share it holds has gone."""
 
     round_number: int
@@ -266,7 +266,7 @@ class Assignment(NamedTuple):
         public_key: the key it joined with, which its peers seal for; a node that has restarted since has another
         acknowledge: the transport's acknowledgement of the receipt, free and instant like all of them: tells the proxy
             when the member's time is up
-        whole: where updates carry their weight, the members or records that they are weighted by; else 0
+        weight_total: where updates carry their weight, the members or records that they are weighted by; else 0
     """
 
     round_number: int
@@ -280,7 +280,7 @@ class Assignment(NamedTuple):
     keyed: bool = True
     closes_s: float = math.inf
     epoch: int = 0
-    whole: float = 0.0
+    weight_total: float = 0.0
     lasts_s: float = 0.0
     acknowledge: Callable[[float], None] | None = None
     public_key: bytes | None = None
@@ -303,7 +303,7 @@ class Assignment(NamedTuple):
     @property
     def payload_bytes(self) -> int:
         """Bytes on the wire without framing; a whole takes eight."""
-        return assignment_size(self.known, self.edges, self.keyed) + (8 if self.whole else 0)
+        return assignment_size(self.known, self.edges, self.keyed) + (8 if self.weight_total else 0)
 
 
-Control = Register | Invite | Answer | Done | Assignment | Complaint | Probe | Close | Gone
+Control = Register | Invite | Answer | Done | Assignment | LeaderTimeout | LeaderProbe | Close | PeerLost

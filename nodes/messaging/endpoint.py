@@ -10,10 +10,10 @@ from types import MappingProxyType
 
 import numpy as np
 
-from nodes.messaging.control_messages import Assignment, Close, Complaint, Control, Peer, Probe, Register
-from nodes.messaging.round_session import Pass
+from nodes.messaging.control_messages import Assignment, Close, Control, LeaderProbe, LeaderTimeout, Peer, Register
 from nodes.messaging.round_session import Received as Received
-from nodes.phase_hooks import Triggers
+from nodes.messaging.round_session import RoundSession
+from nodes.phase_hooks import PhaseHooks
 from p2p.clock import Clock, Rank
 from p2p.log.log import Log
 from p2p.log.records import KINDS, NOBODY
@@ -30,7 +30,7 @@ from privacy.sealing.sealers import Sealer
 # What most endpoints hold most of the time, once for all of them.
 _NO_EARLY: Mapping[int, Message] = MappingProxyType({})
 _NO_KEYS: Mapping[int, KeyPair] = MappingProxyType({})
-_NO_PASSES: Mapping[int, Pass] = MappingProxyType({})
+_NO_PASSES: Mapping[int, RoundSession] = MappingProxyType({})
 EARLY_S = 10.0
 """How long a message that overtook its receiver's assignment is kept."""
 
@@ -46,11 +46,11 @@ class World:
     sealed: Sealed
     sealer: Sealer
     router: Pseudonyms
-    triggers: Triggers
+    phase_hooks: PhaseHooks
     proxy: int
     standby: int
     server: int
-    first_life: int = 0
+    first_incarnation: int = 0
     """Where endpoints begin to count their lives: a resumed run starts beyond those of the run it goes on with."""
 
 
@@ -70,7 +70,7 @@ class Endpoint:
     """
 
     __slots__ = (
-        *("_controls", "_early", "_keys", "_latest_round", "_passes", "_probes", "_world"),
+        *("_controls", "_early", "_keys", "_latest_round", "_sessions", "_probes", "_world"),
         *("active_round", "answer", "inbox", "life", "node"),
     )
 
@@ -78,12 +78,12 @@ class Endpoint:
         self.node = node
         self._world = world
         self._keys: Mapping[int, KeyPair] = _NO_KEYS
-        self._passes: Mapping[int, Pass] = _NO_PASSES
+        self._sessions: Mapping[int, RoundSession] = _NO_PASSES
         self._early: Mapping[int, Message] = _NO_EARLY  # by row
-        self._probes: Sequence[Probe] = ()
+        self._probes: Sequence[LeaderProbe] = ()
         self._controls: frozenset[tuple[int, int]] = frozenset()
         self._latest_round = -1
-        self.life = world.first_life
+        self.life = world.first_incarnation
         self.active_round = -1
         self.answer: Callable[[str, int, Received], bool] = _answers_nothing
         self._open_inbox()
@@ -97,7 +97,7 @@ class Endpoint:
         """Draws this round's one-time pair and returns the public half; keys of rounds it is not in are dropped."""
         self.inbox.read()
         if self._keys:
-            self._keys = {number: keys for number, keys in self._keys.items() if number in self._passes}
+            self._keys = {number: keys for number, keys in self._keys.items() if number in self._sessions}
         if self._early:
             self._judge_early()
         keys = self._keys.get(round_number)
@@ -112,11 +112,11 @@ class Endpoint:
         self.inbox.read()
         for message in self._early.values():
             self._world.network.lose(message, "receiver_down")
-        for round_number in self._passes:
+        for round_number in self._sessions:
             self._world.network.close_session(self.node, round_number)
         self.inbox.close()
         self._open_inbox()
-        self._keys, self._passes, self._early = _NO_KEYS, _NO_PASSES, _NO_EARLY
+        self._keys, self._sessions, self._early = _NO_KEYS, _NO_PASSES, _NO_EARLY
         self._controls, self._probes = frozenset(), ()
         # Another life draws other keys: the old ones may have sealed something already.
         self.life += 1
@@ -127,15 +127,15 @@ class Endpoint:
         # Whatever arrived before is judged by the rules of before.
         self.inbox.read()
         round_number = assignment.round_number
-        known = self._passes.get(round_number)
+        known = self._sessions.get(round_number)
         if known is None:
             keys = self._keys.get(round_number)
             if keys is None or assignment.public_key not in (None, keys.public):
                 return  # it crashed between joining and being assigned: the keys that peers seal for are gone
-            self._passes = {**self._passes, round_number: Pass(assignment, keys, (assignment.expect_from,))}
+            self._sessions = {**self._sessions, round_number: RoundSession(assignment, keys, (assignment.expect_from,))}
             self._world.network.open_session(self.node, round_number)
         else:
-            known.renew(assignment)
+            known.update(assignment)
         self._latest_round = max(self._latest_round, round_number)
         if self._early:
             self._judge_early()
@@ -145,23 +145,23 @@ class Endpoint:
     def leave(self, round_number: int) -> None:
         """Drops the round's address and keys, and what came too late for a round it is no longer in."""
         self.inbox.read()
-        if round_number not in self._passes and round_number not in self._keys and not self.inbox.holds_items:
+        if round_number not in self._sessions and round_number not in self._keys and not self.inbox.holds_items:
             return
-        if round_number in self._passes:
-            self._passes = {number: held for number, held in self._passes.items() if number != round_number}
+        if round_number in self._sessions:
+            self._sessions = {number: held for number, held in self._sessions.items() if number != round_number}
             self._world.network.close_session(self.node, round_number)
         if round_number in self._keys:
             self._keys = {number: keys for number, keys in self._keys.items() if number != round_number}
         if self.active_round != round_number:
             self.inbox.clear(round_number, KINDS)
 
-    def has_pass(self, round_number: int) -> bool:
+    def has_session(self, round_number: int) -> bool:
         """Whether it has an address in a round."""
-        return round_number in self._passes
+        return round_number in self._sessions
 
     def send(self, round_number: int, kind: str, payload: Payload, give_up_s: float = np.inf) -> None:
         """Seals one payload for all peers the assignment names for this kind, and hands the messages over."""
-        held = self._passes.get(round_number)
+        held = self._sessions.get(round_number)
         peers = held.assignment.send_to.get(kind, ()) if held else ()
         if not held or not peers:
             return
@@ -179,7 +179,7 @@ class Endpoint:
         self, round_number: int, kind: str, items: Sequence[tuple[Peer, Payload]], give_up_s: float = np.inf
     ) -> None:
         """Seals a payload of its own for each peer; all of the same size."""
-        held = self._passes.get(round_number)
+        held = self._sessions.get(round_number)
         if held is None or not items:
             return
         seal, sender, envelopes = self._world.sealer.seal_one, held.assignment.address, []
@@ -190,7 +190,7 @@ class Endpoint:
 
     def agree(self, round_number: int, peer: Peer, purpose: bytes) -> bytes:
         """A secret with a peer from this round's one-time keys; nothing is sent."""
-        return self._world.sealer.agree(round_number, self._passes[round_number].keys, peer.public_key, purpose)
+        return self._world.sealer.agree(round_number, self._sessions[round_number].keys, peer.public_key, purpose)
 
     def send_envelopes(
         self, envelopes: Sequence[Envelope], kind: str, round_number: int, give_up_s: float = np.inf
@@ -205,13 +205,15 @@ class Endpoint:
 
     def _urgent(self, kind: str) -> bool:
         """Whether receivers look at each message at once: a question to answer, or phases that a fault waits for."""
-        return kind == "correction" or bool(self._world.triggers.watches)
+        return kind == "correction" or bool(self._world.phase_hooks.listeners)
 
     def _find(self, addresses: Sequence[bytes]) -> list[int]:
         """The router finds the node behind each address."""
         return [NOBODY if node is None else node for node in self._world.router.nodes_of(addresses)]
 
-    def tell(self, nodes: Sequence[int], round_number: int, control: Control, give_up_s: float = np.inf) -> None:
+    def send_control(
+        self, nodes: Sequence[int], round_number: int, control: Control, give_up_s: float = np.inf
+    ) -> None:
         """Sends one control message to each of some nodes; only the proxy, or a node speaking to it, does that."""
         if not nodes:
             return
@@ -223,7 +225,7 @@ class Endpoint:
         batch.outlives_round = isinstance(control, Register)
         self._world.network.send(batch)
 
-    def tell_each(
+    def send_controls(
         self,
         nodes: Sequence[int],
         round_number: int,
@@ -252,7 +254,7 @@ class Endpoint:
         if message.kind == "control":
             return self._receive_control(message.sender, message.sequence, message.flags, message.content)
         envelope: Envelope = message.content
-        held = self._passes.get(envelope.round)
+        held = self._sessions.get(envelope.round)
         if held is None and envelope.round in self._keys:
             self._early = {**self._early, message.row: message}
             clock = self._world.clock
@@ -262,7 +264,7 @@ class Endpoint:
             return "stale_round" if envelope.round < self._latest_round else "unknown_address"
         return self._file_envelope(held, envelope, message.row, message.arrived_s)
 
-    def _file_envelope(self, held: Pass, envelope: Envelope, row: int, arrived_s: float) -> str:
+    def _file_envelope(self, held: RoundSession, envelope: Envelope, row: int, arrived_s: float) -> str:
         kind = envelope.kind
         try:
             value = held.open(self._world.sealer, self._world.router, envelope, kind)
@@ -272,7 +274,7 @@ class Endpoint:
         if not self.answer(kind, envelope.round, item):
             self.inbox.put((kind, envelope.round), item)
         if kind == "update":
-            self._world.triggers.reach(self.node, envelope.round, "aggregate")
+            self._world.phase_hooks.notify(self.node, envelope.round, "aggregate")
         return ""
 
     def _open(self, deliveries: Sequence[Delivery]) -> None:
@@ -285,7 +287,7 @@ class Endpoint:
 
     def _open_sealed(self, kind: str, round_number: int, deliveries: Sequence[Delivery]) -> None:
         world, network = self._world, self._world.network
-        held = self._passes.get(round_number)
+        held = self._sessions.get(round_number)
         contents = [network.contents_of(delivery) for delivery in deliveries]
         bundles = [one for one in contents if isinstance(one, Bundle)]
         if held is not None and len(bundles) == len(contents):
@@ -300,7 +302,7 @@ class Endpoint:
 
     def _open_one(self, envelope: Envelope, delivery: Delivery) -> str:
         """Opens one message by its own header, which damage may have changed."""
-        held = self._passes.get(envelope.round)
+        held = self._sessions.get(envelope.round)
         if held is None:
             return "stale_round" if envelope.round < self._latest_round else "unknown_address"
         return self._file_envelope(held, envelope, delivery.row, delivery.arrived_s)
@@ -326,7 +328,7 @@ class Endpoint:
 
     def epoch(self, round_number: int) -> int:
         """How often a round had been arranged anew when its last assignment came; -1 if it has none."""
-        held = self._passes.get(round_number)
+        held = self._sessions.get(round_number)
         return -1 if held is None else held.assignment.epoch
 
     def _judge_early(self) -> None:
@@ -334,7 +336,7 @@ class Endpoint:
         early, self._early = self._early, _NO_EARLY
         for row, message in early.items():
             round_number = message.content.round
-            if round_number in self._keys and round_number not in self._passes:
+            if round_number in self._keys and round_number not in self._sessions:
                 self._early = {**self._early, row: message}
             else:
                 self._world.network.settle(message, self.receive(message))
@@ -372,14 +374,14 @@ class Endpoint:
 
     def _file(self, control: Control) -> None:
         """Puts a control message where it is read; one about the round under way wakes the process in it."""
-        if isinstance(control, Probe):
+        if isinstance(control, LeaderProbe):
             self._probes = [*self._probes, control]
             self._answer_probes()
         elif isinstance(control, (Assignment, Close)) and control.round_number == self.active_round:
             self._take_new_order(control)
         else:
             self.inbox.put(control.key, control)
-            if isinstance(control, Complaint):
+            if isinstance(control, LeaderTimeout):
                 self.inbox.wake_if_waiting(("done", control.round_number))
 
     def _take_new_order(self, order: Assignment | Close) -> None:

@@ -28,29 +28,29 @@ class Received(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def _heard_once(sequence: int, epoch: int) -> tuple[tuple[int, int], ...]:
+def _accepted_once(sequence: int, epoch: int) -> tuple[tuple[int, int], ...]:
     """What is noted of a sender's first message; the same for most senders."""
     return ((sequence, epoch),)
 
 
 @dataclass(slots=True)
-class Pass:
+class RoundSession:
     """A node's admission to a round, until the round's last message has ended.
 
     Attributes:
         expected: whose messages of each kind are expected, in each arrangement of the round so far
-        heard: by kind and sender, number and arrangement (epoch) of each message that was accepted
+        accepted: by kind and sender, number and arrangement (epoch) of each message that was accepted
     """
 
     assignment: Assignment
     keys: KeyPair
     expected: tuple[Mapping[str, Sequence[Peer]], ...]
     sequence: int = 0
-    heard: dict[str, dict[bytes, tuple[tuple[int, int], ...]]] = field(default_factory=dict)
+    accepted: dict[str, dict[bytes, tuple[tuple[int, int], ...]]] = field(default_factory=dict)
 
     _senders: dict[str, dict[bytes, bytes]] = field(default_factory=dict)
 
-    def renew(self, assignment: Assignment) -> None:
+    def update(self, assignment: Assignment) -> None:
         """The round was arranged anew: more peers may send, and those who had may again."""
         self.assignment = assignment
         self.expected += (assignment.expect_from,)
@@ -65,16 +65,16 @@ class Pass:
                 known.update(peers.get(kind, ()))
         return known
 
-    def note(self, sender: bytes, kind: str, sequence: int) -> None:
+    def record_accepted(self, sender: bytes, kind: str, sequence: int) -> None:
         """Remembers an accepted message by its number, and that its sender has had its say in this arrangement."""
-        heard = self.heard.setdefault(kind, {})
+        heard = self.accepted.setdefault(kind, {})
         heard[sender] = (*heard.get(sender, ()), (sequence, self.assignment.epoch))
 
     def open(self, sealer: Sealer, router: Pseudonyms, envelope: Envelope, kind: str) -> Any:
         """A message's value; raises `Rejected` if it is not welcome."""
         public_key = self._check(router, kind, envelope.sender, envelope.receiver, envelope.sequence)
         value = sealer.open(envelope, self.keys, public_key)
-        self.note(envelope.sender, kind, envelope.sequence)
+        self.record_accepted(envelope.sender, kind, envelope.sequence)
         return value
 
     def open_unaltered(
@@ -82,7 +82,7 @@ class Pass:
     ) -> list[Received] | None:
         """Opens messages of one kind together, if none is altered, repeated, misdirected or enciphered; else None."""
         names = [bundle.sender for bundle in bundles]
-        senders, heard = self.senders(kind), self.heard.setdefault(kind, {})
+        senders, heard = self.senders(kind), self.accepted.setdefault(kind, {})
         if [senders.get(name) for name in names] != [bundle.public for bundle in bundles]:
             return None
         mine = (self.assignment.address, self.keys.public)
@@ -94,7 +94,7 @@ class Pass:
         if len(set(names)) < len(names) or not heard.keys().isdisjoint(names):
             return None
         epoch, new = self.assignment.epoch, tuple.__new__  # `Received(...)` takes twice as long
-        heard.update(zip(names, [_heard_once(bundle.sequence, epoch) for bundle in bundles], strict=True))
+        heard.update(zip(names, [_accepted_once(bundle.sequence, epoch) for bundle in bundles], strict=True))
         return [
             new(Received, (name, value, one.row, one.arrived_s))
             for name, value, one in zip(names, values, deliveries, strict=True)
@@ -108,7 +108,7 @@ class Pass:
         if public_key is None:
             raise Rejected("unknown_address" if router.node_of(sender) is None else "not_neighbour")
         # Nobody sends a message twice, nor has two votes in one arrangement.
-        heard, epoch = self.heard.get(kind, {}).get(sender, ()), self.assignment.epoch
+        heard, epoch = self.accepted.get(kind, {}).get(sender, ()), self.assignment.epoch
         if any(number == sequence or when == epoch for number, when in heard):
             raise Rejected("replay")
         return public_key

@@ -10,15 +10,15 @@ import numpy as np
 import simpy
 
 from nodes.learning.deferred_learning import Vector
-from nodes.messaging.control_messages import Assignment, Gone, Peer
+from nodes.messaging.control_messages import Assignment, Peer, PeerLost
+from nodes.noise_shares.exchange_log import NoiseShareLog
 from nodes.noise_shares.exchange_log import Opened as OpenedShares
-from nodes.noise_shares.exchange_log import ShareBook
-from nodes.noise_shares.plan import SharePlan
+from nodes.noise_shares.plan import NoiseSharePlan
 from nodes.noise_shares.wire_messages import Missing, Opened, Opening, missing_payload, opening_payload, seed_payload
 from p2p.random_streams import stream
 from privacy.noise_shares.seed_expansion import address_number
 from privacy.noise_shares.seeds import SEED_BYTES
-from privacy.noise_shares.uploads import Share, Taken, Upload
+from privacy.noise_shares.uploads import ReceivedShare, Share, Upload
 from privacy.sealing.envelopes import Payload
 
 if TYPE_CHECKING:
@@ -30,10 +30,10 @@ Exchanging = Generator[simpy.Event, Any, bool]
 Repairing = Generator[simpy.Event, Any, list[Vector]]
 
 
-class ShareDesk:
+class NoiseShareClient:
     """One node's side of the exchange. What it has uploaded is gone after a crash; its count of draws is not."""
 
-    def __init__(self, node: int, world: World, plan: SharePlan, book: ShareBook) -> None:
+    def __init__(self, node: int, world: World, plan: NoiseSharePlan, book: NoiseShareLog) -> None:
         self._node, self._world, self._plan, self._book = node, world, plan, book
         self._groups = plan.group_of()
         self._uploads: dict[int, Upload] = {}
@@ -49,7 +49,7 @@ class ShareDesk:
 
     def charged_std(self, assignment: Assignment) -> float:
         """The noise per coordinate of the unweighted update that nobody can take off: only that is charged."""
-        weight = self._plan.weight(self._node, assignment.whole)
+        weight = self._plan.weight(self._node, assignment.weight_total)
         return math.hypot(float(self._plan.noise_std[self._node]), self._plan.settings.tau_ind / weight)
 
     def exchange(self, client: Client, assignment: Assignment, deadline_s: float) -> Exchanging:
@@ -61,7 +61,7 @@ class ShareDesk:
         receivers = [peer for peer in assignment.send_to.get("share", ()) if peer.address not in gone]
         senders = assignment.expect_from.get("share", ())
         if receivers:
-            self._world.triggers.reach(self._node, number, "share")
+            self._world.phase_hooks.notify(self._node, number, "share")
         sent = self._send(client, assignment, receivers, until_s)
         taken = yield from self._take(client, assignment, senders, until_s)
         if settings.policy == "omit":
@@ -75,19 +75,19 @@ class ShareDesk:
         self._uploads[number] = upload
         self._book.uploads.setdefault(number, {})[self._node] = upload
         node, book = self._node, self._book
-        client.bench.protect(node, number, upload.weight, lambda: book.noise(number, node))
+        client.learning.protect(node, number, upload.weight, lambda: book.noise(number, node))
         return True
 
     def _decide(
-        self, assignment: Assignment, sent: tuple[Share, ...], taken: tuple[Taken, ...], expected: int
+        self, assignment: Assignment, sent: tuple[Share, ...], taken: tuple[ReceivedShare, ...], expected: int
     ) -> Upload | None:
         """The upload's noise; None if too few shares came and the client keeps its update back."""
         settings, variance = self._plan.settings, self._plan.settings.tau_ind**2
-        weight = self._plan.weight(self._node, assignment.whole)
+        weight = self._plan.weight(self._node, assignment.weight_total)
         if assignment.role != "leader" and len(taken) < settings.least_shares:
             if settings.when_short == "skip":
                 return None
-            sigma = self._plan.sigma(self._node, assignment.whole)
+            sigma = self._plan.sigma(self._node, assignment.weight_total)
             partners = max(len(assignment.send_to.get("share", ())), 1)
             variance += sigma**2 * (max(expected - len(taken), 1) / partners + (not sent))
         seed = self._random("share-independent").bytes(SEED_BYTES)
@@ -99,7 +99,7 @@ class ShareDesk:
         """Makes this client's shares and hands them over, unless it is too late for anyone to wait for them."""
         if not receivers:
             return ()
-        std = self._plan.sigma(self._node, assignment.whole) / math.sqrt(len(receivers))
+        std = self._plan.sigma(self._node, assignment.weight_total) / math.sqrt(len(receivers))
         if self._plan.settings.share_as == "pairwise":
             return tuple(self._agreed(client, assignment, peer, std, outward=True) for peer in receivers)
         if self._world.clock.now > until_s:
@@ -114,11 +114,11 @@ class ShareDesk:
 
     def _take(
         self, client: Client, assignment: Assignment, senders: Sequence[Peer], until_s: float
-    ) -> Generator[simpy.Event, Any, tuple[Taken, ...]]:
+    ) -> Generator[simpy.Event, Any, tuple[ReceivedShare, ...]]:
         """The shares that came in time, one from each sender at most; with `pairwise` they need not come."""
         if self._plan.settings.share_as == "pairwise":
             count = len(assignment.send_to.get("share", ())) or len(senders)
-            std = self._plan.sigma(self._node, assignment.whole) / math.sqrt(max(count, 1))
+            std = self._plan.sigma(self._node, assignment.weight_total) / math.sqrt(max(count, 1))
             shares = [self._agreed(client, assignment, peer, std, outward=False) for peer in senders]
             return self._multiplied(shares)
         received: list[Received] = yield from client.collect(assignment, "share", until_s)
@@ -135,18 +135,18 @@ class ShareDesk:
         share = self._book.shares.get((round_number, self._true(item.sender), self._node))
         return share._replace(seed=item.value) if share and isinstance(item.value, bytes) else share
 
-    def _multiplied(self, shares: Sequence[Share]) -> tuple[Taken, ...]:
+    def _multiplied(self, shares: Sequence[Share]) -> tuple[ReceivedShare, ...]:
         random, count = self._random("share-factor"), max(len(shares), 1)
         group = self._groups.get(self._node, -1)
         found = []
         for share in sorted(shares, key=lambda share: share.sender):
             together = group >= 0 and self._groups.get(share.sender, -1) == group
-            found.append(Taken(share, self._plan.tau(count, together), random.bytes(SEED_BYTES)))
+            found.append(ReceivedShare(share, self._plan.tau(count, together), random.bytes(SEED_BYTES)))
         return tuple(found)
 
     def _gone(self, client: Client, round_number: int) -> set[bytes]:
         """Partners that the proxy has said are gone; who was lost before it was sent a share leaves no noise."""
-        notices: list[Gone] = client.endpoint.inbox.take(("gone", round_number))
+        notices: list[PeerLost] = client.endpoint.inbox.take(("gone", round_number))
         return {notice.address for notice in notices}
 
     def _share(self, assignment: Assignment, peer: Peer, std: float, seed: bytes, outward: bool) -> Share:
@@ -226,7 +226,7 @@ class ShareDesk:
         return stream(self._world.seed, name, self._node, self._draws)
 
 
-def _vector(book: ShareBook, round_number: int, node: int) -> Vector:
+def _vector(book: NoiseShareLog, round_number: int, node: int) -> Vector:
     """What a survivor's answer amounts to, as float32 like every upload."""
     return Vector(book.maker.dimension, lambda: book.repair(round_number, node).astype(np.float32))
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from p2p.log.log import Log
-from privacy.noise_shares.uploads import Noise, NoiseMaker, Share, Taken, Upload, predicted_variance
+from privacy.noise_shares.uploads import Noise, NoiseExpander, ReceivedShare, Share, Upload, predicted_variance
 
-Opened = tuple[tuple[Share, ...], tuple[Taken, ...]]
+Opened = tuple[tuple[Share, ...], tuple[ReceivedShare, ...]]
 """A survivor's shares with lost peers: those it sent, those it took."""
 
 
@@ -30,7 +30,7 @@ class Residual:
 
 
 @dataclass(slots=True)
-class ShareBook:
+class NoiseShareLog:
     """Facts by round.
 
     Attributes:
@@ -42,7 +42,7 @@ class ShareBook:
         sleeping: True while learning is not looked at: then nothing is measured.
     """
 
-    maker: NoiseMaker
+    maker: NoiseExpander
     measures: bool = True
     shares: dict[tuple[int, int, int], Share] = field(default_factory=dict)
     uploads: dict[int, dict[int, Upload]] = field(default_factory=dict)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from nodes.noise_shares.plan import SharePlan
-from nodes.roles.client import Arrangement
+from nodes.noise_shares.plan import NoiseSharePlan
+from nodes.protocols.api import RoundPlan
 from p2p.random_streams import stream
 from topologies.round_graph import round_graph
 
@@ -28,11 +28,11 @@ _NO_EDGES: Edges = np.empty((0, 2), dtype=np.int64)
 class Tracker:
     """Adds the exchange to a round's arrangement."""
 
-    def __init__(self, plan: SharePlan, protocol: Gossip | RotatingLeader | Central, seed: int) -> None:
+    def __init__(self, plan: NoiseSharePlan, protocol: Gossip | RotatingLeader | Central, seed: int) -> None:
         self._plan, self._protocol, self._seed = plan, protocol, seed
         self._groups = plan.group_of()
 
-    def whole(self, members: Sequence[int], leader: int) -> float:
+    def weight_total(self, members: Sequence[int], leader: int) -> float:
         """What the weights of the updates that meet at an aggregator are parts of: members, or records."""
         exchange = getattr(self._protocol, "exchange_with", None)
         if exchange is not None:
@@ -40,22 +40,22 @@ class Tracker:
         adding = [node for node in members if self._protocol.include_own or node != leader]
         return float(len(adding) if self._plan.settings.weights == "equal" else self._plan.records[adding].sum())
 
-    def add_to(self, arrangement: Arrangement, round_number: int, members: Sequence[int]) -> None:
+    def add_to(self, round_plan: RoundPlan, round_number: int, members: Sequence[int]) -> None:
         """Adds partners, and the way for corrections, to a round; a leader is nobody's partner."""
-        sharers = [node for node in members if node != arrangement.leader]
-        whole = self.whole(members, arrangement.leader)
-        arrangement.edges["share"] = self.partners(sharers, whole, round_number, arrangement.edges["update"])
-        self.let_correct(arrangement)
+        sharers = [node for node in members if node != round_plan.leader]
+        whole = self.weight_total(members, round_plan.leader)
+        round_plan.edges["share"] = self.partners(sharers, whole, round_number, round_plan.edges["update"])
+        self.let_correct(round_plan)
 
-    def let_correct(self, arrangement: Arrangement) -> None:
+    def let_correct(self, round_plan: RoundPlan) -> None:
         """Lets the aggregator ask its senders for corrections, and them answer."""
-        updates = arrangement.edges.get("update", _NO_EDGES)
+        updates = round_plan.edges.get("update", _NO_EDGES)
         if self._plan.settings.policy == "correct" and len(updates):
-            arrangement.edges["correction"] = np.concatenate([updates, updates[:, ::-1]])
+            round_plan.edges["correction"] = np.concatenate([updates, updates[:, ::-1]])
 
-    def to_be_told(self, arrangement: Arrangement, lost: int) -> list[int]:
+    def to_be_told(self, round_plan: RoundPlan, lost: int) -> list[int]:
         """The partners of a member that has gone: who has not sent it a share yet need not, nor wait for its."""
-        edges = arrangement.edges.get("share", _NO_EDGES)
+        edges = round_plan.edges.get("share", _NO_EDGES)
         return sorted({*edges[edges[:, 0] == lost, 1].tolist(), *edges[edges[:, 1] == lost, 0].tolist()})
 
     def partners(self, sharers: Sequence[int], whole: float, round_number: int, updates: Edges) -> Edges:

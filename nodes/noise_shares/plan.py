@@ -13,7 +13,7 @@ from privacy.noise_shares.variance import share_count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SharePlan:
+class NoiseSharePlan:
     """What all participants know of the exchange.
 
     Attributes:

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nodes.protocols.round_rules import RoundRules
+from nodes.protocols.api import Assignment, Client, RoundContext, RoundPlan, RoundRules, Steps
 
 if TYPE_CHECKING:
-    from nodes.messaging.control_messages import Assignment
-    from nodes.roles.client import Arrangement, Client, Draft
-    from nodes.roles.participant import Participant, Steps
+    from nodes.roles.participant import Participant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,13 +21,11 @@ class Central(RoundRules):
         a round costs m models and m updates. The server is not anonymous and sees every update.
     """
 
-    def arrange(self, draft: Draft) -> Arrangement:
+    def plan_round(self, context: RoundContext) -> RoundPlan:
         """A star with the server in the middle."""
-        from nodes.roles.client import Arrangement
-
-        centre = np.full_like(draft.members, draft.server)
-        updates = np.column_stack([draft.members, centre])
-        return Arrangement({"model": updates[:, ::-1], "update": updates}, draft.server)
+        centre = np.full_like(context.members, context.server)
+        updates = np.column_stack([context.members, centre])
+        return RoundPlan({"model": updates[:, ::-1], "update": updates}, context.server)
 
     def take_part(self, client: Client, assignment: Assignment) -> Steps:
         """Take the server's model, train, send the update."""
@@ -44,7 +40,7 @@ class Central(RoundRules):
     def serve(self, server: Participant, assignment: Assignment) -> Steps:
         """The server's part: send the model, average the updates."""
         deadline_s = server.deadline_s(assignment, self.deadline)
-        server.send(assignment, "model", server.bench.model(server.node), deadline_s)
+        server.send(assignment, "model", server.learning.model(server.node), deadline_s)
         received = yield from server.collect(assignment, "update", deadline_s, self.quorum)
         repairs = yield from server.repair(assignment, received)
         server.average(assignment, received, None, self.min_updates, repairs)

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from annotated_types import Ge, Gt, Le
 
-from nodes.protocols.round_rules import RoundRules
-from p2p.random_streams import stream
-
-if TYPE_CHECKING:
-    from nodes.messaging.control_messages import Assignment
-    from nodes.roles.client import Arrangement, Client, Draft
-    from nodes.roles.participant import Steps
+from nodes.protocols.api import Assignment, Client, RoundContext, RoundPlan, RoundRules, Steps, stream
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,13 +28,12 @@ class Gossip(RoundRules):
     mer: Annotated[float, Gt(0), Le(1)] | None = None
     collect: Literal["random", "mean"] = "random"
 
-    def arrange(self, draft: Draft) -> Arrangement:
+    def plan_round(self, context: RoundContext) -> RoundPlan:
         """A random directed graph in which all degrees are equal."""
-        from nodes.roles.client import Arrangement
         from topologies.round_graph import round_graph
 
-        rng = stream(draft.seed, "graph", draft.round_number)
-        return Arrangement({"update": round_graph(draft.members, self.exchange_with or 1, rng)})
+        rng = stream(context.seed, "graph", context.round_number)
+        return RoundPlan({"update": round_graph(context.members, self.exchange_with or 1, rng)})
 
     def take_part(self, client: Client, assignment: Assignment) -> Steps:
         """Train, send, average what has come."""

@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from nodes.messaging.control_messages import Assignment, Close, Complaint
-from nodes.protocols.round_rules import RoundRules
+from nodes.messaging.control_messages import Close, LeaderTimeout
+from nodes.protocols.api import Assignment, Client, RoundContext, RoundPlan, RoundRules, Steps
 from p2p.config.units import PositiveSeconds
 from p2p.log.records import NOBODY
 from p2p.random_streams import stream
 
 if TYPE_CHECKING:
     from nodes.learning.deferred_learning import Vector
-    from nodes.roles.client import Arrangement, Client, Draft
-    from nodes.roles.participant import Steps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,30 +44,28 @@ class RotatingLeader(RoundRules):
         """Members wait for the model after the updates' deadline."""
         return self.deadline + self.model_deadline
 
-    def arrange(self, draft: Draft) -> Arrangement:
+    def plan_round(self, context: RoundContext) -> RoundPlan:
         """A leader drawn uniformly; the last one hands its model to stale members first."""
-        from nodes.roles.client import Arrangement
-
-        leader = int(stream(draft.seed, "leader", draft.round_number).choice(draft.members))
-        others = draft.members[draft.members != leader]
+        leader = int(stream(context.seed, "leader", context.round_number).choice(context.members))
+        others = context.members[context.members != leader]
         updates = np.column_stack([others, np.full_like(others, leader)])
         edges = {"update": updates, "model": updates[:, ::-1]}
-        if self.newcomers == "last_leader" and draft.holder != NOBODY and len(draft.stale):
-            edges["handover"] = np.column_stack([np.full_like(draft.stale, draft.holder), draft.stale])
-        return Arrangement(edges, leader)
+        if self.newcomers == "last_leader" and context.holder != NOBODY and len(context.stale):
+            edges["handover"] = np.column_stack([np.full_like(context.stale, context.holder), context.stale])
+        return RoundPlan(edges, leader)
 
     def take_part(self, client: Client, assignment: Assignment) -> Steps:
         """Catch up, then lead, follow, or be done (a last leader that is not in this cohort)."""
         deadline_s = client.deadline_s(assignment, self.deadline)
         yield from client.catch_up(assignment, min(client.now_s + self.handover_timeout, deadline_s))
         if assignment.role == "holder":
-            client.send(assignment, "model", client.bench.model(client.node), assignment.closes_s)
+            client.send(assignment, "model", client.learning.model(client.node), assignment.closes_s)
             return
         # In a round arranged anew there may be a model already, and nobody who waits for updates.
         trained = assignment.role == "leader" or bool(assignment.send_to.get("update"))
         trained = trained and (yield from client.train(assignment, deadline_s))
         trained = trained and (yield from client.protect(assignment, deadline_s))
-        client.world.triggers.reach(client.node, assignment.round_number, "send")
+        client.world.phase_hooks.notify(client.node, assignment.round_number, "send")
         own = client.release(assignment) if trained else None
         if assignment.role == "leader":
             yield from self._lead(client, assignment, own, deadline_s)
@@ -85,7 +81,7 @@ class RotatingLeader(RoundRules):
         if client.average(assignment, received, own, self.min_updates, repairs):
             if own is not None:
                 client.charge(assignment)
-            client.send(assignment, "model", client.bench.model(client.node), assignment.closes_s)
+            client.send(assignment, "model", client.learning.model(client.node), assignment.closes_s)
 
     def _follow(self, client: Client, assignment: Assignment, own: Vector | None, deadline_s: float) -> Steps:
         """Waits for the model; complains when it is long in coming, and turns to a new leader if one is named."""
@@ -100,7 +96,7 @@ class RotatingLeader(RoundRules):
             if isinstance(order, Close):
                 return
             if order is None:
-                complaint = Complaint(assignment.round_number, client.node, assignment.epoch)
+                complaint = LeaderTimeout(assignment.round_number, client.node, assignment.epoch)
                 client.tell_proxy(assignment.round_number, complaint)
                 continue
             assignment, deadline_s = order, client.deadline_s(order, self.deadline)

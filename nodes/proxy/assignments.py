@@ -9,18 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodes.messaging.control_messages import Answer, Assignment, Peer
-from nodes.roles.client import Arrangement
+from nodes.protocols.api import RoundPlan
 
 Routes = dict[int, dict[str, list[Peer]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class RoundTerms:
     """What is the same in all assignments of a round.
 
     Attributes:
         whole_graph: whether everyone is told all members and edges
-        whole: what the weights of updates are parts of, where updates carry them
+        weight_total: what the weights of updates are parts of, where updates carry them
         lasts_s, acknowledge: see Assignment
     """
 
@@ -29,29 +29,29 @@ class Terms:
     barrier_s: float | None = None
     epoch: int = 0
     whole_graph: bool = False
-    whole: float = 0.0
+    weight_total: float = 0.0
     lasts_s: float = 0.0
     acknowledge: Callable[[float], None] | None = None
 
 
 def make_assignments(
-    arrangement: Arrangement,
-    terms: Terms,
+    round_plan: RoundPlan,
+    terms: RoundTerms,
     addresses: Mapping[int, bytes],
     answers: Mapping[int, Answer],
     members: Collection[int],
 ) -> dict[int, Assignment]:
     """One assignment for each node that has an address in the round."""
     peers = {node: Peer(address, answers[node].public_key) for node, address in addresses.items()}
-    send_to, expect_from = _routes(arrangement, peers)
+    send_to, expect_from = _routes(round_plan, peers)
     members = frozenset(members)
-    edges = len(arrangement.edges.get("update", ())) if terms.whole_graph else 0
+    edges = len(round_plan.edges.get("update", ())) if terms.whole_graph else 0
     told = {}
     for node, peer in peers.items():
         known = len(members) if edges else len(_neighbours(send_to[node], expect_from[node]))
         told[node] = Assignment(
             round_number=terms.round_number,
-            role=_role(node, arrangement.leader, members, serves="model" in send_to[node]),
+            role=_role(node, round_plan.leader, members, serves="model" in send_to[node]),
             address=peer.address,
             send_to=send_to[node],
             expect_from=expect_from[node],
@@ -61,7 +61,7 @@ def make_assignments(
             keyed=bool(peer.public_key),
             closes_s=terms.closes_s,
             epoch=terms.epoch,
-            whole=terms.whole,
+            weight_total=terms.weight_total,
             lasts_s=terms.lasts_s,
             acknowledge=terms.acknowledge,
             public_key=peer.public_key,
@@ -69,10 +69,10 @@ def make_assignments(
     return told
 
 
-def _routes(arrangement: Arrangement, peers: Mapping[int, Peer]) -> tuple[Routes, Routes]:
+def _routes(round_plan: RoundPlan, peers: Mapping[int, Peer]) -> tuple[Routes, Routes]:
     send_to: Routes = {node: {} for node in peers}
     expect_from: Routes = {node: {} for node in peers}
-    for kind, edges in arrangement.edges.items():
+    for kind, edges in round_plan.edges.items():
         for routes, mine, theirs in ((send_to, 0, 1), (expect_from, 1, 0)):
             for node, others in _grouped(edges[:, mine], edges[:, theirs]):
                 routes[node][kind] = [peers[other] for other in others]

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import simpy
 
 from nodes.messaging.control_messages import Answer, Invite
 from nodes.messaging.endpoint import Endpoint, World
-from nodes.protocols.round_rules import RoundRules
-
-Steps = Generator[simpy.Event, Any, None]
+from nodes.protocols.api import RoundRules, Steps
 
 
 @dataclass(slots=True)
@@ -56,7 +51,9 @@ class Invitations:
     def once(self, nodes: Sequence[int], wanted: int) -> Steps:
         """One invitation: waits until `wanted` have joined, all have answered, or the window is over."""
         close_s = self._now_s + self.rules.invite_window
-        self.endpoint.tell(nodes, self.round_number, Invite(self.round_number, self.rules.invite_window), close_s)
+        self.endpoint.send_control(
+            nodes, self.round_number, Invite(self.round_number, self.rules.invite_window), close_s
+        )
         missing = len(nodes)
         key = ("answer", self.round_number)
         while missing > 0 and wanted > 0 and self._now_s < close_s:

@@ -13,20 +13,19 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-from nodes.messaging.control_messages import Answer, Close, Complaint, Done, Gone, Probe, Register
+from nodes.messaging.control_messages import Answer, Close, Done, LeaderProbe, LeaderTimeout, PeerLost, Register
 from nodes.messaging.endpoint import Endpoint, World
-from nodes.proxy.assignments import Terms, make_assignments
+from nodes.protocols.api import RoundContext, RoundPlan, Steps
+from nodes.proxy.assignments import RoundTerms, make_assignments
 from nodes.proxy.cohort_selection import choose_cohort
 from nodes.proxy.invitations import Invitations
 from nodes.proxy.leader_election import arrange_without_leader
-from nodes.proxy.round_state import Outcome, Plan, Running
-from nodes.roles.client import Arrangement, Draft
+from nodes.proxy.round_state import Outcome, ProxyConfig, RoundState
 from nodes.round_record import RoundRecord
 from p2p.clock import LAST, Rank
 from p2p.log.records import NOBODY
 from p2p.random_streams import stream
 
-Steps = Generator[simpy.Event, Any, None]
 MOST_SET_UPS = 5
 """How often the first model is handed out again before a round, for those who did not get it."""
 
@@ -34,16 +33,16 @@ MOST_SET_UPS = 5
 class Proxy:
     """One life, on the proxy's node and, after a failover, on the standby's; `outcome` says how the run ended."""
 
-    def __init__(self, world: World, plan: Plan, records: dict[int, RoundRecord]) -> None:
+    def __init__(self, world: World, config: ProxyConfig, records: dict[int, RoundRecord]) -> None:
         self.outcome = Outcome()
         self.node = world.proxy
-        self._world, self._plan, self._records = world, plan, records
+        self._world, self._config, self._records = world, config, records
         self._endpoint = Endpoint(world.proxy, world)
         self._registered: set[int] = set()
         self._first_answers: dict[int, Answer] = {}
         self._newcomers: set[int] = set()
         self._newest, self._holder = 0, NOBODY
-        self._running: Running | None = None
+        self._running: RoundState | None = None
         self._next_round = 0
         self._probes = 0
         self._set_ups: dict[int, int] = {}
@@ -52,17 +51,17 @@ class Proxy:
 
     def note_crash(self, node: int) -> None:
         """Writes down that a node went down during the round under way; who holds its noise shares may be told."""
-        if self._running is not None and self._plan.tracker is not None:
+        if self._running is not None and self._config.tracker is not None:
             self._tell_partners(self._running, node)
         if self._running is not None and self._running.round_number in self._records:
             self._records[self._running.round_number].crashed.add(node)
 
-    def _tell_partners(self, running: Running, lost: int) -> None:
+    def _tell_partners(self, running: RoundState, lost: int) -> None:
         """The proxy sees a member's connection end; whoever holds a share of it need not use it."""
-        partners = self._plan.tracker.to_be_told(running.arrangement, lost) if self._plan.tracker else []
+        partners = self._config.tracker.to_be_told(running.round_plan, lost) if self._config.tracker else []
         if partners and lost in running.assignments:
-            notice = Gone(running.round_number, running.assignments[lost].address)
-            self._endpoint.tell(partners, running.round_number, notice, running.closes_s)
+            notice = PeerLost(running.round_number, running.assignments[lost].address)
+            self._endpoint.send_control(partners, running.round_number, notice, running.closes_s)
 
     def move_to(self, node: int) -> None:
         """A standby takes over: the state is replicated, what was in the old mailbox is not."""
@@ -76,27 +75,27 @@ class Proxy:
             yield from self._see_through(self._running)
         if self._next_round == 0:
             yield from self._set_up()
-        while self._next_round <= self._plan.rounds and not self._stopped:
+        while self._next_round <= self._config.rounds and not self._stopped:
             yield from self._round(self._next_round)
-        if not self._plan.central and not self.outcome.collected_from:
-            yield from self._collect(self._plan.rounds + 1)
+        if not self._config.central and not self.outcome.collected_from:
+            yield from self._collect(self._config.rounds + 1)
 
     def _set_up(self) -> Steps:
         """Registers everyone and lets the server hand out the first model (round 0)."""
-        give_up_s = self._now_s + self._plan.rules.invite_timeout
-        while self._now_s < give_up_s and len(self._registered) <= self._plan.clients:
-            window_s = self._now_s + self._plan.rules.invite_window
-            missing = self._plan.clients + 1 - len(self._registered)
+        give_up_s = self._now_s + self._config.rules.invite_timeout
+        while self._now_s < give_up_s and len(self._registered) <= self._config.clients:
+            window_s = self._now_s + self._config.rules.invite_window
+            missing = self._config.clients + 1 - len(self._registered)
             self._register((yield self._endpoint.inbox.expect("register", missing, window_s)))
-            if self._world.server in self._registered and len(self._registered) > self._plan.protocol.cohort_size:
+            if self._world.server in self._registered and len(self._registered) > self._config.protocol.cohort_size:
                 break
         self._next_round = 1
         self._newcomers = set()
         members = self._clients()
-        if self._world.server in self._registered and len(members) and not self._plan.central:
+        if self._world.server in self._registered and len(members) and not self._config.central:
             edges = np.column_stack([np.full_like(members, self._world.server), members])
-            longest_s = self._plan.protocol.longest_s + self._plan.extra_s + self._plan.rules.grace
-            yield from self._carry_out(0, Arrangement({"bootstrap": edges}), self._first_answers, [], longest_s)
+            longest_s = self._config.protocol.longest_s + self._config.extra_s + self._config.rules.grace
+            yield from self._carry_out(0, RoundPlan({"bootstrap": edges}), self._first_answers, [], longest_s)
         self._first_answers = {}
 
     def _round(self, round_number: int) -> Steps:
@@ -105,38 +104,38 @@ class Proxy:
         self._register(self._endpoint.inbox.take("register"))
         invited = yield from self._invite(round_number)
         for _ in range(MOST_SET_UPS):
-            if invited.why_not or len(invited.joined()) >= self._plan.protocol.cohort_size:
+            if invited.why_not or len(invited.joined()) >= self._config.protocol.cohort_size:
                 break
             yield from self._set_up_again(invited)
             invited = yield from self._invite(round_number)
-        invited.log_absences(self._plan.protocol.cohort_size)
-        if len(invited.joined()) < self._plan.protocol.cohort_size and not invited.why_not:
+        invited.log_absences(self._config.protocol.cohort_size)
+        if len(invited.joined()) < self._config.protocol.cohort_size and not invited.why_not:
             invited.why_not = "too few clients could be given a first model"
         if invited.why_not:
             self._stop(f"round {round_number}: {invited.why_not}")
             return
-        size, rules = self._plan.protocol.cohort_size, self._plan.rules
+        size, rules = self._config.protocol.cohort_size, self._config.rules
         joined = np.array([answer.node for answer in invited.joined()], dtype=np.int64)
         members = choose_cohort(joined, size, rules.selection, self._world.seed, round_number)
         answers = invited.answers
-        arrangement = self._plan.protocol.arrange(self._draft(round_number, members, answers))
-        self._serve_newcomers(arrangement, answers)
-        if self._plan.tracker is not None:
-            self._plan.tracker.add_to(arrangement, round_number, members.tolist())
-        self._open(round_number, start_s, members, arrangement, first_row)
+        round_plan = self._config.protocol.plan_round(self._round_context(round_number, members, answers))
+        self._serve_newcomers(round_plan, answers)
+        if self._config.tracker is not None:
+            self._config.tracker.add_to(round_plan, round_number, members.tolist())
+        self._open(round_number, start_s, members, round_plan, first_row)
         barrier_s = self._barrier(members, answers, start_s) if rules.send_at == "barrier" else None
-        longest_s = self._plan.protocol.longest_s + self._plan.extra_s + rules.grace
-        yield from self._carry_out(round_number, arrangement, answers, members.tolist(), longest_s, barrier_s)
+        longest_s = self._config.protocol.longest_s + self._config.extra_s + rules.grace
+        yield from self._carry_out(round_number, round_plan, answers, members.tolist(), longest_s, barrier_s)
 
     def _open(
-        self, round_number: int, start_s: float, members: NDArray[np.int64], arrangement: Arrangement, first_row: int
+        self, round_number: int, start_s: float, members: NDArray[np.int64], round_plan: RoundPlan, first_row: int
     ) -> RoundRecord:
         """A cohort is formed."""
-        record = RoundRecord(round_number, start_s, members, arrangement.leader, arrangement.edges, first_row=first_row)
+        record = RoundRecord(round_number, start_s, members, round_plan.leader, round_plan.edges, first_row=first_row)
         record.first_aggregation = len(self._world.log.aggregations)
         self._records[round_number] = record
-        self._plan.on_forming(round_number, members)
-        self._log_graph(round_number, arrangement)
+        self._config.on_forming(round_number, members)
+        self._log_graph(round_number, round_plan)
         return record
 
     def _set_up_again(self, invited: Invitations) -> Steps:
@@ -144,36 +143,36 @@ class Proxy:
         round_number, server = invited.round_number, self._world.server
         if server not in invited.answers:
             yield from invited.once([server], 1)
-        arrangement = Arrangement()
+        round_plan = RoundPlan()
         self._newcomers |= set(invited.without_model())
-        self._serve_newcomers(arrangement, invited.answers)
-        longest_s = self._plan.protocol.longest_s + self._plan.rules.grace
-        if arrangement.edges:
-            yield from self._carry_out(round_number, arrangement, invited.answers, [], longest_s)
+        self._serve_newcomers(round_plan, invited.answers)
+        longest_s = self._config.protocol.longest_s + self._config.rules.grace
+        if round_plan.edges:
+            yield from self._carry_out(round_number, round_plan, invited.answers, [], longest_s)
         self._set_ups[round_number] = self._set_ups.get(round_number, 0) + 1
 
     def _invite(self, round_number: int) -> Generator[simpy.Event, Any, Invitations]:
-        needed, server = self._plan.protocol.cohort_size, self._world.server
+        needed, server = self._config.protocol.cohort_size, self._world.server
         targets = self._clients().tolist()
-        if self._plan.central or self._newcomers:
+        if self._config.central or self._newcomers:
             targets.append(server)
-        must_answer = [server] if self._plan.central else []
-        invited = Invitations(self._world, self._endpoint, self._plan.rules, round_number, targets, {})
-        yield from invited.until_enough(needed, self._plan.clients, must_answer)
+        must_answer = [server] if self._config.central else []
+        invited = Invitations(self._world, self._endpoint, self._config.rules, round_number, targets, {})
+        yield from invited.until_enough(needed, self._config.clients, must_answer)
         self._newcomers |= {node for node, answer in invited.answers.items() if answer.declines == "declined"}
         return invited
 
-    def _draft(self, round_number: int, members: NDArray[np.int64], answers: dict[int, Answer]) -> Draft:
+    def _round_context(self, round_number: int, members: NDArray[np.int64], answers: dict[int, Answer]) -> RoundContext:
         stale = [node for node in members.tolist() if answers[node].model_round < self._newest]
         holder = self._holder if self._holder in answers else NOBODY
         stale_members = np.array(stale, dtype=np.int64)
-        return Draft(self._world.seed, round_number, members, holder, stale_members, self._world.server)
+        return RoundContext(self._world.seed, round_number, members, holder, stale_members, self._world.server)
 
-    def _serve_newcomers(self, arrangement: Arrangement, answers: dict[int, Answer]) -> None:
+    def _serve_newcomers(self, round_plan: RoundPlan, answers: dict[int, Answer]) -> None:
         """Whoever registered late gets the first model from the server, beside this round."""
         there = np.array(sorted(self._newcomers & answers.keys()), dtype=np.int64)
         if len(there) and self._world.server in answers:
-            arrangement.edges["bootstrap"] = np.column_stack([np.full_like(there, self._world.server), there])
+            round_plan.edges["bootstrap"] = np.column_stack([np.full_like(there, self._world.server), there])
             self._newcomers -= set(there.tolist())
 
     def _barrier(self, members: NDArray[np.int64], answers: dict[int, Answer], invited_s: float) -> float:
@@ -184,61 +183,61 @@ class Proxy:
     def _carry_out(
         self,
         round_number: int,
-        arrangement: Arrangement,
+        round_plan: RoundPlan,
         answers: dict[int, Answer],
         members: list[int],
         longest_s: float,
         barrier_s: float | None = None,
     ) -> Steps:
         """Hands out assignments and sees the round through."""
-        ends = [edges.ravel() for edges in arrangement.edges.values()]
+        ends = [edges.ravel() for edges in round_plan.edges.values()]
         nodes = np.unique(np.concatenate([*ends, np.array(members, dtype=np.int64)])).tolist()
         # The first model may have been handed out once more in this round, and its last messages be under way.
         self._world.network.reopen_round(round_number)
         epoch = self._set_ups.get(round_number, 0)
-        running = Running(round_number, answers, arrangement, members, {}, self._now_s + longest_s, longest_s, epoch)
+        running = RoundState(round_number, answers, round_plan, members, {}, self._now_s + longest_s, longest_s, epoch)
         self._running = running
         self._assign(running, nodes, barrier_s)
         self._hand_out(nodes)
         yield from self._see_through(running)
 
-    def _assign(self, running: Running, nodes: Sequence[int], barrier_s: float | None = None) -> None:
+    def _assign(self, running: RoundState, nodes: Sequence[int], barrier_s: float | None = None) -> None:
         addresses = self._world.router.open_round(running.round_number, nodes)
         if running.round_number in self._records:
             self._records[running.round_number].addresses |= addresses
-        whole = self._plan.hand_out == "graph"
+        whole = self._config.hand_out == "graph"
         times = running.lasts_s, running.extend
-        terms = Terms(
-            running.round_number, running.closes_s, barrier_s, running.epoch, whole, self._whole(running), *times
+        terms = RoundTerms(
+            running.round_number, running.closes_s, barrier_s, running.epoch, whole, self._weight_total(running), *times
         )
-        fresh = make_assignments(running.arrangement, terms, addresses, running.answers, running.members)
+        fresh = make_assignments(running.round_plan, terms, addresses, running.answers, running.members)
         running.assignments |= fresh
-        if "update" in running.arrangement.edges:
-            self._world.network.foresee(running.arrangement.edges["update"])
+        if "update" in running.round_plan.edges:
+            self._world.network.prefetch(running.round_plan.edges["update"])
 
-    def _whole(self, running: Running) -> float:
+    def _weight_total(self, running: RoundState) -> float:
         """What updates that carry their weights are parts of: everyone who was to take part, also after an election."""
-        if self._plan.tracker is None or "update" not in running.arrangement.edges:
+        if self._config.tracker is None or "update" not in running.round_plan.edges:
             return 0.0
-        return self._plan.tracker.whole(running.members, self._records[running.round_number].leader)
+        return self._config.tracker.weight_total(running.members, self._records[running.round_number].leader)
 
     def _hand_out(self, nodes: Sequence[int], *, urgent: bool = False) -> None:
         """Sends assignments; those of a round under way are urgent, since their receivers may be in it."""
         if self._running is not None:
             orders = [self._running.assignments[node] for node in nodes]
             number, closes_s = self._running.round_number, self._running.closes_s
-            self._endpoint.tell_each(nodes, number, orders, closes_s, urgent=urgent)
+            self._endpoint.send_controls(nodes, number, orders, closes_s, urgent=urgent)
 
-    def _see_through(self, running: Running) -> Steps:
+    def _see_through(self, running: RoundState) -> Steps:
         """Waits until all are done or time is up, replacing a leader that is gone; then closes the round."""
         round_number = running.round_number
         while (pending := running.pending()) and self._now_s < running.closes_s:
             reports: list[Done] = yield self._endpoint.inbox.expect(
                 ("done", round_number), len(pending), running.closes_s
             )
-            current = running.note(reports)
-            if any(report.skipped and report.node == running.arrangement.leader for report in current):
-                self._endpoint.tell(running.pending(), round_number, Close(round_number), running.closes_s)
+            current = running.record_done(reports)
+            if any(report.skipped and report.node == running.round_plan.leader for report in current):
+                self._endpoint.send_control(running.pending(), round_number, Close(round_number), running.closes_s)
             complaints = self._endpoint.inbox.take(("complaint", round_number))
             heeded = [complaint for complaint in complaints if complaint.epoch == running.epoch]
             if heeded:
@@ -256,29 +255,29 @@ class Proxy:
         taken_part.update(dict.fromkeys(running.assignments))
         self._world.network.when_drained(round_number, lambda: self._forget(round_number))
 
-    def _check_leader(self, running: Running, complaints: Sequence[Complaint]) -> Steps:
+    def _check_leader(self, running: RoundState, complaints: Sequence[LeaderTimeout]) -> Steps:
         """Asks the leader whether it still leads; if it does not say so in time, arranges the round anew."""
-        if running.arrangement.leader not in running.gone and (yield from self._leads(running)):
+        if running.round_plan.leader not in running.gone and (yield from self._leads(running)):
             return
         yield from self._arrange_anew(running, {complaint.node for complaint in complaints})
 
-    def _leads(self, running: Running) -> Generator[simpy.Event, Any, bool]:
+    def _leads(self, running: RoundState) -> Generator[simpy.Event, Any, bool]:
         """Whether the leader says within the window that it leads; one that does not is gone."""
-        leader, round_number = running.arrangement.leader, running.round_number
+        leader, round_number = running.round_plan.leader, running.round_number
         if leader == NOBODY:
             return False
         self._probes += 1
         key, mailbox = ("alive", self._probes), self._endpoint.inbox
-        probe = Probe(round_number, running.epoch, lambda: mailbox.put(key, leader))
-        self._endpoint.tell([leader], round_number, probe)
-        if (yield mailbox.expect(key, 1, self._now_s + self._plan.leader_timeout_s)):
+        probe = LeaderProbe(round_number, running.epoch, lambda: mailbox.put(key, leader))
+        self._endpoint.send_control([leader], round_number, probe)
+        if (yield mailbox.expect(key, 1, self._now_s + self._config.leader_timeout_s)):
             return True
         running.gone.add(leader)
         return False
 
-    def _arrange_anew(self, running: Running, complained: set[int]) -> Steps:
+    def _arrange_anew(self, running: RoundState, complained: set[int]) -> Steps:
         """Appoints leaders until one confirms, then tells the members; or lets whoever has the model hand it on."""
-        round_number, protocol = running.round_number, self._plan.protocol
+        round_number, protocol = running.round_number, self._config.protocol
         while True:
             waiting = [node for node in running.pending() if node in running.members]
             running.epoch += 1
@@ -286,12 +285,12 @@ class Proxy:
                 self._world.seed, round_number, running.epoch, waiting, complained, running.done
             )
             if found is None:
-                self._endpoint.tell(waiting, round_number, Close(round_number), running.closes_s)
+                self._endpoint.send_control(waiting, round_number, Close(round_number), running.closes_s)
                 return
-            if self._plan.tracker is not None:
-                self._plan.tracker.let_correct(found)
-            running.arrangement = found
-            running.lasts_s = protocol.longest_s + self._plan.extra_s + self._plan.rules.grace
+            if self._config.tracker is not None:
+                self._config.tracker.let_correct(found)
+            running.round_plan = found
+            running.lasts_s = protocol.longest_s + self._config.extra_s + self._config.rules.grace
             running.closes_s = self._now_s + running.lasts_s
             nodes = np.unique(np.concatenate([edges.ravel() for edges in found.edges.values()])).tolist()
             self._assign(running, nodes)
@@ -303,7 +302,7 @@ class Proxy:
             if any(report.model_round == round_number for report in reports):
                 running.done |= {report.node: report for report in reports}
                 continue  # the old leader's model has come to somebody after all, who hands it on
-            running.note(reports)
+            running.record_done(reports)
             if confirmed:
                 self._note_election(running)
                 break
@@ -311,12 +310,12 @@ class Proxy:
             running.done.pop(node, None)
         self._hand_out([node for node in nodes if node != found.leader])
 
-    def _note_election(self, running: Running) -> None:
+    def _note_election(self, running: RoundState) -> None:
         record = self._records[running.round_number]
         for lost in running.gone:
             record.void(self._world.log, lost)
-        record.leader, record.edges = running.arrangement.leader, running.arrangement.edges
-        self._log_graph(running.round_number, running.arrangement)
+        record.leader, record.edges = running.round_plan.leader, running.round_plan.edges
+        self._log_graph(running.round_number, running.round_plan)
 
     def _close(self, record: RoundRecord) -> None:
         record.close(self._world.log, self._now_s)
@@ -324,29 +323,29 @@ class Proxy:
             self._newest, self._holder = record.round_number, record.leader
         self._next_round = record.round_number + 1
         self.outcome.rounds_completed = record.round_number
-        self._plan.on_closed(record)
+        self._config.on_closed(record)
 
     def _collect(self, round_number: int) -> Steps:
         """The server fetches the final model: a random client's, the last leader's, or all of them for the mean."""
         clients = self._clients().tolist()
         if not clients or self._world.server not in self._registered:
             return
-        if self._plan.collect == "random" or (self._plan.collect == "last_leader" and self._holder == NOBODY):
+        if self._config.collect == "random" or (self._config.collect == "last_leader" and self._holder == NOBODY):
             sources = [int(stream(self._world.seed, "collect").choice(clients))]
         else:
-            sources = [self._holder] if self._plan.collect == "last_leader" else clients
+            sources = [self._holder] if self._config.collect == "last_leader" else clients
         nodes = [*sources, self._world.server]
-        invited = Invitations(self._world, self._endpoint, self._plan.rules, round_number, nodes, {})
-        give_up_s = self._now_s + self._plan.rules.invite_timeout
+        invited = Invitations(self._world, self._endpoint, self._config.rules, round_number, nodes, {})
+        give_up_s = self._now_s + self._config.rules.invite_timeout
         while (silent := [node for node in nodes if node not in invited.answers]) and self._now_s < give_up_s:
             yield from invited.once(silent, len(silent))
         sources = [node for node in sources if node in invited.answers]
         if not sources or self._world.server not in invited.answers:
             return
         edges = np.array([(node, self._world.server) for node in sources], dtype=np.int64)
-        longest_s = self._plan.protocol.longest_s + self._plan.extra_s + self._plan.rules.grace
-        arrangement = Arrangement({"collect": edges}, self._world.server)
-        yield from self._carry_out(round_number, arrangement, invited.answers, [], longest_s)
+        longest_s = self._config.protocol.longest_s + self._config.extra_s + self._config.rules.grace
+        round_plan = RoundPlan({"collect": edges}, self._world.server)
+        yield from self._carry_out(round_number, round_plan, invited.answers, [], longest_s)
         self.outcome.collected_from = sources
 
     def _register(self, entries: Sequence[Register]) -> None:
@@ -363,14 +362,14 @@ class Proxy:
 
     def _forget(self, round_number: int) -> None:
         self._world.router.close_round(round_number)
-        self._plan.on_quiet(round_number, list(self._to_forget.pop(round_number, ())))
+        self._config.on_quiet(round_number, list(self._to_forget.pop(round_number, ())))
 
     def _stop(self, why: str) -> None:
         self._stopped = True
         self.outcome.stopped_because = why
 
-    def _log_graph(self, round_number: int, arrangement: Arrangement) -> None:
-        edges = arrangement.edges["update"]
+    def _log_graph(self, round_number: int, round_plan: RoundPlan) -> None:
+        edges = round_plan.edges["update"]
         self._world.log.graphs.extend(len(edges), round=round_number, sender=edges[:, 0], receiver=edges[:, 1])
 
     @property

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from nodes.messaging.control_messages import Answer, Assignment, Done
 from nodes.noise_shares.partner_graph import Tracker
+from nodes.protocols.api import PeerProtocol, RoundPlan
 from nodes.protocols.round_rules import RoundRules
-from nodes.roles.client import Arrangement, PeerProtocol
 from nodes.round_record import RoundRecord
 
 
 @dataclass(slots=True)
-class Plan:
+class ProxyConfig:
     """What the proxy is told about the run; the functions are the experimenter's, who only watches."""
 
     clients: int
@@ -45,12 +45,12 @@ class Outcome:
 
 
 @dataclass(slots=True)
-class Running:
+class RoundState:
     """A round under way."""
 
     round_number: int
     answers: dict[int, Answer]
-    arrangement: Arrangement
+    round_plan: RoundPlan
     members: list[int]
     assignments: dict[int, Assignment]
     closes_s: float
@@ -63,7 +63,7 @@ class Running:
         """A member has its assignment, and its time is up then: the round stays open for it."""
         self.closes_s = max(self.closes_s, closes_s)
 
-    def note(self, reports: Iterable[Done]) -> list[Done]:
+    def record_done(self, reports: Iterable[Done]) -> list[Done]:
         """Takes in who is done with what it was last assigned; other reports were on their way when that changed."""
         assigned = [(report, self.assignments.get(report.node)) for report in reports]
         current = [report for report, last in assigned if last is not None and report.epoch >= last.epoch]

@@ -1,79 +1,30 @@
-"""A client: one process that registers, answers invitations, and takes part when chosen.
-
-A protocol is any frozen dataclass with the two verbs of `PeerProtocol`: the proxy asks it who talks to whom, and
-every member runs its `take_part`.
-"""
+"""A client: one process that registers, answers invitations, and takes part when chosen."""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import simpy
-from numpy.typing import NDArray
 
-from nodes.learning.deferred_learning import Bench, Vector
+from nodes.learning.deferred_learning import Learning, Vector
 from nodes.messaging.control_messages import Answer, Assignment, Close, Done, Invite
 from nodes.messaging.endpoint import Received, World
-from nodes.roles.participant import Participant, Steps
+from nodes.protocols.api import PeerProtocol, Steps
+from nodes.roles.participant import Participant
 from nodes.roles.registration import next_orders, register, register_again
 from nodes.roles.slowdown import Slow, finish_s
 from nodes.round_record import RoundRecord
-from p2p.log.records import NOBODY
 from privacy.accounting.ledger import Ledger
 
-Edges = NDArray[np.int64]
 Training = Generator[simpy.Event, Any, bool]
 Protecting = Generator[simpy.Event, Any, bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
-    """What the proxy knows when it draws a round: members (true identities), and who holds the current model.
-
-    Attributes:
-        holder: the node that has the newest aggregate, or NOBODY
-        stale: members whose model is older than that
-    """
-
-    seed: int
-    round_number: int
-    members: NDArray[np.int64]
-    holder: int
-    stale: NDArray[np.int64]
-    server: int
-
-
-@dataclass(frozen=True, slots=True)
-class Arrangement:
-    """Who sends to whom in a round: for each kind of message an array of (sender, receiver)."""
-
-    edges: dict[str, Edges] = field(default_factory=dict)
-    leader: int = NOBODY
-
-
-class PeerProtocol(Protocol):
-    """The shape of a protocol (not to be confused with typing.Protocol)."""
-
-    @property
-    def cohort_size(self) -> int:
-        """How many clients train in a round."""
-
-    @property
-    def longest_s(self) -> float:
-        """How long after its assignment the last member is done at the latest."""
-
-    def arrange(self, draft: Draft) -> Arrangement:
-        """The proxy's part: who talks to whom."""
-
-    def take_part(self, client: Client, assignment: Assignment) -> Steps:
-        """A member's part, as a process of waits and actions."""
-
-
-@dataclass(frozen=True, slots=True)
-class Means:
+class ClientProfile:
     """What a client brings along: its records and speed, and the noise it adds."""
 
     train_s: float
@@ -84,20 +35,20 @@ class Means:
 class Client(Participant):
     """A peer. Its ledger is its own; it refuses to join when the next release would overspend."""
 
-    __slots__ = ("_invited_s", "_taken", "_training", "ledger", "means", "protocol", "slow")
+    __slots__ = ("_invited_s", "_taken", "_training", "ledger", "profile", "protocol", "slow")
 
     def __init__(
         self,
         node: int,
         world: World,
-        bench: Bench,
+        learning: Learning,
         records: dict[int, RoundRecord],
         protocol: PeerProtocol,
-        means: Means,
+        profile: ClientProfile,
         ledger: Ledger | None,
     ) -> None:
-        super().__init__(node, world, bench, records)
-        self.protocol, self.means, self.ledger = protocol, means, ledger
+        super().__init__(node, world, learning, records)
+        self.protocol, self.profile, self.ledger = protocol, profile, ledger
         self.slow: Sequence[Slow] = ()
         self._invited_s = 0.0
         self._taken = (0, -1)
@@ -129,9 +80,9 @@ class Client(Participant):
         after this member had finished its part has the same update, not another one with new noise.
         """
         if self._training[0] != assignment.round_number:
-            self.world.triggers.reach(self.node, assignment.round_number, "train")
-            self.bench.begin(self.node, assignment.round_number)
-            self._training = (assignment.round_number, finish_s(self.now_s, self.means.train_s, self.slow))
+            self.world.phase_hooks.notify(self.node, assignment.round_number, "train")
+            self.learning.start_training(self.node, assignment.round_number)
+            self._training = (assignment.round_number, finish_s(self.now_s, self.profile.train_s, self.slow))
         deadline_s = min(deadline_s, assignment.closes_s)
         ready_s = max(self._training[1], self.now_s)
         yield from self.wait_until(min(ready_s, deadline_s), assignment, "train")
@@ -156,7 +107,7 @@ class Client(Participant):
 
     def release(self, assignment: Assignment) -> Vector:
         """This round's clipped and noised update."""
-        return self.bench.release(self.node, assignment.round_number)
+        return self.learning.release(self.node, assignment.round_number)
 
     def publish(self, assignment: Assignment, update: Vector, give_up_s: float) -> None:
         """Sends the identical noisy update to all successors; charged once, when first handed over."""
@@ -167,13 +118,13 @@ class Client(Participant):
 
     def charge(self, assignment: Assignment) -> None:
         """Charges this round's release to the ledger and writes the charge down."""
-        std = self.means.noise_std if self.shares is None else self.shares.charged_std(assignment)
+        std = self.profile.noise_std if self.shares is None else self.shares.charged_std(assignment)
         self._charge(assignment.round_number, std)
 
     def _charge(self, round_number: int, std: float) -> None:
         if self.ledger is None:
             return
-        if self.ledger.charge(round_number, std, self.means.sensitivity, round_number):
+        if self.ledger.charge(round_number, std, self.profile.sensitivity, round_number):
             published = self.ledger.published_epsilon
             self.world.log.privacy.append(
                 round=round_number,
@@ -189,7 +140,7 @@ class Client(Participant):
     def catch_up(self, assignment: Assignment, deadline_s: float) -> Steps:
         """Hands the current model on if it is the holder; waits for it if it is stale."""
         if assignment.send_to.get("handover"):
-            self.send(assignment, "handover", self.bench.model(self.node), deadline_s)
+            self.send(assignment, "handover", self.learning.model(self.node), deadline_s)
         received: list[Received] = yield from self.collect(assignment, "handover", deadline_s)
         if received:
             self.adopt(received[0], assignment.round_number - 1)
@@ -197,11 +148,11 @@ class Client(Participant):
     def _answer(self, invite: Invite) -> None:
         round_number = invite.round_number
         self._invited_s = self.now_s
-        self.world.triggers.reach(self.node, round_number, "invite")
+        self.world.phase_hooks.notify(self.node, round_number, "invite")
         # A client without budget still gives a key: it may hold the current model and hand it on.
         keys = self.endpoint.draw_keys(round_number)
         why_not = self._why_not(round_number)
-        answer = Answer(round_number, self.node, why_not, keys, self.model_round, self.means.train_s)
+        answer = Answer(round_number, self.node, why_not, keys, self.model_round, self.profile.train_s)
         self.tell_proxy(round_number, answer)
 
     def _why_not(self, round_number: int) -> str:
@@ -219,14 +170,14 @@ class Client(Participant):
         self._taken = (round_number, epoch)
         assignment = self.accept(assignment)
         self.endpoint.enter(assignment)
-        if not self.endpoint.has_pass(round_number):
+        if not self.endpoint.has_session(round_number):
             return
         self.endpoint.active_round, self.skipped = round_number, False
-        self.world.triggers.reach(self.node, round_number, "appointed")
+        self.world.phase_hooks.notify(self.node, round_number, "appointed")
         if assignment.expect_from.get("bootstrap"):
             yield from self._fetch_first_model(assignment)
         elif assignment.send_to.get("collect"):
-            self.send(assignment, "collect", self.bench.model(self.node), assignment.closes_s)
+            self.send(assignment, "collect", self.learning.model(self.node), assignment.closes_s)
         else:
             self.world.log.span(self.node, round_number, "invite", self._invited_s, self.now_s)
             yield from self._follow_orders(assignment)

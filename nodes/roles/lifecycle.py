@@ -15,7 +15,7 @@ from nodes.proxy.proxy import Proxy
 from p2p.clock import Rank
 
 
-class Mortal(Protocol):
+class Restartable(Protocol):
     """A restartable node process; an `enrolled` one need not register."""
 
     def run(self) -> Generator[simpy.Event, Any, None]:
@@ -26,19 +26,19 @@ class Mortal(Protocol):
 
 
 @dataclass(slots=True)
-class Lives:
+class ProcessSupervisor:
     """Starts, stops and restarts processes. A node is down while at least one cause keeps it down.
 
     Attributes:
         takeover_s: delay between the proxy's crash and the standby's takeover; None without a standby
-        lost_for_good: nodes with a permanent crash; after any other, a proxy without a standby returns by itself
+        permanent_crashes: nodes with a permanent crash; after any other, a proxy without a standby returns by itself
     """
 
     world: World
-    mortals: Mapping[int, Mortal]
+    restartables: Mapping[int, Restartable]
     proxy: Proxy
     takeover_s: float | None = None
-    lost_for_good: set[int] = field(default_factory=set)
+    permanent_crashes: set[int] = field(default_factory=set)
     _causes: Counter[int] = field(default_factory=Counter)
     _down_since: dict[int, float] = field(default_factory=dict)
     _processes: dict[int, simpy.Process] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class Lives:
         """Starts the processes of all nodes that are up, after the faults at time 0."""
         clock = self.world.clock
         # A precomputed set-up needs no start events and no registration: all processes begin enrolled.
-        for node in self.mortals:
+        for node in self.restartables:
             clock.call_at(clock.now, Rank.START, node, partial(self._start_if_up, node))
         clock.call_at(clock.now, Rank.START, self.world.proxy, partial(self._start_if_up, self.world.proxy))
 
@@ -77,8 +77,8 @@ class Lives:
         process = self._processes.pop(node, None)
         if process is not None and process.is_alive:
             _close(process)
-        if node in self.mortals:
-            self.mortals[node].lose_state()
+        if node in self.restartables:
+            self.restartables[node].lose_state()
         if node == self.proxy.node:
             self._on_proxy_lost()
 
@@ -90,7 +90,7 @@ class Lives:
         now_s = self.world.clock.now
         self.world.log.span(node, self._round_now(), "down", self._down_since.pop(node, now_s), now_s)
         self.world.network.bring_up(node)
-        if node in self.mortals:
+        if node in self.restartables:
             self._start(node)
         elif node == self.proxy.node:
             self._start_proxy()
@@ -106,7 +106,7 @@ class Lives:
         return self._causes[node] > 0
 
     def _start(self, node: int) -> None:
-        self._processes[node] = self.world.clock.process(self.mortals[node].run())
+        self._processes[node] = self.world.clock.process(self.restartables[node].run())
 
     def _start_proxy(self) -> None:
         self._processes[self.proxy.node] = self.world.clock.process(self._proxy_life())
@@ -134,7 +134,7 @@ class Lives:
         self._start_proxy()
 
     def _give_up_unless_it_returns(self) -> None:
-        if self.proxy.node in self.lost_for_good:
+        if self.proxy.node in self.permanent_crashes:
             self._end(f"the proxy was lost at {self.world.clock.now:.6g} s and there is no standby")
 
     def _end(self, why: str) -> None:

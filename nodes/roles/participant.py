@@ -14,16 +14,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import simpy
 
-from nodes.learning.deferred_learning import Bench, Vector
+from nodes.learning.deferred_learning import Learning, Vector
 from nodes.messaging.control_messages import Assignment, Close, Control, Done
 from nodes.messaging.endpoint import Endpoint, Received, World
 from nodes.phase_hooks import Phase
 from nodes.round_record import RoundRecord
 
 if TYPE_CHECKING:
-    from nodes.noise_shares.client_exchange import ShareDesk
+    from nodes.noise_shares.client_exchange import NoiseShareClient
 
-Steps = Generator[simpy.Event, Any, None]
 Collecting = Generator[simpy.Event, Any, list[Received]]
 Repairing = Generator[simpy.Event, Any, list[Vector]]
 _PHASE_OF_KIND: dict[str, Phase] = {"update": "send", "model": "broadcast", "share": "share"}
@@ -36,20 +35,20 @@ class Participant:
         shares: what exchanges noise shares for it
     """
 
-    __slots__ = ("_records", "_reported", "bench", "endpoint", "model_round", "node", "shares", "skipped", "world")
+    __slots__ = ("_records", "_reported", "endpoint", "learning", "model_round", "node", "shares", "skipped", "world")
 
-    def __init__(self, node: int, world: World, bench: Bench, records: dict[int, RoundRecord]) -> None:
+    def __init__(self, node: int, world: World, learning: Learning, records: dict[int, RoundRecord]) -> None:
         self.node = node
         self.world = world
-        self.bench = bench
+        self.learning = learning
         self.endpoint = Endpoint(node, world)
         self.model_round = -1
         self.skipped = False
-        self.shares: ShareDesk | None = None
+        self.shares: NoiseShareClient | None = None
         self._records = records
         self._reported: Done | None = None
 
-    def share_noise(self, desk: ShareDesk) -> None:
+    def share_noise(self, desk: NoiseShareClient) -> None:
         """From now on it exchanges noise shares, and answers for those who are lost."""
         self.shares = desk
         self.endpoint.answer = self._answer_for_the_lost
@@ -81,7 +80,7 @@ class Participant:
 
     def tell_proxy(self, round_number: int, control: Control) -> None:
         """Sends a control message to the proxy."""
-        self.endpoint.tell([self.world.proxy], round_number, control)
+        self.endpoint.send_control([self.world.proxy], round_number, control)
 
     def report(self, done: Done) -> None:
         """Tells the proxy that its part of a round is done."""
@@ -113,7 +112,7 @@ class Participant:
     def send(self, assignment: Assignment, kind: str, vector: Vector, give_up_s: float = np.inf) -> None:
         """Seals a vector for every peer the assignment names for this kind and sends it."""
         if kind in _PHASE_OF_KIND and assignment.send_to.get(kind):
-            self.world.triggers.reach(self.node, assignment.round_number, _PHASE_OF_KIND[kind])
+            self.world.phase_hooks.notify(self.node, assignment.round_number, _PHASE_OF_KIND[kind])
         self.endpoint.send(assignment.round_number, kind, vector.payload(), give_up_s)
 
     def collect(self, assignment: Assignment, kind: str, deadline_s: float, quorum: float = 1.0) -> Collecting:
@@ -159,14 +158,14 @@ class Participant:
         if not vectors or len(received) < min_updates:
             self.skipped = True
             return False
-        self.bench.step(self.node, [*vectors, *repairs], 1.0 if assignment.whole else None)
+        self.learning.step(self.node, [*vectors, *repairs], 1.0 if assignment.weight_total else None)
         self.model_round = assignment.round_number
         self._write_down(assignment, received, own is not None)
         return True
 
     def adopt(self, received: Received, model_round: int) -> None:
         """Takes over a model received."""
-        self.bench.adopt(self.node, received.value)
+        self.learning.adopt(self.node, received.value)
         self.endpoint.mark_used([received])
         self.model_round = model_round
 

@@ -7,11 +7,12 @@ from typing import Any
 
 import simpy
 
-from nodes.learning.deferred_learning import Bench
+from nodes.learning.deferred_learning import Learning
 from nodes.messaging.control_messages import Answer, Assignment, Done, Invite
 from nodes.messaging.endpoint import Received, World
+from nodes.protocols.api import Steps
 from nodes.protocols.central import Central
-from nodes.roles.participant import Participant, Steps
+from nodes.roles.participant import Participant
 from nodes.roles.registration import next_orders, register, register_again
 from nodes.round_record import RoundRecord
 
@@ -20,9 +21,9 @@ class Server(Participant):
     """A process that waits for the proxy's orders like any other node."""
 
     def __init__(
-        self, node: int, world: World, bench: Bench, records: dict[int, RoundRecord], protocol: object
+        self, node: int, world: World, learning: Learning, records: dict[int, RoundRecord], protocol: object
     ) -> None:
-        super().__init__(node, world, bench, records)
+        super().__init__(node, world, learning, records)
         self._protocol = protocol
         self.collected: list[Received] = []
 
@@ -47,7 +48,7 @@ class Server(Participant):
         order = self.accept(order)
         self.endpoint.enter(order)
         self.skipped = False
-        self.send(order, "bootstrap", self.bench.first_model(), order.closes_s)
+        self.send(order, "bootstrap", self.learning.first_model(), order.closes_s)
         if order.expect_from.get("collect"):
             self.collected = yield from self.collect(order, "collect", order.closes_s)
             self.endpoint.mark_used(self.collected)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from p2p.config.distributions import Constant, Distribution, Lognormal, RatePerNode, SpeedPerNode, rounded
 from p2p.config.population_shares import place_of, share_problem
-from p2p.config.units import Share
+from p2p.config.units import Fraction
 from p2p.random_streams import draws
 
 Floats = NDArray[np.float64]
@@ -50,7 +50,7 @@ class Device:
     """
 
     name: Annotated[str, Len(1, 40)]
-    share: Share
+    share: Fraction
     preset: Preset | None = None
     uplink: RatePerNode | None = None
     downlink: RatePerNode | None = None

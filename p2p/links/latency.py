@@ -18,7 +18,7 @@ from p2p.config.distributions import Distribution, Drawn, rounded
 from p2p.config.errors import UserError
 from p2p.config.file_paths import FilePath
 from p2p.config.population_shares import place_of, share_problem
-from p2p.config.units import SCALES, Seconds, Share, Unit
+from p2p.config.units import SCALES, Fraction, Seconds, Unit
 from p2p.links.latency_regions import REGIONS, one_way_s
 from p2p.random_streams import draws
 
@@ -46,7 +46,7 @@ class Regions:
         same_region: one-way latency between two nodes of one region
     """
 
-    regions: dict[str, Share] = field(default_factory=dict)
+    regions: dict[str, Fraction] = field(default_factory=dict)
     same_region: Seconds = 0.005
 
     def __post_init__(self) -> None:

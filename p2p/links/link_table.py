@@ -12,7 +12,7 @@ Nodes = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-class Foreseen(NamedTuple):
+class LatencyCache(NamedTuple):
     """Receivers and latencies sender after sender; those of node i stand at starts[i] up to starts[i + 1]."""
 
     starts: Nodes
@@ -26,8 +26,8 @@ class Foreseen(NamedTuple):
         return known if self.receivers[part].tolist() == receivers else None
 
 
-def foresee(edges: Nodes, seconds: Floats, nodes: int) -> Foreseen:
+def prefetch_latencies(edges: Nodes, seconds: Floats, nodes: int) -> LatencyCache:
     """Puts edges (sender, receiver) and their latencies in the order of senders."""
     order = np.argsort(edges[:, 0], kind="stable")
     starts = np.searchsorted(edges[order, 0], np.arange(nodes + 1))
-    return Foreseen(starts, edges[order, 1], seconds[order])
+    return LatencyCache(starts, edges[order, 1], seconds[order])

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from p2p.config.choices import Choice
 from p2p.config.distributions import Constant, DelayPerPair, RatePerNode, rounded
 from p2p.config.errors import UserError
-from p2p.config.units import PositiveSeconds, Rate, Share, Unit
+from p2p.config.units import Fraction, PositiveSeconds, Rate, Unit
 from p2p.links.device_classes import Device, device_classes, device_problems, per_client
 from p2p.links.latency import LatencyPerPair, PairLatency, pair_latencies
-from p2p.links.link_table import Foreseen, foresee
+from p2p.links.link_table import LatencyCache, prefetch_latencies
 from p2p.transport.sharing import SHARINGS, Fifo, Sharing
 
 Nodes = NDArray[np.int64]
@@ -82,7 +82,7 @@ class NetworkSettings:
     devices: tuple[Device, ...] = ()
     latency: LatencyPerPair = field(default_factory=lambda: Constant(value=0.04))
     jitter: DelayPerPair | None = None
-    loss: Share = 0.0
+    loss: Fraction = 0.0
     retransmit: Retransmit = field(default_factory=Retransmit)
     proxy_uplink: Rate | None = None
     proxy_downlink: Rate | None = None
@@ -111,7 +111,7 @@ class Links:
         self.up[:clients] = per_client(settings.devices, "uplink", settings.uplink, seed, clients)
         self.down[:clients] = per_client(settings.devices, "downlink", settings.downlink, seed, clients)
         self._clients = clients
-        self._foreseen: Foreseen | None = None
+        self._foreseen: LatencyCache | None = None
         self._ways_to: dict[int, Floats] = {}
         self._ways_from: dict[int, Floats] = {}
         self._dense: Floats | None = None
@@ -150,27 +150,27 @@ class Links:
             row = self._dense[sender]
             return [row.item(receiver) for receiver in receivers] if len(receivers) < _FEW else row[receivers].tolist()
         if len(receivers) == 1 and receivers[0] >= self._clients:
-            return [self.ways_to(receivers[0]).item(sender)]
+            return [self.latencies_to(receivers[0]).item(sender)]
         if sender >= self._clients:
-            known = self.ways_from(sender)
+            known = self.latencies_from(sender)
             return [known.item(receivers[0])] if len(receivers) == 1 else known[np.array(receivers)].tolist()
         found = self._foreseen.find(sender, receivers) if self._foreseen is not None else None
         return self.latencies(sender, np.array(receivers, dtype=np.int64)).tolist() if found is None else found
 
-    def foresee(self, edges: Nodes) -> None:
+    def prefetch(self, edges: Nodes) -> None:
         """Draws the latencies of pairs (sender, receiver) that will soon talk, all at once; a matter of speed only."""
         if self._dense is None and len(edges):
             seconds = pair_latencies(self._latency, self._seed, edges[:, 0], edges[:, 1])
-            self._foreseen = foresee(edges, seconds, len(self.up))
+            self._foreseen = prefetch_latencies(edges, seconds, len(self.up))
 
-    def ways_to(self, node: int) -> Floats:
+    def latencies_to(self, node: int) -> Floats:
         """Latencies of everyone to a node that talks with everyone."""
         if node not in self._ways_to:
             everyone = np.arange(len(self.up))
             self._ways_to[node] = self.latencies(everyone, np.full_like(everyone, node))
         return self._ways_to[node]
 
-    def ways_from(self, node: int) -> Floats:
+    def latencies_from(self, node: int) -> Floats:
         """Latencies of a node that talks with everyone."""
         if node not in self._ways_from:
             self._ways_from[node] = self.latencies(node, np.arange(len(self.up)))

@@ -339,9 +339,9 @@ class Network:
             for overhear in self._listeners:
                 overhear(message)
 
-    def foresee(self, edges: NDArray[np.int64]) -> None:
+    def prefetch(self, edges: NDArray[np.int64]) -> None:
         """Says which pairs (sender, receiver) will soon talk; a matter of speed only."""
-        self._links.foresee(edges)
+        self._links.prefetch(edges)
 
     @property
     def latest_start_s(self) -> float:

@@ -26,20 +26,20 @@ _OBSERVER_SEED = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class Observation:
     """One observer's view of one round: row i of `vectors` [k, d] came from `addresses[i]`."""
 
     addresses: Sequence[bytes]
     vectors: NDArray[np.float32]
 
 
-def guess_by_address(before: Sight, after: Sight) -> NDArray[np.int64]:
+def guess_by_address(before: Observation, after: Observation) -> NDArray[np.int64]:
     """Returns for each message of `after` the row of `before` with an equal address, or -1."""
     rows = {address: row for row, address in enumerate(before.addresses)}
     return np.array([rows.get(address, -1) for address in after.addresses], dtype=np.int64)
 
 
-def guess_by_content(before: Sight, after: Sight) -> NDArray[np.int64]:
+def guess_by_content(before: Observation, after: Observation) -> NDArray[np.int64]:
     """Returns for each message of `after` the row of `before` with the largest cosine."""
     nearest: NDArray[np.int64] = np.argmax(cosines(after.vectors, before.vectors), axis=1)
     return nearest
@@ -83,7 +83,7 @@ class Linkage:
     """
 
     def __init__(self) -> None:
-        self._before: tuple[NDArray[np.int64], Sight] | None = None
+        self._before: tuple[NDArray[np.int64], Observation] | None = None
         self._sketches: bool | None = None
         self._round = 0
         self._returning = 0
@@ -94,7 +94,7 @@ class Linkage:
     ) -> None:
         """Adds the observations of the next round; `true_ids` score the guesses and are hidden from the attack."""
         ids = np.asarray(true_ids, dtype=np.int64)
-        after = Sight(addresses, self._keep(vectors))
+        after = Observation(addresses, self._keep(vectors))
         if self._before is not None:
             self._score(*self._before, ids, after)
         self._before = (ids, after)
@@ -129,7 +129,7 @@ class Linkage:
             ids, data = state["ids"], state["addresses"].tobytes()
             width = len(data) // max(len(ids), 1)
             addresses = [data[place * width : (place + 1) * width] for place in range(len(ids))]
-            self._before = (ids, Sight(addresses, state["vectors"]))
+            self._before = (ids, Observation(addresses, state["vectors"]))
 
     def _keep(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
         """Returns vectors to keep for the next round: sketches of large ones, copies of writable ones."""
@@ -140,7 +140,9 @@ class Linkage:
             return sketch(vectors)
         return np.array(vectors, dtype=np.float32) if vectors.flags.writeable else vectors
 
-    def _score(self, ids_before: NDArray[np.int64], before: Sight, ids: NDArray[np.int64], after: Sight) -> None:
+    def _score(
+        self, ids_before: NDArray[np.int64], before: Observation, ids: NDArray[np.int64], after: Observation
+    ) -> None:
         if not len(ids_before) or not len(ids):
             return
         chosen, targets = self._choose_targets(after)
@@ -153,7 +155,7 @@ class Linkage:
             self._hits[place] += np.sum(returning & (rows >= 0) & (ids_before[rows] == truth))
         self._hits[2] += returning.sum() / len(ids_before)  # expected hits of a uniform guess
 
-    def _choose_targets(self, after: Sight) -> tuple[NDArray[np.int64], Sight]:
+    def _choose_targets(self, after: Observation) -> tuple[NDArray[np.int64], Observation]:
         """Returns the rows and observations of the target messages."""
         # Drawn regardless of who returns: a choice by identity would reveal that to the attack.
         rows = np.arange(len(after.addresses))
@@ -161,7 +163,7 @@ class Linkage:
             return rows, after
         rng = stream(_OBSERVER_SEED, "linkage-targets", self._round)
         rows = rng.choice(rows, TARGETS_PER_ROUND, replace=False)
-        return rows, Sight([after.addresses[row] for row in rows.tolist()], after.vectors[rows])
+        return rows, Observation([after.addresses[row] for row in rows.tolist()], after.vectors[rows])
 
 
 def linkability(

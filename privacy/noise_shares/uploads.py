@@ -30,7 +30,7 @@ class Share(NamedTuple):
     seed: bytes
 
 
-class Taken(NamedTuple):
+class ReceivedShare(NamedTuple):
     """A share received and used: multiplied by s with mean 1 and spread tau, drawn from a seed of its own."""
 
     share: Share
@@ -52,18 +52,18 @@ class Upload:
     node: int
     weight: float
     sent: tuple[Share, ...] = ()
-    taken: tuple[Taken, ...] = ()
+    taken: tuple[ReceivedShare, ...] = ()
     independent_std: float = 0.0
     independent_seed: bytes = b""
 
-    def with_peers(self, lost: Collection[int]) -> tuple[tuple[Share, ...], tuple[Taken, ...]]:
+    def with_peers(self, lost: Collection[int]) -> tuple[tuple[Share, ...], tuple[ReceivedShare, ...]]:
         """Its shares with peers that are gone."""
         sent = tuple(share for share in self.sent if share.receiver in lost)
         return sent, tuple(taken for taken in self.taken if taken.share.sender in lost)
 
 
 @dataclass(slots=True)
-class NoiseMaker:
+class NoiseExpander:
     """Expands facts to float64 noise; every share is expanded once for its two ends.
 
     Attributes:
@@ -88,7 +88,7 @@ class NoiseMaker:
             self._half_used[share] = noise
         return noise
 
-    def multiplier(self, taken: Taken) -> float | Noise:
+    def multiplier(self, taken: ReceivedShare) -> float | Noise:
         """s: one number, or one per coordinate."""
         if taken.tau == 0.0:
             return 1.0
@@ -96,7 +96,7 @@ class NoiseMaker:
         drawn: Noise = 1.0 + taken.tau * self._normals(taken.seed, taken.share, 1, count)
         return float(drawn[0]) if self.tau_mode == "scalar" else drawn
 
-    def parts(self, sent: Collection[Share], taken: Collection[Taken]) -> Noise:
+    def parts(self, sent: Collection[Share], taken: Collection[ReceivedShare]) -> Noise:
         """What these shares add to an upload."""
         noise = np.zeros(self.dimension)
         for share in sent:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy.noise_shares.uploads import NoiseMaker, Share, Upload
+from privacy.noise_shares.uploads import NoiseExpander, Share, Upload
 
 Floats = NDArray[np.float64]
 _SOUND = 1e9
@@ -40,7 +40,7 @@ class Seen:
     independent: Mapping[int, float] | None = None
 
 
-def joint_mu2(seen: Seen, maker: NoiseMaker, rng: np.random.Generator | None = None) -> dict[int, float]:
+def joint_mu2(seen: Seen, maker: NoiseExpander, rng: np.random.Generator | None = None) -> dict[int, float]:
     """mu^2 about each client whose upload is seen, for one who knows everybody else's update.
 
     Args:
@@ -62,7 +62,7 @@ def joint_mu2(seen: Seen, maker: NoiseMaker, rng: np.random.Generator | None = N
     return {upload.node: float(value) * _moves(seen, upload) for upload, value in zip(uploads, worst, strict=True)}
 
 
-def peers_mu2(seen: Seen, maker: NoiseMaker) -> dict[int, dict[int, float]]:
+def peers_mu2(seen: Seen, maker: NoiseExpander) -> dict[int, dict[int, float]]:
     """The same for each of these clients in turn, who also knows its own shares; for multipliers that are numbers.
 
     Taking the client's shares out of the covariance leaves all else as it was, so one covariance serves for all.
@@ -87,7 +87,7 @@ def peers_mu2(seen: Seen, maker: NoiseMaker) -> dict[int, dict[int, float]]:
     return found
 
 
-def sum_mu2(seen: Seen, left_out: Collection[tuple[int, Share]], maker: NoiseMaker) -> dict[int, float]:
+def sum_mu2(seen: Seen, left_out: Collection[tuple[int, Share]], maker: NoiseExpander) -> dict[int, float]:
     """mu^2 about each contributor for one who sees only the sum: what protects is the noise that is left in it.
 
     Args:
@@ -138,7 +138,7 @@ class _Mixture:
         cls,
         uploads: Sequence[Upload],
         seen: Seen,
-        maker: NoiseMaker,
+        maker: NoiseExpander,
         rng: np.random.Generator | None,
         left_out: Collection[tuple[int, Share]] = (),
     ) -> _Mixture:

@@ -65,7 +65,7 @@ class Entry(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Assignment:
+class WireAssignment:
     """The proxy's message to a member at the start of a round.
 
     Attributes:
@@ -99,7 +99,7 @@ def assignment_size(neighbours: int, edges: int = 0, keyed: bool = True) -> int:
     return _ASSIGNMENT_HEAD.size + neighbours * _entry_layout(keyed).size + edges * _EDGE.size
 
 
-def decode_assignment(data: bytes) -> Assignment:
+def decode_assignment(data: bytes) -> WireAssignment:
     """Decodes the bytes of `Assignment.encode`."""
     _, flags, own_address, deadline_s, start_s, count, edges = _ASSIGNMENT_HEAD.unpack_from(data)
     keyed = bool(flags & KEYED)
@@ -108,7 +108,7 @@ def decode_assignment(data: bytes) -> Assignment:
     rows = layout.iter_unpack(data[_ASSIGNMENT_HEAD.size : middle])
     entries = [Entry(*row) if keyed else Entry(row[0], b"", row[1]) for row in rows]
     pairs = [(first, second) for first, second in _EDGE.iter_unpack(data[middle : middle + edges * _EDGE.size])]
-    return Assignment(own_address, deadline_s, entries, start_s, flags & ~KEYED, pairs)
+    return WireAssignment(own_address, deadline_s, entries, start_s, flags & ~KEYED, pairs)
 
 
 def _entry_layout(keyed: bool) -> struct.Struct:

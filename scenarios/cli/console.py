@@ -36,7 +36,7 @@ class RoundProgress(Protocol):
         """Receives one completed round; bytes, dropouts and epsilon are those of the run so far."""
 
 
-class Silence:
+class NoProgress:
     """A listener that shows nothing."""
 
     def round(
@@ -74,7 +74,7 @@ def progress(
     stream = file if file is not None else sys.stderr
     # rich takes long to import, hence only behind this test.
     if quiet or not stream.isatty():
-        yield Silence()
+        yield NoProgress()
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn

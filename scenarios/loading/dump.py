@@ -10,7 +10,7 @@ import yaml
 from p2p.config.choices import Choice
 from p2p.config.distributions import Constant, Drawn, InUnitOfField
 from p2p.config.units import Unit, format_quantity
-from scenarios.loading.field_docs import bare, is_structured, item_type, keys_of, marker, members, says_none
+from scenarios.loading.field_docs import accepts_none, bare, is_structured, item_type, keys_of, marker, members
 from scenarios.loading.yaml_text import FLOAT
 
 
@@ -27,7 +27,7 @@ def dump_keys(record: Any, unit: Unit | None = None, leave_out: tuple[str, ...] 
 def dump_value(annotation: Any, value: Any, unit: Unit | None = None) -> Any:
     """Returns a value of that type as written in a scenario file."""
     if value is None:
-        return "none" if says_none(annotation) else None
+        return "none" if accepts_none(annotation) else None
     # The order of the tests matters: a union may contain a choice, and a choice is also a structured type.
     if len(members(annotation)) > 1:
         return dump_value(_member(annotation, value), value, unit)

@@ -94,7 +94,7 @@ def literals(annotation: Any) -> tuple[Any, ...]:
     return get_args(plain) if get_origin(plain) is typing.Literal else ()
 
 
-def says_none(annotation: Any) -> bool:
+def accepts_none(annotation: Any) -> bool:
     """Returns whether the word `none` means null for this key, rather than naming a choice."""
     options = members(annotation)
     tables = [mark.table for option in options if (mark := marker(option, Choice))]

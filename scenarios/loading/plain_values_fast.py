@@ -1,7 +1,7 @@
 """Validates plain values without pydantic, whose import takes longer than reading a scenario.
 
-This module never rejects a value. It returns `UNSURE` unless the value is certainly valid; `scenarios.loading.plain_values_strict` then
-decides and words the problem.
+This module never rejects a value. It returns `UNDECIDED` unless the value is certainly valid; then
+`scenarios.loading.plain_values_strict` decides and words the problem.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from annotated_types import Ge, Gt, Interval, Le, Len, Lt, MaxLen, MinLen
 
 from p2p.config.units import Unit
 
-UNSURE: Final = object()
+UNDECIDED: Final = object()
 _EXACT_AS_FLOAT = 2**53
 """Integers up to here convert to float without loss."""
 
 
-def surely(annotation: Any, value: Any) -> Any:
-    """Returns the value exactly as `scenarios.loading.plain_values_strict` would read it, or UNSURE."""
+def parse_if_plain(annotation: Any, value: Any) -> Any:
+    """Returns the value exactly as `scenarios.loading.plain_values_strict` would read it, or UNDECIDED."""
     read = _BY_ORIGIN.get(get_origin(annotation))
     return _plain(annotation, value) if read is None else read(annotation, value)
 
@@ -31,16 +31,16 @@ def _plain(annotation: Any, value: Any) -> Any:
         return _number(value)
     if annotation is str:
         # A lone surrogate (neither ASCII nor printable) is not valid text; pydantic rejects it.
-        return value if type(value) is str and (value.isascii() or value.isprintable()) else UNSURE
+        return value if type(value) is str and (value.isascii() or value.isprintable()) else UNDECIDED
     # The exact type: bool is a subclass of int, but `true` is no integer in a scenario.
     known = annotation is int or annotation is bool
-    return value if known and type(value) is annotation else UNSURE
+    return value if known and type(value) is annotation else UNDECIDED
 
 
 def _number(value: Any) -> Any:
     if type(value) is int and abs(value) <= _EXACT_AS_FLOAT:
         return float(value)
-    return value if type(value) is float and math.isfinite(value) else UNSURE
+    return value if type(value) is float and math.isfinite(value) else UNDECIDED
 
 
 def _marked(annotation: Any, value: Any) -> Any:
@@ -48,9 +48,9 @@ def _marked(annotation: Any, value: Any) -> Any:
     # A quantity with further rules is left to pydantic.
     if len(marks) == 1 and type(marks[0]) is Unit:
         return _quantity(marks[0], value)
-    inner = surely(get_args(annotation)[0], value)
-    # A violated rule is UNSURE too: pydantic then words the problem.
-    return inner if inner is not UNSURE and all(_holds(mark, inner) for mark in marks) else UNSURE
+    inner = parse_if_plain(get_args(annotation)[0], value)
+    # A violated rule is UNDECIDED too: pydantic then words the problem.
+    return inner if inner is not UNDECIDED and all(_holds(mark, inner) for mark in marks) else UNDECIDED
 
 
 def _quantity(unit: Unit, value: Any) -> Any:
@@ -58,7 +58,7 @@ def _quantity(unit: Unit, value: Any) -> Any:
     try:
         return unit.check(value)
     except ValueError:
-        return UNSURE
+        return UNDECIDED
 
 
 def _holds(mark: Any, value: Any) -> bool:
@@ -73,28 +73,28 @@ def _holds(mark: Any, value: Any) -> bool:
 
 
 def _member(annotation: Any, value: Any) -> Any:
-    """Reads the value as the only union member that accepts it; UNSURE if several do, since pydantic ranks them."""
-    found = [read for option in get_args(annotation) if (read := surely(option, value)) is not UNSURE]
-    return found[0] if len(found) == 1 else UNSURE
+    """Reads the value as the only union member that accepts it; UNDECIDED if several do, since pydantic ranks them."""
+    found = [read for option in get_args(annotation) if (read := parse_if_plain(option, value)) is not UNDECIDED]
+    return found[0] if len(found) == 1 else UNDECIDED
 
 
 def _word(annotation: Any, value: Any) -> Any:
     """Reads one value of a `Literal`; types must match, since `1 == True`."""
     known = any(type(word) is type(value) and word == value for word in get_args(annotation))
-    return value if known else UNSURE
+    return value if known else UNDECIDED
 
 
 def _items(annotation: Any, value: Any) -> Any:
     types = get_args(annotation)
     if not isinstance(value, list):
-        return UNSURE
+        return UNDECIDED
     # tuple[T, ...] of any length; otherwise one type per entry.
     if types[-1:] == (Ellipsis,):
         types = types[:1] * len(value)
     if len(types) != len(value):
-        return UNSURE
-    read = tuple(surely(item, entry) for item, entry in zip(types, value, strict=True))
-    return UNSURE if any(entry is UNSURE for entry in read) else read
+        return UNDECIDED
+    read = tuple(parse_if_plain(item, entry) for item, entry in zip(types, value, strict=True))
+    return UNDECIDED if any(entry is UNDECIDED for entry in read) else read
 
 
 _BY_ORIGIN: dict[Any, Callable[[Any, Any], Any]] = {

@@ -52,19 +52,12 @@ PROTOCOL = '''\
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from annotated_types import Ge
 
-from nodes.roles.client import Arrangement
-from nodes.protocols.round_rules import RoundRules
-from p2p.random_streams import stream
-
-if TYPE_CHECKING:
-    from nodes.roles.client import Client, Draft
-    from nodes.messaging.control_messages import Assignment
-    from nodes.roles.participant import Steps
+from nodes.protocols.api import Assignment, Client, RoundContext, RoundPlan, RoundRules, Steps, stream
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,12 +74,12 @@ class ${cls}(RoundRules):
     hops: Annotated[int, Ge(1)] = 1
     collect: Literal["random", "mean"] = "random"
 
-    def arrange(self, draft: Draft) -> Arrangement:
+    def plan_round(self, context: RoundContext) -> RoundPlan:
         """Plans the round's edges at the proxy. Draw from a named stream, never from a global generator."""
-        ring = stream(draft.seed, "ring", draft.round_number).permutation(draft.members)
+        ring = stream(context.seed, "ring", context.round_number).permutation(context.members)
         hops = min(self.hops, len(ring) - 1)
         edges = [np.column_stack([ring, np.roll(ring, -hop)]) for hop in range(1, hops + 1)]
-        return Arrangement({"update": np.concatenate(edges)})
+        return RoundPlan({"update": np.concatenate(edges)})
 
     def take_part(self, client: Client, assignment: Assignment) -> Steps:
         """Runs a member's round: train, release one noisy update, send it, average the updates that arrive in time."""

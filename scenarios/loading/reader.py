@@ -16,8 +16,17 @@ from p2p.config.distributions import Constant, Drawn, InUnitOfField
 from p2p.config.errors import UserError
 from p2p.config.file_paths import ExistingFile
 from p2p.config.units import Unit
-from scenarios.loading.field_docs import REQUIRED, bare, is_structured, item_type, keys_of, marker, members, says_none
-from scenarios.loading.plain_values_fast import UNSURE, surely
+from scenarios.loading.field_docs import (
+    REQUIRED,
+    accepts_none,
+    bare,
+    is_structured,
+    item_type,
+    keys_of,
+    marker,
+    members,
+)
+from scenarios.loading.plain_values_fast import UNDECIDED, parse_if_plain
 from scenarios.loading.plugins import Plugins
 from scenarios.loading.problems import Path, Problems, enumerated, suggestion
 
@@ -152,7 +161,7 @@ class Reader:
         options = members(annotation)
         if value is None and NoneType in options:
             return None
-        if value == "none" and says_none(annotation):
+        if value == "none" and accepts_none(annotation):
             return None
         options = tuple(option for option in options if option is not NoneType)
         structured = [option for option in options if is_structured(option)]
@@ -215,8 +224,8 @@ class Reader:
 
     def _leaf(self, annotation: Any, value: Any, path: Path) -> Any:
         """Reads strings, numbers, literals and lists of them."""
-        read = surely(annotation, value)
-        return self._strict(annotation, value, path) if read is UNSURE else read
+        read = parse_if_plain(annotation, value)
+        return self._strict(annotation, value, path) if read is UNDECIDED else read
 
     def _strict(self, annotation: Any, value: Any, path: Path) -> Any:
         # Imported here: pydantic is slow to import, and a valid file does not need it.

@@ -69,7 +69,7 @@ def _role_of(log: Log, roles: Roles, end: str) -> NDArray[np.str_]:
     return role
 
 
-def held_back(log: Log) -> dict[str, Any]:
+def bytes_by_bottleneck(log: Log) -> dict[str, Any]:
     """Returns the bottleneck links as fractions of all delivered data bytes, and of the late ones."""
     messages = log.messages
     delivered = messages["outcome"] == records.OUTCOME["delivered"]

@@ -26,7 +26,7 @@ _TRAINED_FOR = (records.KIND["update"], records.KIND["share"])
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class CriticalStep:
     """One step of a critical path.
 
     Attributes:
@@ -55,7 +55,7 @@ class Step:
         return self.receiver if slow_receiver and self.receiver is not None else self.node
 
 
-def critical_paths(log: Log, proxy: int) -> Iterator[tuple[Mapping[str, Any], list[Step]]]:
+def critical_paths(log: Log, proxy: int) -> Iterator[tuple[Mapping[str, Any], list[CriticalStep]]]:
     """Yields each round's record and critical path, in order of time.
 
     Guarantees:
@@ -94,10 +94,10 @@ class _Trace:
         self._messages, self._spans = log.messages, log.spans
         self._rows, self._useful, self._trained, self._start_s = rows, useful, trained, start_s
         self._seen: set[int] = set()
-        self._steps: list[Step] = []
+        self._steps: list[CriticalStep] = []
         self._edge_s = start_s
 
-    def back_from(self, node: int, end_s: float) -> list[Step]:
+    def back_from(self, node: int, end_s: float) -> list[CriticalStep]:
         """Returns the path that ends at `node` at `end_s`."""
         at_s, sent_kind = end_s, -1
         self._edge_s = end_s
@@ -123,7 +123,7 @@ class _Trace:
         start_s = max(start_s, self._start_s)
         if what != WAIT or end_s - start_s > _TOLERANCE_S:
             # Steps must be contiguous: an omitted wait is added to its neighbour.
-            self._steps.append(Step(what, node, min(start_s, self._edge_s), self._edge_s, **more))
+            self._steps.append(CriticalStep(what, node, min(start_s, self._edge_s), self._edge_s, **more))
             self._edge_s = self._steps[-1].start_s
         return start_s
 

@@ -27,7 +27,7 @@ _REDRAW_WORK = 2e9
 
 
 @dataclass(slots=True)
-class Account:
+class NoiseShareAccount:
     """Adds up, round by round, what each observer learns about each client; everything is known by now."""
 
     simulation: Simulation

@@ -14,7 +14,7 @@ from privacy.noise_shares.uploads import Upload
 from privacy.noise_shares.variance import marginal_variance
 from privacy.sealing.envelopes import message_size
 from privacy.sealing.wire_format import vector_size
-from scenarios.metrics.noise_share_account import Account, Totals
+from scenarios.metrics.noise_share_account import NoiseShareAccount, Totals
 
 if TYPE_CHECKING:
     from scenarios.build import Simulation
@@ -94,7 +94,7 @@ def add_share_views(simulation: Simulation, report: Mapping[str, Any]) -> dict[s
     scenario, delta = simulation.scenario, sharing.plan.delta
     colluders = colluding_nodes(privacy, scenario.clients, scenario.seed)
     unaccounted = _unaccounted(sharing)
-    account = Account(simulation, sharing)
+    account = NoiseShareAccount(simulation, sharing)
     views = account.views(colluders) if not unaccounted and not scenario.plugins else _nothing(colluders)
     rigorous = dict(report["rigorous"])
     rigorous["unaccounted_releases"] = [*rigorous.get("unaccounted_releases", []), *unaccounted]
@@ -150,13 +150,13 @@ def _nothing(colluders: Collection[int]) -> dict[str, Any]:
     return nothing | ({"coalition": math.inf} if colluders else {})
 
 
-def _released(account: Account) -> list[tuple[Upload, float]]:
+def _released(account: NoiseShareAccount) -> list[tuple[Upload, float]]:
     """Uploads with shares, and sigma_k of each."""
     uploads = [one for by_node in account.sharing.book.uploads.values() for one in by_node.values() if one.sent]
     return [(upload, math.sqrt(sum(share.std**2 for share in upload.sent))) for upload in uploads]
 
 
-def _published(account: Account, delta: float) -> dict[str, Any] | None:
+def _published(account: NoiseShareAccount, delta: float) -> dict[str, Any] | None:
     """Corollary 1 as printed, of the worst-off client: half of the classic epsilon, one round, one upload alone."""
     clip, scale = account.sharing.plan.clip_norm, math.sqrt(2.0 * math.log(1.25 / delta))
     released = _released(account)
@@ -166,7 +166,7 @@ def _published(account: Account, delta: float) -> dict[str, Any] | None:
     return {"epsilon": epsilon / 2.0, "delta": delta, "formula": "NISS, Corollary 1: one upload of one round, alone"}
 
 
-def _marginal(account: Account, sharing: NoiseSharing, delta: float) -> dict[str, Any]:
+def _marginal(account: NoiseShareAccount, sharing: NoiseSharing, delta: float) -> dict[str, Any]:
     """One upload seen alone, exactly, per round and composed over a client's rounds; it is not what protects."""
     released = _released(account)
     if math.isinf(sharing.plan.clip_norm) or not released:

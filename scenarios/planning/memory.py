@@ -47,7 +47,7 @@ def estimate_memory(scenario: Scenario, shape: Shape, rehearsal: Rehearsal) -> d
 def messages_per_round(scenario: Scenario, rehearsal: Rehearsal) -> float:
     """Returns the messages of one round, control messages included, without retransmissions."""
     hops = 1 + (scenario.anonymity.hops if scenario.anonymity.relay_count else 0)
-    edges = [sum(map(len, planned.arrangement.edges.values())) for planned in rehearsal.arranged]
+    edges = [sum(map(len, planned.round_plan.edges.values())) for planned in rehearsal.arranged]
     cohort = scenario.protocol.cohort_size
     # Each client is invited and answers; each member gets an assignment and reports its completion.
     return hops * float(np.mean(edges)) + 2 * scenario.clients + 2 * cohort if edges else 2.0 * scenario.clients
@@ -87,7 +87,7 @@ def _vectors_alive(scenario: Scenario, learns: bool) -> float:
 
 
 def _table_bytes(scenario: Scenario, rehearsal: Rehearsal, messages: float) -> float:
-    updates = [len(planned.arrangement.edges.get("update", ())) for planned in rehearsal.arranged]
+    updates = [len(planned.round_plan.edges.get("update", ())) for planned in rehearsal.arranged]
     per_round = float(np.mean(updates)) if updates else 0.0
     cohort = scenario.protocol.cohort_size
     rows = (

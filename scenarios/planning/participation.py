@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from nodes.protocols.api import RoundContext, RoundPlan
 from nodes.protocols.rotating_leader import RotatingLeader
 from nodes.proxy.cohort_selection import choose_cohort
-from nodes.roles.client import Arrangement, Draft
 from p2p.log.records import NOBODY
 from privacy.accounting.ledger import SLACK, LedgerRule
 from scenarios.schema import Scenario
@@ -33,7 +33,7 @@ class PlannedRound:
     number: int
     members: Ids
     releasing: Ids
-    arrangement: Arrangement
+    round_plan: RoundPlan
     declining: int = 0
 
 
@@ -60,7 +60,9 @@ class Rehearsal:
     extrapolated: bool = False
 
 
-def rehearse(scenario: Scenario, rules: Sequence[LedgerRule], release_mu2: NDArray[np.float64]) -> Rehearsal:
+def project_participation(
+    scenario: Scenario, rules: Sequence[LedgerRule], release_mu2: NDArray[np.float64]
+) -> Rehearsal:
     """Projects the rounds; without privacy `rules` is empty and `release_mu2` unused."""
     limits = Limits.of(scenario.clients, rules, release_mu2)
     most = int(min(scenario.rounds, _MOST_ROUNDS, max(3.0, _MOST_DRAWS / scenario.clients)))
@@ -117,9 +119,9 @@ def _project(scenario: Scenario, limits: Limits, most: int) -> Rehearsal:
         if edges <= _MOST_EDGES and len(found.arranged) < _MOST_ARRANGED:
             planned = _arrange(scenario, number, members, models, holder)
             planned.declining = scenario.clients - left
-            edges += sum(len(rows) for rows in planned.arrangement.edges.values())
+            edges += sum(len(rows) for rows in planned.round_plan.edges.values())
             found.arranged.append(planned)
-            holder = planned.arrangement.leader
+            holder = planned.round_plan.leader
         models[members] = number
         # A round without edges has no known leader, so a leader that releases nothing is counted as if it did.
         found.participations[found.arranged[-1].releasing if found.arranged[-1].number == number else members] += 1
@@ -139,11 +141,11 @@ def _arrange(scenario: Scenario, number: int, members: Ids, models: Ids, holder:
     # Members that missed the last round hold an older model; before the first leader all hold the initial one.
     stale = members[models[members] < number - 1] if holder != NOBODY else members[:0]
     server = scenario.clients + _SERVER
-    arrangement = scenario.protocol.arrange(Draft(scenario.seed, number, members, holder, stale, server))
+    round_plan = scenario.protocol.plan_round(RoundContext(scenario.seed, number, members, holder, stale, server))
     releasing = members
     if isinstance(scenario.protocol, RotatingLeader) and not scenario.protocol.include_own:
-        releasing = members[members != arrangement.leader]
-    return PlannedRound(number, members, releasing, arrangement)
+        releasing = members[members != round_plan.leader]
+    return PlannedRound(number, members, releasing, round_plan)
 
 
 def _extrapolate(found: Rehearsal, scenario: Scenario, limits: Limits) -> None:

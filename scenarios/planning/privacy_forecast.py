@@ -22,7 +22,7 @@ from scenarios.schema import Scenario
 Ids = NDArray[np.int64]
 
 
-def promises(
+def privacy_forecast(
     scenario: Scenario, topology: Topology, noise: NoisePlan | None, rehearsal: Rehearsal, release_mu2: float
 ) -> dict[str, Any]:
     """Returns the `privacy` entry that the summary of a fault-free run will have, and its verdict."""
@@ -132,7 +132,7 @@ def _rows(number: int, *columns: Ids) -> Ids:
 
 def _arrivals(scenario: Scenario, planned: PlannedRound) -> Ids:
     """Returns rows (round, contributor, aggregator), with an aggregator's own update where it is averaged."""
-    edges, protocol = planned.arrangement.edges["update"], scenario.protocol
+    edges, protocol = planned.round_plan.edges["update"], scenario.protocol
     rows = _rows(planned.number, edges[:, 0], edges[:, 1])
     own = np.unique(edges[:, 1]) if protocol.include_own else np.zeros(0, dtype=np.int64)
     # A server aggregates too, but has no update of its own.

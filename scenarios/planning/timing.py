@@ -31,7 +31,7 @@ def measure(scenario: Scenario, shape: Shape, rehearsal: Rehearsal) -> Timing | 
     """Simulates the first rounds; returns None if that would take long or no round completes."""
     from scenarios.build import build
 
-    edges = [sum(len(rows) for rows in planned.arrangement.edges.values()) for planned in rehearsal.arranged[:1]]
+    edges = [sum(len(rows) for rows in planned.round_plan.edges.values()) for planned in rehearsal.arranged[:1]]
     hops = 1 + (scenario.anonymity.hops if scenario.anonymity.relay_count else 0)
     # Four control messages per client: invitation, answer, assignment, completion report.
     if not edges or hops * edges[0] + 4 * scenario.clients > _MOST_MESSAGES:

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodes.messaging.control_messages import Answer, Assignment, Done, Invite, Register
+from nodes.protocols.api import RoundPlan
 from nodes.protocols.central import Central
-from nodes.roles.client import Arrangement
 from privacy.anonymity.settings import Sealed
 from privacy.sealing.control_format import KEY_BYTES
 from privacy.sealing.envelopes import message_size
@@ -57,11 +57,11 @@ class Sizes:
         """Returns by how many bytes a refusal is longer than a consent."""
         return self.control(Answer(1, 0, "budget", self._key)) - self.control(Answer(1, 0, "", self._key))
 
-    def orders(self, arrangement: Arrangement, members: NDArray[np.int64]) -> int:
+    def orders(self, round_plan: RoundPlan, members: NDArray[np.int64]) -> int:
         """Returns the size of a round's assignments and completion reports."""
-        ends = np.concatenate([*(edges for edges in arrangement.edges.values()), np.zeros((0, 2), dtype=np.int64)])
+        ends = np.concatenate([*(edges for edges in round_plan.edges.values()), np.zeros((0, 2), dtype=np.int64)])
         nodes = np.unique(np.concatenate([ends.ravel(), members]))
-        updates = len(arrangement.edges.get("update", ()))
+        updates = len(round_plan.edges.get("update", ()))
         whole = updates if self._scenario.anonymity.hand_out == "graph" else 0
         # An assignment lists every peer of its node once, whether the node sends to it, receives from it, or both.
         pairs = np.unique(np.concatenate([ends, ends[:, ::-1]]), axis=0)
@@ -110,9 +110,9 @@ def transmissions(loss: float, tries: int) -> float:
 
 
 def _round(scenario: Scenario, sizes: Sizes, planned: PlannedRound) -> Bytes:
-    found: Bytes = Counter({kind: sizes.vectors(edges) for kind, edges in planned.arrangement.edges.items()})
+    found: Bytes = Counter({kind: sizes.vectors(edges) for kind, edges in planned.round_plan.edges.items()})
     found["control"] = _invited(scenario) * sizes.question() + planned.declining * sizes.refusal()
-    found["control"] += sizes.orders(planned.arrangement, planned.members)
+    found["control"] += sizes.orders(planned.round_plan, planned.members)
     return found
 
 
@@ -127,7 +127,7 @@ def _set_up(scenario: Scenario, sizes: Sizes) -> Bytes:
     if not isinstance(scenario.protocol, Central):
         clients = np.arange(scenario.clients)
         edges = np.column_stack([np.full_like(clients, scenario.clients + 3), clients])
-        found["control"] += sizes.orders(Arrangement({"bootstrap": edges}), clients[:0])
+        found["control"] += sizes.orders(RoundPlan({"bootstrap": edges}), clients[:0])
         found["bootstrap"] = sizes.vectors(edges)
     return found
 
@@ -142,5 +142,5 @@ def _end(scenario: Scenario, sizes: Sizes, rehearsal: Rehearsal) -> Bytes:
         edges = np.column_stack([sources, np.full_like(sources, scenario.clients + 3)])
         found["collect"] = sizes.vectors(edges)
         found["control"] += (len(sources) + 1) * sizes.question()
-        found["control"] += sizes.orders(Arrangement({"collect": edges}), sources[:0])
+        found["control"] += sizes.orders(RoundPlan({"collect": edges}), sources[:0])
     return found

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from p2p.log import records
-from scenarios.metrics.critical_path import Step, critical_paths
+from scenarios.metrics.critical_path import CriticalStep, critical_paths
 from scenarios.plots.figure import HUES, new_figure
 from scenarios.report.node_sample import active_nodes, sample_note, shown_nodes
-from scenarios.report.run_data import Account
+from scenarios.report.run_data import RunData
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,13 +34,13 @@ _THIN = {"send": (-0.45, 0.3), "broadcast": (-0.45, 0.3), "aggregate": (0.15, 0.
 _MOST_LABELS = 60
 
 
-def draw_timeline(account: Account, rounds: Sequence[int], nodes: NDArray[np.int64] | None = None) -> Figure:
+def draw_timeline(run_data: RunData, rounds: Sequence[int], nodes: NDArray[np.int64] | None = None) -> Figure:
     """Draws the spans of `rounds` for the given nodes, or for all nodes that took part."""
-    log = account.log
+    log = run_data.log
     paths = [
-        path for record, path in critical_paths(log, account.roles.node("proxy")) if record["round"] in set(rounds)
+        path for record, path in critical_paths(log, run_data.roles.node("proxy")) if record["round"] in set(rounds)
     ]
-    wanted = shown_nodes(log, account.roles, paths) if nodes is None else nodes
+    wanted = shown_nodes(log, run_data.roles, paths) if nodes is None else nodes
     rows = np.flatnonzero(np.isin(log.spans["round"], rounds) & np.isin(log.spans["node"], wanted))
     on_path = [node for path in paths for step in path for node in (step.node, step.receiver) if node is not None]
     # Nodes on a critical path get a row even without a span.
@@ -49,15 +49,15 @@ def draw_timeline(account: Account, rounds: Sequence[int], nodes: NDArray[np.int
     start_s = min((float(record["start_s"]) for record in log.rounds if record["round"] in set(rounds)), default=0.0)
     figure = new_figure(9, float(np.clip(1.6 + len(order) * 0.11, 3, 14)))
     axes = figure.subplots()
-    _draw_spans(axes, account, rows, row_of, start_s)
+    _draw_spans(axes, run_data, rows, row_of, start_s)
     _draw_paths(axes, paths, row_of, start_s)
-    _draw_drops(axes, account, rounds, row_of, start_s)
-    _finish(axes, account, order, rounds, sample_note(len(wanted), len(active_nodes(log))) if nodes is None else "")
+    _draw_drops(axes, run_data, rounds, row_of, start_s)
+    _finish(axes, run_data, order, rounds, sample_note(len(wanted), len(active_nodes(log))) if nodes is None else "")
     return figure
 
 
-def _draw_spans(axes: Axes, account: Account, rows: NDArray[np.int64], row_of: dict[int, int], start_s: float) -> None:
-    spans = account.log.spans
+def _draw_spans(axes: Axes, run_data: RunData, rows: NDArray[np.int64], row_of: dict[int, int], start_s: float) -> None:
+    spans = run_data.log.spans
     # Thin bars last, so that they are drawn on top.
     for code, name in sorted(enumerate(records.SPANS), key=lambda pair: pair[1] in _THIN):
         own = rows[spans["name"][rows] == code]
@@ -77,7 +77,7 @@ def _draw_spans(axes: Axes, account: Account, rows: NDArray[np.int64], row_of: d
         )
 
 
-def _draw_paths(axes: Axes, paths: Sequence[Sequence[Step]], row_of: dict[int, int], start_s: float) -> None:
+def _draw_paths(axes: Axes, paths: Sequence[Sequence[CriticalStep]], row_of: dict[int, int], start_s: float) -> None:
     for number, path in enumerate(paths):
         known = [step for step in path if step.node in row_of and (step.receiver is None or step.receiver in row_of)]
         x = [at_s - start_s for step in known for at_s in (step.start_s, step.end_s)]
@@ -87,34 +87,34 @@ def _draw_paths(axes: Axes, paths: Sequence[Sequence[Step]], row_of: dict[int, i
         axes.plot(x, y, color=HUES["red"], linewidth=1.6, marker="o", markersize=2.5, label=label)
 
 
-def _end(step: Step) -> int:
+def _end(step: CriticalStep) -> int:
     """Returns the node at which a step ends; a lost message does not leave its sender."""
     return step.node if step.receiver is None or step.what == "resend" else step.receiver
 
 
-def _draw_drops(axes: Axes, account: Account, rounds: Sequence[int], row_of: dict[int, int], start_s: float) -> None:
-    table = account.log.dropouts
+def _draw_drops(axes: Axes, run_data: RunData, rounds: Sequence[int], row_of: dict[int, int], start_s: float) -> None:
+    table = run_data.log.dropouts
     for what, marker in (("dropout", "x"), ("absence", ".")):
         rows = np.flatnonzero((table["what"] == records.WHAT[what]) & np.isin(table["round"], rounds))
         rows = rows[np.isin(table["node"][rows], list(row_of))]
         if len(rows):
             y = [row_of[int(node)] for node in table["node"][rows]]
             axes.scatter(table["at_s"][rows] - start_s, y, marker=marker, c="black", s=24, zorder=4, label=what)
-    ends_s = [record["end_s"] for record in account.log.rounds if record["round"] in set(rounds)]
-    for begin_s, end_s, _, _ in account.faults:
+    ends_s = [record["end_s"] for record in run_data.log.rounds if record["round"] in set(rounds)]
+    for begin_s, end_s, _, _ in run_data.faults:
         # Only faults that overlap the drawn rounds.
         if ends_s and begin_s <= max(ends_s) and end_s >= start_s:
             axes.axvspan(max(0.0, begin_s - start_s), end_s - start_s, color=HUES["red"], alpha=0.12, linewidth=0)
 
 
-def _finish(axes: Axes, account: Account, order: NDArray[np.int64], rounds: Sequence[int], note: str) -> None:
+def _finish(axes: Axes, run_data: RunData, order: NDArray[np.int64], rounds: Sequence[int], note: str) -> None:
     step = max(1, -(-len(order) // _MOST_LABELS))
     # Services keep their labels even if clients' labels are thinned out.
-    shown = [row for row, node in enumerate(order) if row % step == 0 or node >= account.roles.clients]
-    axes.set_yticks(shown, [account.label(int(order[row])) for row in shown], fontsize=6)
+    shown = [row for row, node in enumerate(order) if row % step == 0 or node >= run_data.roles.clients]
+    axes.set_yticks(shown, [run_data.label(int(order[row])) for row in shown], fontsize=6)
     axes.set_ylim(len(order) - 0.4, -0.6)
     axes.set_xlabel(f"simulated seconds since round {rounds[0]} began")
     which = f"round {rounds[0]}" if len(rounds) == 1 else f"rounds {rounds[0]} to {rounds[-1]}"
-    axes.set_title(f"{account.name}, {which}" + (f"\n{note}" if note else ""), fontsize=9)
+    axes.set_title(f"{run_data.name}, {which}" + (f"\n{note}" if note else ""), fontsize=9)
     axes.spines[["top", "right"]].set_visible(False)
     axes.figure.legend(loc="outside lower center", ncols=6, fontsize=8, frameon=False)

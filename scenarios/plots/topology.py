@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from p2p.log import records
 from scenarios.metrics.number_format import bytes_text, count_text
 from scenarios.plots.figure import HUES, new_figure
-from scenarios.report.message_columns import FATES, collect_flows
+from scenarios.report.message_columns import FATES, collect_message_columns
 from scenarios.report.node_layout import positions
 from scenarios.report.node_sample import active_nodes, sample_note, shown_nodes
-from scenarios.report.run_data import Account
+from scenarios.report.run_data import RunData
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,23 +24,23 @@ _FATE_HUES = {"delivered": "blue", "late": "orange", "lost": "red", "rejected": 
 _MANY = 600
 
 
-def draw_topology(account: Account, round_number: int) -> Figure:
+def draw_topology(run_data: RunData, round_number: int) -> Figure:
     """Draws the round's data messages: nodes coloured by role, edges by outcome, line width by bytes."""
-    log = account.log
-    nodes = shown_nodes(log, account.roles, [])
+    log = run_data.log
+    nodes = shown_nodes(log, run_data.roles, [])
     place = {int(node): number for number, node in enumerate(nodes)}
-    x, y = positions(log, account.roles, nodes)
-    edges = _edges(account, nodes, round_number)
+    x, y = positions(log, run_data.roles, nodes)
+    edges = _edges(run_data, nodes, round_number)
     figure = new_figure(7, 7.4)
     axes = figure.subplots()
     ends = np.array([[place[pair[0]], place[pair[1]]] for pair in edges], dtype=np.int64).reshape(-1, 2)
     _draw_edges(axes, np.stack([x, y], axis=1), ends, list(edges.values()))
-    _draw_nodes(axes, account, nodes, x, y, round_number, {node for pair in edges for node in pair})
+    _draw_nodes(axes, run_data, nodes, x, y, round_number, {node for pair in edges for node in pair})
     total = sum(size for size, _ in edges.values())
     note = sample_note(len(nodes), len(active_nodes(log)))
     among = " between the nodes shown" if note else ""
     amount = f"{count_text(len(edges))} edges, {bytes_text(total)}{among}"
-    axes.set_title(f"{account.name}, round {round_number}: {amount}", fontsize=10)
+    axes.set_title(f"{run_data.name}, round {round_number}: {amount}", fontsize=10)
     if note:
         figure.supxlabel(note, fontsize=7)
     axes.set_axis_off()
@@ -49,10 +49,10 @@ def draw_topology(account: Account, round_number: int) -> Figure:
     return figure
 
 
-def _edges(account: Account, nodes: NDArray[np.int64], round_number: int) -> dict[tuple[int, int], tuple[int, int]]:
+def _edges(run_data: RunData, nodes: NDArray[np.int64], round_number: int) -> dict[tuple[int, int], tuple[int, int]]:
     """Maps (sender, receiver) to (bytes, best outcome) of the round's data messages."""
     # No reduction: a single round is drawn, and it must be complete.
-    columns = collect_flows(account.log, nodes, most=1 << 40).columns
+    columns = collect_message_columns(run_data.log, nodes, most=1 << 40).columns
     rank = {
         FATES.index(fate): place
         for place, fate in enumerate(("delivered", "late", "in_flight", "rejected", "lost", "not_sent"))
@@ -91,7 +91,7 @@ def _draw_edges(axes: Axes, at: NDArray[np.float64], ends: NDArray[np.int64], ed
 
 def _draw_nodes(
     axes: Axes,
-    account: Account,
+    run_data: RunData,
     nodes: NDArray[np.int64],
     x: NDArray[np.float64],
     y: NDArray[np.float64],
@@ -99,9 +99,11 @@ def _draw_nodes(
     active: set[int],
 ) -> None:
     # A server that leads keeps its own symbol; only clients become `leader`.
-    leader: Any = next((record.get("leader") for record in account.log.rounds if record["round"] == round_number), None)
+    leader: Any = next(
+        (record.get("leader") for record in run_data.log.rounds if record["round"] == round_number), None
+    )
     roles = [
-        "leader" if node == leader and node < account.roles.clients else account.roles.role(node)
+        "leader" if node == leader and node < run_data.roles.clients else run_data.roles.role(node)
         for node in nodes.tolist()
     ]
     shapes = {"leader": "*", "proxy": "s", "server": "D"}
@@ -126,7 +128,7 @@ def _draw_nodes(
     if len(nodes) <= 60:
         for i, node in enumerate(nodes.tolist()):
             axes.annotate(
-                account.label(node).replace("client ", ""),
+                run_data.label(node).replace("client ", ""),
                 (x[i] * 1.06, y[i] * 1.06),
                 fontsize=6,
                 ha="center",

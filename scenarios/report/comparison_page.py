@@ -11,7 +11,7 @@ from scenarios.metrics.number_format import count_text
 from scenarios.metrics.privacy_verdict import epsilon_of
 from scenarios.report import html
 from scenarios.report.round_series import round_series
-from scenarios.report.run_data import Account
+from scenarios.report.run_data import RunData
 
 COMPARISON_LINKS = (
     ("figures", "Figures"),
@@ -23,12 +23,12 @@ COMPARISON_LINKS = (
 _COMMAND = "This page compares the runs as they are; `peerveil run A B --seeds K` adds intervals over seeds."
 
 
-def labels(accounts: Sequence[Account]) -> list[str]:
+def labels(accounts: Sequence[RunData]) -> list[str]:
     """Returns a distinct label per run: the scenario, with the seed and then a number where needed."""
-    names = [account.name for account in accounts]
+    names = [run_data.name for run_data in accounts]
     seeded = [
-        f"{name}, seed {account.summary.get('seed', '?')}" if names.count(name) > 1 else name
-        for name, account in zip(names, accounts, strict=True)
+        f"{name}, seed {run_data.summary.get('seed', '?')}" if names.count(name) > 1 else name
+        for name, run_data in zip(names, accounts, strict=True)
     ]
     return [
         f"{label} ({seeded[: place + 1].count(label)})" if seeded.count(label) > 1 else label
@@ -36,24 +36,24 @@ def labels(accounts: Sequence[Account]) -> list[str]:
     ]
 
 
-def comparison_data(accounts: Sequence[Account]) -> dict[str, Any]:
+def comparison_data(accounts: Sequence[RunData]) -> dict[str, Any]:
     """Returns the chart data of the page: per run its rounds, final accuracy and epsilons."""
     return {"page": "comparison", "runs": [_run(*pair) for pair in zip(labels(accounts), accounts, strict=True)]}
 
 
-def _run(label: str, account: Account) -> dict[str, Any]:
-    head = account.summary["headline"]
+def _run(label: str, run_data: RunData) -> dict[str, Any]:
+    head = run_data.summary["headline"]
     epsilon, accuracy = head.get("epsilon") or {}, head.get("accuracy") or {}
     # A run may have no collected model (interrupted, or none was asked for).
     collected = accuracy.get("collected")
     return {
         "label": label,
-        "rounds": round_series(account.log),
+        "rounds": round_series(run_data.log),
         "accuracy": collected if collected is not None else (accuracy.get("clients") or {}).get("mean"),
         "epsilon": {
             name: _finite(epsilon.get(name)) for name in ("published", "rigorous_worst_peer", "rigorous_model")
         },
-        "target": account.target_accuracy,
+        "target": run_data.target_accuracy,
     }
 
 
@@ -62,7 +62,7 @@ def _finite(value: Any) -> float | str | None:
     return "inf" if epsilon == float("inf") else epsilon
 
 
-def comparison_body(accounts: Sequence[Account], data: Mapping[str, Any]) -> str:
+def comparison_body(accounts: Sequence[RunData], data: Mapping[str, Any]) -> str:
     """Returns the HTML of all sections in order."""
     names = [run["label"] for run in data["runs"]]
     return "\n".join(
@@ -77,25 +77,27 @@ def comparison_body(accounts: Sequence[Account], data: Mapping[str, Any]) -> str
     )
 
 
-def _questions(accounts: Sequence[Account], names: Sequence[str]) -> str:
-    rows = [(name, str(account.summary.get("question") or "-")) for name, account in zip(names, accounts, strict=True)]
+def _questions(accounts: Sequence[RunData], names: Sequence[str]) -> str:
+    rows = [
+        (name, str(run_data.summary.get("question") or "-")) for name, run_data in zip(names, accounts, strict=True)
+    ]
     return html.facts(rows)
 
 
-def _figures(accounts: Sequence[Account], names: Sequence[str]) -> str:
+def _figures(accounts: Sequence[RunData], names: Sequence[str]) -> str:
     """Tabulates every figure of every run, with its difference from the first run."""
     head = ["", names[0]]
     for name in names[1:]:
         head += [name, f"minus {names[0]}"]
     rows = []
     for figure in FIGURES.values():
-        values = [figure.of(account.summary) for account in accounts]
+        values = [figure.of(run_data.summary) for run_data in accounts]
         if any(value is not None for value in values):
             rows.append([figure.label, *_cells(figure, values)])
-    transport = [str(account.summary.get("headline", {}).get("transport") or "-") for account in accounts]
+    transport = [str(run_data.summary.get("headline", {}).get("transport") or "-") for run_data in accounts]
     # An empty cell under each difference column.
     rows.append(["transport", transport[0], *(cell for text in transport[1:] for cell in (text, ""))])
-    notes = [f"{name}: {note}" for name, account in zip(names, accounts, strict=True) for note in account.notes]
+    notes = [f"{name}: {note}" for name, run_data in zip(names, accounts, strict=True) for note in run_data.notes]
     table = html.table(head, rows, "Figures of each run and differences from the first")
     return html.section("figures", "Figures", html.notes(notes), table, html.paragraph(_COMMAND, "hint"))
 
@@ -137,8 +139,8 @@ def _learning() -> str:
     return html.section("learning", "Accuracy", f'<div class="pair">{"".join(figures)}</div>')
 
 
-def _cost(accounts: Sequence[Account]) -> str:
-    targets = [account.target_accuracy for account in accounts if account.target_accuracy is not None]
+def _cost(accounts: Sequence[RunData]) -> str:
+    targets = [run_data.target_accuracy for run_data in accounts if run_data.target_accuracy is not None]
     start = f"{targets[0]:g}" if targets else "0.5"
     controls = html.controls(
         f'<label class="wide">Accuracy to reach <input type="range" id="cost-target" min="0" max="1" step="0.01" '
@@ -169,9 +171,9 @@ def _epsilon() -> str:
     return html.section("epsilon", "Accuracy against epsilon", f'<div class="pair">{"".join(figures)}</div>')
 
 
-def _settings(accounts: Sequence[Account], names: Sequence[str]) -> str:
+def _settings(accounts: Sequence[RunData], names: Sequence[str]) -> str:
     """Tabulates the keys in which the scenarios differ."""
-    flat = [_flat(account.run.scenario) for account in accounts]
+    flat = [_flat(run_data.run.scenario) for run_data in accounts]
     # dict.fromkeys: distinct keys in the order of the files.
     keys = [key for key in dict.fromkeys(key for one in flat for key in one) if len({one.get(key) for one in flat}) > 1]
     rows = [[key, *(one.get(key, "-") for one in flat)] for key in keys]

@@ -21,14 +21,14 @@ Columns = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Flows:
+class MessageColumns:
     """Message columns sorted by round, and a note on how they were reduced."""
 
     columns: Columns
     note: str
 
 
-def collect_flows(log: Log, shown: NDArray[np.int64], most: int = MOST_MESSAGES) -> Flows:
+def collect_message_columns(log: Log, shown: NDArray[np.int64], most: int = MOST_MESSAGES) -> MessageColumns:
     """Returns the messages between `shown` nodes, reduced until at most `most` rows are left.
 
     First step: one row per (round, sender, receiver, fate). Second step: every n-th round only.
@@ -41,7 +41,7 @@ def collect_flows(log: Log, shown: NDArray[np.int64], most: int = MOST_MESSAGES)
         columns, kept, of = _some_rounds(columns, most)
         note += f" Only {kept} of {of} rounds are in the page; a smaller run, or `peerveil topology`, shows the others."
     order = np.lexsort((columns["sent_s"], columns["round"]))
-    return Flows({name: column[order] for name, column in columns.items()}, note.strip())
+    return MessageColumns({name: column[order] for name, column in columns.items()}, note.strip())
 
 
 def _joined(log: Log) -> Columns:

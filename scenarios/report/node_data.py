@@ -10,32 +10,32 @@ from numpy.typing import NDArray
 from p2p.log import records
 from p2p.log.log import Log
 from scenarios.metrics.traffic import bytes_by_node, node_count
-from scenarios.report.run_data import Account
+from scenarios.report.run_data import RunData
 
 MOST_BARS = 200
 _BINS = 40
 _MOST_MOMENTS = 5000
 
 
-def traffic_by_node(account: Account) -> dict[str, Any]:
+def traffic_by_node(run_data: RunData) -> dict[str, Any]:
     """Returns bytes sent and received: one bar per node, or a histogram over clients if there are too many."""
     # Services count even if no message names them.
-    nodes = max(node_count(account.log), account.roles.node("server") + 1)
-    sent, received = bytes_by_node(account.log.messages, nodes)
+    nodes = max(node_count(run_data.log), run_data.roles.node("server") + 1)
+    sent, received = bytes_by_node(run_data.log.messages, nodes)
     busy = np.flatnonzero(sent + received)
-    services = busy[busy >= account.roles.clients]
+    services = busy[busy >= run_data.roles.clients]
     if len(busy) <= MOST_BARS:
-        return {"bars": _bars(account, busy, sent, received)}
-    clients = (sent + received)[: account.roles.clients]
+        return {"bars": _bars(run_data, busy, sent, received)}
+    clients = (sent + received)[: run_data.roles.clients]
     counts, edges = np.histogram(clients, bins=_BINS)
     histogram = {"clients": counts.tolist(), "from_bytes": edges[:-1].tolist(), "to_bytes": edges[1:].tolist()}
     # Services stay visible as bars next to the histogram of clients.
-    return {"histogram": histogram, "bars": _bars(account, services[:MOST_BARS], sent, received)}
+    return {"histogram": histogram, "bars": _bars(run_data, services[:MOST_BARS], sent, received)}
 
 
-def _bars(account: Account, nodes: NDArray[np.int64], sent: NDArray[Any], received: NDArray[Any]) -> dict[str, Any]:
+def _bars(run_data: RunData, nodes: NDArray[np.int64], sent: NDArray[Any], received: NDArray[Any]) -> dict[str, Any]:
     return {
-        "name": [account.label(node) for node in nodes.tolist()],
+        "name": [run_data.label(node) for node in nodes.tolist()],
         "sent": sent[nodes].tolist(),
         "received": received[nodes].tolist(),
     }

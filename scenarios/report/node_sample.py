@@ -8,13 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from p2p.log.log import Log
-from scenarios.metrics.critical_path import Step
+from scenarios.metrics.critical_path import CriticalStep
 from scenarios.metrics.roles import Roles, leaders
 
 MOST_ROWS = 200
 
 
-def shown_nodes(log: Log, roles: Roles, paths: Sequence[Sequence[Step]], most: int = MOST_ROWS) -> NDArray[np.int64]:
+def shown_nodes(
+    log: Log, roles: Roles, paths: Sequence[Sequence[CriticalStep]], most: int = MOST_ROWS
+) -> NDArray[np.int64]:
     """Returns the node ids to show, sorted.
 
     If there are too many: services, nodes on critical paths (longest first), leaders and dropouts fill at most half
@@ -56,7 +58,7 @@ def sample_note(shown: int, of: int) -> str:
     )
 
 
-def _blamed(paths: Sequence[Sequence[Step]]) -> list[int]:
+def _blamed(paths: Sequence[Sequence[CriticalStep]]) -> list[int]:
     """Returns the nodes on critical paths by their total time there, longest first; ties by id."""
     seconds: dict[int, float] = {}
     for step in (step for path in paths for step in path):

@@ -11,20 +11,20 @@ from numpy.typing import NDArray
 from p2p.log import records
 from p2p.log.log import Log
 from scenarios.metrics.privacy_verdict import epsilon_of
-from scenarios.report.run_data import Account
+from scenarios.report.run_data import RunData
 
 _MOST_SQUARES = 120
 VIEWS = (("local", ("local",)), ("worst peer", ("peer", "worst")), ("median peer", ("peer", "median")))
 
 
-def privacy_data(account: Account) -> dict[str, Any]:
+def privacy_data(run_data: RunData) -> dict[str, Any]:
     """Returns all privacy data of a page."""
     return {
-        "views": views_of(account.summary.get("privacy") or {}),
-        "published": epsilon_of((account.summary.get("privacy") or {}).get("published")),
-        "budget": budget_of(account.run.scenario),
-        "spent": spent_by_round(account.log),
-        "seen": who_saw_what(account),
+        "views": views_of(run_data.summary.get("privacy") or {}),
+        "published": epsilon_of((run_data.summary.get("privacy") or {}).get("published")),
+        "budget": budget_of(run_data.run.scenario),
+        "spent": spent_by_round(run_data.log),
+        "seen": who_saw_what(run_data),
     }
 
 
@@ -77,9 +77,9 @@ def _spread(values: NDArray[np.float64]) -> tuple[float | None, ...]:
     return float(known.min()), float(np.median(known)), float(known.max())
 
 
-def who_saw_what(account: Account) -> dict[str, Any]:
+def who_saw_what(run_data: RunData) -> dict[str, Any]:
     """Returns how many updates of each node reached each other node, late ones included; many nodes are grouped."""
-    messages = account.log.messages
+    messages = run_data.log.messages
     kinds = [records.KIND["update"], records.KIND["share"]]
     came = np.isin(messages["kind"], kinds) & (messages["outcome"] == records.OUTCOME["delivered"])
     # Hops to relays do not count, only the final delivery.
@@ -93,9 +93,9 @@ def who_saw_what(account: Account) -> dict[str, Any]:
     groups = -(-len(nodes) // size)
     counts = np.zeros((groups, groups), dtype=np.int64)
     np.add.at(counts, (np.searchsorted(nodes, receiver) // size, np.searchsorted(nodes, sender) // size), 1)
-    names = [_group_name(account, nodes[start : start + size]) for start in range(0, len(nodes), size)]
+    names = [_group_name(run_data, nodes[start : start + size]) for start in range(0, len(nodes), size)]
     return {"names": names, "counts": counts.tolist(), "group": size}
 
 
-def _group_name(account: Account, nodes: NDArray[np.int64]) -> str:
-    return account.label(int(nodes[0])) if len(nodes) == 1 else f"{nodes[0]}-{nodes[-1]}"
+def _group_name(run_data: RunData, nodes: NDArray[np.int64]) -> str:
+    return run_data.label(int(nodes[0])) if len(nodes) == 1 else f"{nodes[0]}-{nodes[-1]}"

@@ -9,13 +9,13 @@ from scenarios.metrics.number_format import epsilon_text
 from scenarios.report import html
 from scenarios.report.alt_text import spent_alternative, views_alternative
 from scenarios.report.privacy_data import views_of
-from scenarios.report.run_data import Account
+from scenarios.report.run_data import RunData
 
 
-def privacy_section(account: Account, data: Mapping[str, Any]) -> str:
+def privacy_section(run_data: RunData, data: Mapping[str, Any]) -> str:
     """Returns the verdict, all views, the epsilon spent over time, and the matrix of received updates."""
-    privacy = account.summary.get("privacy") or {}
-    epsilon = account.summary["headline"].get("epsilon") or {}
+    privacy = run_data.summary.get("privacy") or {}
+    epsilon = run_data.summary["headline"].get("epsilon") or {}
     verdict = html.paragraph(f"Verdict: {epsilon.get('verdict', 'none stated')}")
     views = [(f"rigorous, {view}", epsilon_text(value)) for view, value in views_of(privacy).items()]
     claim = privacy.get("published")

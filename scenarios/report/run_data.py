@@ -27,7 +27,7 @@ KILLED = "killed"
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class RunData:
     """The data of one run for a report.
 
     Attributes:
@@ -60,7 +60,7 @@ class Account:
         return f"{role} {node}" if role in {"client", "relay", "intruder"} else role
 
 
-def read_account(path: Path) -> Account:
+def read_run_data(path: Path) -> RunData:
     """Reads a run folder; raises a `UserError` only if there is nothing to show."""
     run = open_run(path)
     log, notes = _read_log(run)
@@ -68,12 +68,12 @@ def read_account(path: Path) -> Account:
     faults = _faults(run, max((float(record["end_s"]) for record in log.rounds), default=0.0), notes)
     if run.summary is None:
         notes.insert(0, f"This run was killed; the figures are those of the {len(log.rounds)} rounds it had finished.")
-        return Account(run, _prefix_summary(run, log), log, roles, tuple(notes), faults)
+        return RunData(run, _prefix_summary(run, log), log, roles, tuple(notes), faults)
     if not isinstance(run.summary.get("headline"), dict):
         raise UserError(f"RUN = {path}: its summary.json has no headline; give a folder that `peerveil run` wrote")
     if str(run.summary.get("stopped_because", "")).startswith("interrupted"):
         notes.insert(0, f"This run was interrupted after {run.summary.get('rounds_completed')} rounds.")
-    return Account(run, run.summary, log, roles, tuple(notes), faults)
+    return RunData(run, run.summary, log, roles, tuple(notes), faults)
 
 
 def _read_log(run: Run) -> tuple[Log, list[str]]:

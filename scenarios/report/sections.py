@@ -16,7 +16,7 @@ from scenarios.report.alt_text import (
 )
 from scenarios.report.picture_sections import timeline, topology
 from scenarios.report.privacy_section import privacy_section
-from scenarios.report.run_data import Account
+from scenarios.report.run_data import RunData
 
 LINKS = (
     ("headline", "Headline"),
@@ -31,27 +31,27 @@ LINKS = (
 )
 
 
-def run_body(account: Account, data: Mapping[str, Any]) -> str:
+def run_body(run_data: RunData, data: Mapping[str, Any]) -> str:
     """Returns the HTML of all sections in order."""
     parts = (
-        header(account),
-        headline(account),
+        header(run_data),
+        headline(run_data),
         _accuracy(data),
         _bytes(data),
         timeline(data),
         topology(data),
-        _dropouts(account),
-        privacy_section(account, data),
-        html.section("scenario", "The scenario", html.code(account.run.scenario_text or "(no scenario.yaml)")),
-        _reproduce(account),
+        _dropouts(run_data),
+        privacy_section(run_data, data),
+        html.section("scenario", "The scenario", html.code(run_data.run.scenario_text or "(no scenario.yaml)")),
+        _reproduce(run_data),
     )
     return "\n".join(parts)
 
 
-def header(account: Account) -> str:
+def header(run_data: RunData) -> str:
     """Returns the title, the scenario's question and a one-sentence answer."""
-    summary = account.summary
-    title = f"<h1>{html.text(account.name)}</h1>"
+    summary = run_data.summary
+    title = f"<h1>{html.text(run_data.name)}</h1>"
     question = html.paragraph(str(summary.get("question") or ""), "question")
     return f"<header>{title}{question}{html.paragraph(answer(summary), 'answer')}</header>"
 
@@ -74,18 +74,18 @@ def answer(summary: Mapping[str, Any]) -> str:
         return ""
 
 
-def headline(account: Account) -> str:
+def headline(run_data: RunData) -> str:
     """Returns the headline figures, the same as in the console's final table."""
     try:
-        rows = list(headline_rows(account.summary))
+        rows = list(headline_rows(run_data.summary))
     # A summary of another version; the page is still worth showing without the table.
     except (KeyError, TypeError, AttributeError, ValueError):
         rows = []
     missing = () if rows else ("The summary is of another version; its headline cannot be told.",)
-    done = f"{account.summary.get('rounds_completed', '?')} of {account.summary.get('rounds_planned', '?')} rounds"
-    why = f"seed {account.summary.get('seed', '?')}: {done}, {account.summary.get('stopped_because', 'unknown')}"
+    done = f"{run_data.summary.get('rounds_completed', '?')} of {run_data.summary.get('rounds_planned', '?')} rounds"
+    why = f"seed {run_data.summary.get('seed', '?')}: {done}, {run_data.summary.get('stopped_because', 'unknown')}"
     table = html.facts([("run", why), *rows])
-    return html.section("headline", "Headline", html.notes((*account.notes, *missing)), table)
+    return html.section("headline", "Headline", html.notes((*run_data.notes, *missing)), table)
 
 
 def _accuracy(data: Mapping[str, Any]) -> str:
@@ -120,20 +120,20 @@ def _bytes(data: Mapping[str, Any]) -> str:
     return html.section("bytes", "Bytes", f'<div class="pair">{by_round}{by_node}</div>')
 
 
-def _dropouts(account: Account) -> str:
-    summary = account.summary
+def _dropouts(run_data: RunData) -> str:
+    summary = run_data.summary
     rows = []
     for key, name in (("absences", "absent when invited"), ("missing", "updates missing"), ("dropouts", "dropouts")):
         entry = summary.get(key) or {}
         reasons = ", ".join(f"{count_text(n)} {word}" for word, n in (entry.get("by_reason") or {}).items() if n)
         rows.append((name, f"{count_text(entry.get('total'))}{f': {reasons}' if reasons else ''}"))
     facts = html.facts(rows)
-    if not len(account.log.dropouts):
+    if not len(run_data.log.dropouts):
         return html.section("dropouts", "Dropouts", facts, html.paragraph("Nobody dropped out in this run."))
     options = [("dropout", "dropouts"), ("missing", "missing updates"), ("absence", "absences")]
     which = html.controls(html.choice("dropouts-what", "Show", options))
     by_round = html.figure(
-        "dropouts-rounds", "How many per round, by reason.", dropout_alternative(summary, account.log), which
+        "dropouts-rounds", "How many per round, by reason.", dropout_alternative(summary, run_data.log), which
     )
     moments = html.figure(
         "dropouts-moments",
@@ -143,8 +143,8 @@ def _dropouts(account: Account) -> str:
     return html.section("dropouts", "Dropouts", facts, f'<div class="pair">{by_round}{moments}</div>')
 
 
-def _reproduce(account: Account) -> str:
-    summary, environment = account.summary, account.run.environment
+def _reproduce(run_data: RunData) -> str:
+    summary, environment = run_data.summary, run_data.run.environment
     versions = environment.get("versions") or {}
     digest = summary.get("digest") or {}
     depends = "; it depends on learning, so on one machine only" if summary.get("events_depend_on_learning") else ""

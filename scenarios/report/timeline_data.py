@@ -10,25 +10,25 @@ from numpy.typing import NDArray
 
 from p2p.log import records
 from p2p.log.log import Log
-from scenarios.metrics.critical_path import Step, critical_paths
-from scenarios.report.message_columns import FATES, collect_flows, pack_by_round
+from scenarios.metrics.critical_path import CriticalStep, critical_paths
+from scenarios.report.message_columns import FATES, collect_message_columns, pack_by_round
 from scenarios.report.node_layout import positions
 from scenarios.report.node_sample import active_nodes, sample_note, shown_nodes
-from scenarios.report.run_data import Account
+from scenarios.report.run_data import RunData
 
 MOST_ROUNDS_OF_PATHS = 500
 """Runs with more rounds show no critical paths: following one scans the round's messages at every step."""
 
 
-def picture_data(account: Account) -> dict[str, Any]:
+def picture_data(run_data: RunData) -> dict[str, Any]:
     """Returns nodes, spans, messages, dropouts, faults and critical paths by round; nodes are given by true id."""
-    log = account.log
-    paths = _paths(account)
-    nodes = shown_nodes(log, account.roles, list(paths.values()))
-    flows = collect_flows(log, nodes)
+    log = run_data.log
+    paths = _paths(run_data)
+    nodes = shown_nodes(log, run_data.roles, list(paths.values()))
+    flows = collect_message_columns(log, nodes)
     base_s = _bases(log)
     return {
-        "nodes": _nodes(account, nodes),
+        "nodes": _nodes(run_data, nodes),
         "note": sample_note(len(nodes), len(active_nodes(log))),
         "message_note": flows.note,
         "span_names": list(records.SPANS),
@@ -38,18 +38,18 @@ def picture_data(account: Account) -> dict[str, Any]:
         "spans": pack_by_round(_spans(log, nodes), base_s),
         "messages": pack_by_round(flows.columns, base_s),
         "dropouts": _dropouts(log, nodes),
-        "faults": [list(fault) for fault in account.faults],
+        "faults": [list(fault) for fault in run_data.faults],
         "paths": {str(number): [_step(step) for step in path] for number, path in paths.items()},
         "budget": _budget(log, nodes),
         "accuracy": _accuracy(log, nodes),
     }
 
 
-def _paths(account: Account) -> dict[int, list[Step]]:
-    log = account.log
+def _paths(run_data: RunData) -> dict[int, list[CriticalStep]]:
+    log = run_data.log
     if not len(log.messages) or len(log.rounds) > MOST_ROUNDS_OF_PATHS:
         return {}
-    return {record["round"]: path for record, path in critical_paths(log, account.roles.node("proxy"))}
+    return {record["round"]: path for record, path in critical_paths(log, run_data.roles.node("proxy"))}
 
 
 def _bases(log: Log) -> dict[int, float]:
@@ -65,12 +65,12 @@ def _bases(log: Log) -> dict[int, float]:
     return base_s
 
 
-def _nodes(account: Account, nodes: NDArray[np.int64]) -> dict[str, Any]:
-    x, y = positions(account.log, account.roles, nodes)
+def _nodes(run_data: RunData, nodes: NDArray[np.int64]) -> dict[str, Any]:
+    x, y = positions(run_data.log, run_data.roles, nodes)
     return {
         "id": nodes.tolist(),
-        "name": [account.label(node) for node in nodes.tolist()],
-        "role": [account.roles.role(node) for node in nodes.tolist()],
+        "name": [run_data.label(node) for node in nodes.tolist()],
+        "role": [run_data.roles.role(node) for node in nodes.tolist()],
         "x": [round(float(value), 4) for value in x],
         "y": [round(float(value), 4) for value in y],
     }
@@ -102,7 +102,7 @@ def _dropouts(log: Log, nodes: NDArray[np.int64]) -> list[list[Any]]:
     ]
 
 
-def _step(step: Step) -> list[Any]:
+def _step(step: CriticalStep) -> list[Any]:
     return [step.what, step.node, step.receiver, step.start_s, step.end_s, step.held_back_by]
 
 

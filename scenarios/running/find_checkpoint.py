@@ -15,7 +15,7 @@ from scenarios.run_folder.writer import INTERRUPTED, check_out, folder_name
 from scenarios.running.checkpoint import FILE, Checkpoint, read_checkpoint
 from scenarios.schema import Scenario
 
-LIVES_PER_RESUME = 1 << 16
+INCARNATIONS_PER_RESUME = 1 << 16
 """Upper bound on the recoveries of a node between two resumes.
 
 Each attempt numbers its incarnations from a multiple of this, so that no attempt reuses an earlier one's keys.
@@ -26,7 +26,7 @@ _FIRST_TRACES = {"checkpoint", ".scenario.yaml.part"}
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class PreviousRun:
     """The state of a run before this attempt.
 
     Attributes:
@@ -40,17 +40,17 @@ class Past:
     summary: dict[str, Any] | None = None
 
     @property
-    def first_life(self) -> int:
+    def first_incarnation(self) -> int:
         """The first incarnation number of endpoints, above those of all earlier attempts."""
-        return self.checkpoint.resumes * LIVES_PER_RESUME
+        return self.checkpoint.resumes * INCARNATIONS_PER_RESUME
 
 
-def no_past(scenario: Scenario) -> Past:
+def fresh_run(scenario: Scenario) -> PreviousRun:
     """Returns the state of a run that starts from the beginning."""
-    return Past(None, Checkpoint(scenario_sha256=_fingerprint(scenario)))
+    return PreviousRun(None, Checkpoint(scenario_sha256=_fingerprint(scenario)))
 
 
-def find_past(scenario: Scenario, out: Path | None) -> Past:
+def find_previous_run(scenario: Scenario, out: Path | None) -> PreviousRun:
     """Returns the run of this scenario in `out`, or its newest one in `runs/`, unfinished ones first.
 
     Raises:
@@ -59,21 +59,21 @@ def find_past(scenario: Scenario, out: Path | None) -> Past:
     found = _newest(scenario) if out is None else out
     if found is None or not found.is_dir() or not any(found.iterdir()):
         check_out(out)
-        return no_past(scenario)
+        return fresh_run(scenario)
     # Killed within its first moments: the folder is reused and the run starts over.
     if {path.name for path in found.iterdir()} <= _FIRST_TRACES:
-        return Past(found, no_past(scenario).checkpoint)
+        return PreviousRun(found, fresh_run(scenario).checkpoint)
     if not (found / "scenario.yaml").is_file():
         raise UserError(f"--out = {found}: holds no run to resume; name the folder of one, or leave --resume out")
     _check_same(scenario, found)
     summary = _finished(found)
     if summary is not None:
-        return Past(found, no_past(scenario).checkpoint, summary)
-    checkpoint = read_checkpoint(found) or no_past(scenario).checkpoint
+        return PreviousRun(found, fresh_run(scenario).checkpoint, summary)
+    checkpoint = read_checkpoint(found) or fresh_run(scenario).checkpoint
     # Equal keys do not suffice: a plug-in's code may have changed, and the fingerprint covers it.
     if checkpoint.scenario_sha256 != _fingerprint(scenario):
         raise UserError(f"--resume = {found / FILE}: belongs to another scenario or plug-in; start the run anew")
-    return Past(found, replace(checkpoint, resumes=checkpoint.resumes + 1))
+    return PreviousRun(found, replace(checkpoint, resumes=checkpoint.resumes + 1))
 
 
 def _newest(scenario: Scenario) -> Path | None:

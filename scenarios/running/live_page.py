@@ -74,7 +74,7 @@ class NoPage:
 
 
 @contextmanager
-def watching(wanted: bool, port: int = 0) -> Iterator[LivePage | NoPage]:
+def serve_live_page(wanted: bool, port: int = 0) -> Iterator[LivePage | NoPage]:
     """Serves a live page while the block runs, if wanted, and prints its address on stderr."""
     if not wanted:
         yield NoPage()

@@ -20,9 +20,9 @@ from privacy.settings import Privacy
 
 if TYPE_CHECKING:
     from nodes.messaging.endpoint import World
-    from nodes.noise_shares.exchange_log import ShareBook
+    from nodes.noise_shares.exchange_log import NoiseShareLog
     from nodes.noise_shares.partner_graph import Tracker
-    from nodes.noise_shares.plan import SharePlan
+    from nodes.noise_shares.plan import NoiseSharePlan
     from nodes.roles.participant import Participant
     from privacy.calibration.noise_plan import NoisePlan
     from scenarios.schema import Scenario
@@ -120,9 +120,9 @@ def check_resumable(scenario: Scenario) -> None:
 class NoiseSharing:
     """The exchange of one run."""
 
-    plan: SharePlan
+    plan: NoiseSharePlan
     tracker: Tracker
-    book: ShareBook
+    book: NoiseShareLog
 
     @property
     def extra_s(self) -> float:
@@ -149,15 +149,15 @@ def share_noise(
     settings = scenario.noise_shares
     if settings is None:
         return None
-    from nodes.noise_shares.client_exchange import ShareDesk
-    from nodes.noise_shares.exchange_log import ShareBook
+    from nodes.noise_shares.client_exchange import NoiseShareClient
+    from nodes.noise_shares.exchange_log import NoiseShareLog
     from nodes.noise_shares.partner_graph import Tracker
-    from nodes.noise_shares.plan import SharePlan
-    from privacy.noise_shares.uploads import NoiseMaker
+    from nodes.noise_shares.plan import NoiseSharePlan
+    from privacy.noise_shares.uploads import NoiseExpander
 
     protocol, privacy = scenario.protocol, scenario.privacy
     deadline_s = settings.deadline if settings.deadline is not None else protocol.deadline / 2.0
-    plan = SharePlan(
+    plan = NoiseSharePlan(
         settings=settings,
         clients=scenario.clients,
         clip_norm=np.inf if privacy is None else privacy.clip_norm,
@@ -166,9 +166,9 @@ def share_noise(
         margin_s=protocol.deadline - deadline_s,
         noise_std=np.zeros(scenario.clients) if noise is None else noise.noise_std,
     )
-    dimension = next(iter(participants.values())).bench.dimension
-    maker = NoiseMaker(dimension, settings.expansion, settings.tau_mode, settings.share_as == "vector")
-    book = ShareBook(maker, measures=scenario.learning != "none")
+    dimension = next(iter(participants.values())).learning.dimension
+    maker = NoiseExpander(dimension, settings.expansion, settings.tau_mode, settings.share_as == "vector")
+    book = NoiseShareLog(maker, measures=scenario.learning != "none")
     for node, participant in participants.items():
-        participant.share_noise(ShareDesk(node, world, plan, book))
+        participant.share_noise(NoiseShareClient(node, world, plan, book))
     return NoiseSharing(plan, Tracker(plan, protocol, scenario.seed), book)

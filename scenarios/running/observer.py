@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodes.learning.byte_counts_only import NoLearning
-from nodes.learning.deferred_learning import Scores, Workbench
+from nodes.learning.deferred_learning import DeferredLearning, Scores
 from nodes.messaging.endpoint import World
 from nodes.roles.participant import Participant
 from nodes.round_record import RoundRecord
@@ -27,7 +27,7 @@ FIGURES = (*(f"accuracy_{when}_{what}" for when in ("before", "after") for what 
 """Columns that learning adds to a round's row."""
 
 
-class Watcher(Protocol):
+class RoundListener(Protocol):
     """A callback for completed rounds."""
 
     def __call__(self, row: Mapping[str, Any]) -> None:
@@ -41,15 +41,15 @@ class Observer:
         self,
         scenario: Scenario,
         world: World,
-        bench: Workbench | NoLearning,
+        learning: DeferredLearning | NoLearning,
         participants: Mapping[int, Participant],
         noise: NoisePlan | None,
-        watchers: Sequence[Watcher],
+        listeners: Sequence[RoundListener],
         privacy: RoundPrivacy,
         sharing: NoiseSharing | None = None,
     ) -> None:
-        self._scenario, self._world, self._bench, self._noise = scenario, world, bench, noise
-        self._participants, self._watchers = participants, watchers
+        self._scenario, self._world, self._learning, self._noise = scenario, world, learning, noise
+        self._participants, self._listeners = participants, listeners
         self._chosen = scenario.evaluation.chosen(scenario.clients, scenario.seed)
         self.privacy, self._sharing = privacy, sharing
         self.linkage = Linkage()
@@ -61,7 +61,7 @@ class Observer:
     def on_forming(self, round_number: int, members: NDArray[np.int64]) -> None:
         """Requests the accuracy of the cohort's local models before aggregation, if this round is evaluated."""
         if self._scenario.evaluation.due(round_number, self._scenario.rounds):
-            self._bench.watch(round_number, np.intersect1d(members, self._chosen).tolist())
+            self._learning.evaluate_before(round_number, np.intersect1d(members, self._chosen).tolist())
 
     def on_closed(self, record: RoundRecord) -> None:
         """Completes the round's row and notifies the watchers."""
@@ -74,9 +74,9 @@ class Observer:
         self._fill_rigorous()
         self._observe_linkage(record)
         # Flushed every round, checkpoint or not, so that saving a checkpoint changes no result.
-        self._bench.settle()
+        self._learning.flush()
         self._world.log.rounds.append(row)
-        for watcher in self._watchers:
+        for watcher in self._listeners:
             watcher(row)
 
     def on_quiet(self, round_number: int, nodes: Sequence[int]) -> None:
@@ -84,7 +84,7 @@ class Observer:
         for node in nodes:
             self._participants[node].endpoint.leave(round_number)
         self._world.sealer.close_round(round_number)
-        self._bench.forget(round_number)
+        self._learning.forget(round_number)
         if self._sharing is not None:
             self._sharing.book.forget(round_number)
 
@@ -93,16 +93,16 @@ class Observer:
 
     def _accuracies(self, record: RoundRecord) -> dict[str, Any]:
         due = self._scenario.evaluation.due(record.round_number, self._scenario.rounds)
-        if not due or isinstance(self._bench, NoLearning):
+        if not due or isinstance(self._learning, NoLearning):
             # Every row has the same columns, evaluated or not.
             unevaluated = {"evaluated_nodes": None, "evaluated_accuracy": None}
             return _figures("before", None) | _figures("after", None) | {"loss": None} | unevaluated
-        before = self._bench.scores_before(record.round_number)
+        before = self._learning.scores_before(record.round_number)
         nodes = np.intersect1d(record.cohort, self._chosen).tolist()
         # With a server, its model is the only result of the round; clients hold the previous one.
         if record.leader == self._world.server:
             nodes = [self._world.server]
-        after = self._bench.scores(nodes) if nodes else None
+        after = self._learning.scores(nodes) if nodes else None
         loss = None if after is None else float(np.mean(after[1]))
         each = None if after is None else after[0].tolist()
         who = {"evaluated_nodes": nodes, "evaluated_accuracy": each}
@@ -133,12 +133,12 @@ class Observer:
 
         The adversary is a coalition of all leaders (or receivers) that pool the releases they received.
         """
-        if isinstance(self._bench, NoLearning) or self._bench.asleep:
+        if isinstance(self._learning, NoLearning) or self._learning.paused:
             return
         # Void aggregations count too: the leader saw the updates even if its result was discarded.
         contributors, aggregators = record.averaged(self._world.log, void=True).T
         senders = np.unique(contributors[contributors != aggregators]).tolist()
-        matrix = self._bench.released(senders, record.round_number)
+        matrix = self._learning.released(senders, record.round_number)
         self.linkage.observe(senders, [record.addresses[node] for node in senders], matrix)
 
 

@@ -29,10 +29,10 @@ class Replay:
     def __init__(self, simulation: Simulation, checkpoint: Checkpoint) -> None:
         self._simulation, self._checkpoint = simulation, checkpoint
         self.under_way = checkpoint.round_number > 0
-        if self.under_way and simulation.workbench is not None:
+        if self.under_way and simulation.deferred_learning is not None:
             # Before pausing: the observer must not evaluate models that do not exist during the replay.
             simulation.observer.measured = _read_figures(checkpoint.part("figures"))
-            simulation.workbench.sleep()
+            simulation.deferred_learning.pause()
 
     def check(self, round_number: int, chain: NDArray[np.uint8]) -> None:
         """Compares a closed round's events with the checkpoint; restores learning after the last replayed round.
@@ -53,9 +53,9 @@ class Replay:
             raise _differs("and ended too early")
 
     def _restore_learning(self) -> None:
-        bench, checkpoint = self._simulation.workbench, self._checkpoint
-        if bench is not None:
-            bench.wake(_read_learning(checkpoint.part("learning")))
+        learning, checkpoint = self._simulation.deferred_learning, self._checkpoint
+        if learning is not None:
+            learning.restore(_read_learning(checkpoint.part("learning")))
             self._simulation.observer.linkage.restore(checkpoint.part("linkage"))
 
 
@@ -66,11 +66,11 @@ def _differs(where: str) -> UserError:
 
 def learnt(simulation: Simulation) -> dict[str, NDArray[Any]]:
     """Returns the learning state to save: models, vectors in flight, figures, and the linkage attack's state."""
-    bench = simulation.workbench
-    if bench is None:
+    learning = simulation.deferred_learning
+    if learning is None:
         return {}
     parts: dict[str, Arrays] = {
-        "learning": _learning(bench.state()),
+        "learning": _learning(learning.state()),
         "linkage": simulation.observer.linkage.state(),
         "figures": _figures(simulation.log.rounds),
     }

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from nodes.protocols import PROTOCOLS
 from p2p.config.choices import Choice
 from p2p.config.errors import UserError
-from p2p.gc_pause import rarely_collected
+from p2p.gc_pause import gc_paused
 from scenarios.build import Simulation, build, relay_nodes
 from scenarios.cli.console import RoundProgress, print_comparison, print_headline, progress
 from scenarios.loading.dump import kind_of
@@ -31,11 +31,11 @@ from scenarios.run_folder.environment import describe_environment
 from scenarios.run_folder.json_text import to_json
 from scenarios.run_folder.summary import summarise
 from scenarios.run_folder.writer import RunFolder, check_out
-from scenarios.running.find_checkpoint import Past, find_past, no_past
+from scenarios.running.find_checkpoint import PreviousRun, find_previous_run, fresh_run
 from scenarios.running.journal import Journal
-from scenarios.running.live_page import LivePage, NoPage, watching
+from scenarios.running.live_page import LivePage, NoPage, serve_live_page
 from scenarios.running.noise_share_setup import check_resumable
-from scenarios.running.observer import Watcher
+from scenarios.running.observer import RoundListener
 from scenarios.running.resume import only_writer
 from scenarios.schema import Scenario
 
@@ -47,7 +47,7 @@ def run_command(args: argparse.Namespace) -> int:
     scenarios = _load_all(args)
     if not args.resume:
         check_out(args.out)
-    with watching(args.watch) as page:
+    with serve_live_page(args.watch) as page:
         return _run_all(args, scenarios, page)
 
 
@@ -92,7 +92,7 @@ def run_scenario(
     quiet: bool = True,
     page: LivePage | NoPage | None = None,
     resume: bool = False,
-    watchers: Sequence[Watcher] = (),
+    listeners: Sequence[RoundListener] = (),
 ) -> tuple[dict[str, Any], RunFolder]:
     """Runs one scenario and writes its folder; returns the summary and the folder.
 
@@ -103,8 +103,8 @@ def run_scenario(
         resume: continue the run in `out`, or the newest unfinished one; a finished run is left unchanged.
         watchers: called after every round.
     """
-    with rarely_collected():
-        return _run_scenario(scenario, out, data_dir, threads, at_once, quiet, page or NoPage(), resume, watchers)
+    with gc_paused():
+        return _run_scenario(scenario, out, data_dir, threads, at_once, quiet, page or NoPage(), resume, listeners)
 
 
 def _run_scenario(
@@ -116,39 +116,39 @@ def _run_scenario(
     quiet: bool,
     live: LivePage | NoPage,
     resume: bool,
-    watchers: Sequence[Watcher],
+    listeners: Sequence[RoundListener],
 ) -> tuple[dict[str, Any], RunFolder]:
     started_s = time.perf_counter()
     live.begin(scenario.name, scenario.question, scenario.rounds)
     if resume:
         check_resumable(scenario)
-    past = find_past(scenario, out) if resume else no_past(scenario)
-    _report_resume(past, resume and not quiet)
-    if past.path is not None and past.summary is not None:
-        return past.summary, RunFolder(past.path)
-    # The listener needs the simulation, which needs its watchers: a list filled later breaks the cycle.
-    listeners: list[Watcher] = []
+    previous = find_previous_run(scenario, out) if resume else fresh_run(scenario)
+    _report_resume(previous, resume and not quiet)
+    if previous.path is not None and previous.summary is not None:
+        return previous.summary, RunFolder(previous.path)
+    # The reporter needs the simulation, which needs its listeners: a list filled later breaks the cycle.
+    reporter: list[RoundListener] = []
     simulation = build(
         scenario,
         data_dir=data_dir,
         threads=threads,
         at_once=at_once,
-        watchers=[lambda row: listeners[0](row), *watchers],
-        first_life=past.first_life,
+        listeners=[lambda row: reporter[0](row), *listeners],
+        first_incarnation=previous.first_incarnation,
     )
-    folder = RunFolder.create(out, scenario.name, scenario.seed) if past.path is None else RunFolder(past.path)
+    folder = RunFolder.create(out, scenario.name, scenario.seed) if previous.path is None else RunFolder(previous.path)
     with only_writer(folder.path):
         folder.begin(dump_scenario(scenario), describe_environment(threads, scenario.plugins))
-        journal = Journal(simulation, folder, past.checkpoint)
+        journal = Journal(simulation, folder, previous.checkpoint)
         with progress(scenario.rounds, quiet, scenario.name) as bar:
-            listeners.append(_RoundListener(simulation, journal, (bar, live)))
+            reporter.append(_RoundListener(simulation, journal, (bar, live)))
             interrupted = _simulate(simulation)
         # Interrupted during the replay: nothing is new, and the folder holds more rounds than were replayed.
         if interrupted and journal.replay.under_way:
             raise KeyboardInterrupt
         journal.replay.check_over()
         with _tolerating_partial_rows(interrupted):
-            summary = _summarise(simulation, interrupted, time.perf_counter() - started_s, past.checkpoint.resumes)
+            summary = _summarise(simulation, interrupted, time.perf_counter() - started_s, previous.checkpoint.resumes)
             # An interrupted run has collected no final model.
             tensors = None if interrupted else _final_tensors(simulation)
             folder.finish(simulation.log, summary, tensors, partial=interrupted)
@@ -169,16 +169,16 @@ def _tolerating_partial_rows(interrupted: bool) -> Iterator[None]:
         raise KeyboardInterrupt from None
 
 
-def _report_resume(past: Past, wanted: bool) -> None:
+def _report_resume(previous: PreviousRun, wanted: bool) -> None:
     """Prints what `--resume` found."""
     if not wanted:
         return
-    if past.path is None:
+    if previous.path is None:
         print("nothing to resume; the run begins", file=sys.stderr)
-    elif past.summary is not None:
-        print(f"the run in {past.path} has finished; nothing is left to do", file=sys.stderr)
+    elif previous.summary is not None:
+        print(f"the run in {previous.path} has finished; nothing is left to do", file=sys.stderr)
     else:
-        print(f"resuming {past.path} after round {past.checkpoint.round_number}", file=sys.stderr)
+        print(f"resuming {previous.path} after round {previous.checkpoint.round_number}", file=sys.stderr)
 
 
 class _RoundListener:
@@ -242,12 +242,12 @@ def _extra(simulation: Simulation) -> dict[str, Any]:
 
 def final_scores(simulation: Simulation) -> tuple[NDArray[np.float64] | None, tuple[float, float] | None]:
     """Returns the final accuracy of every evaluated client's model, and accuracy and loss of the collected model."""
-    bench = simulation.workbench
-    if bench is None:
+    learning = simulation.deferred_learning
+    if learning is None:
         return None, None
     chosen = simulation.scenario.evaluation.chosen(simulation.scenario.clients, simulation.scenario.seed)
     vector = simulation.collected_model()
-    return bench.scores(chosen.tolist())[0], None if vector is None else bench.scores_of(vector)
+    return learning.scores(chosen.tolist())[0], None if vector is None else learning.scores_of(vector)
 
 
 def _final_tensors(simulation: Simulation) -> dict[str, NDArray[Any]] | None:

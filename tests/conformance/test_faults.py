@@ -24,9 +24,9 @@ MOST_EVENTS = 400_000
 
 def run_bounded(simulation: Simulation) -> None:
     """Runs to the end; a run that goes on for ever would fail here and not hang the tests."""
-    simulation.lives.start_all()
+    simulation.supervisor.start_all()
     for _ in range(MOST_EVENTS):
-        if simulation.lives.ended.processed:
+        if simulation.supervisor.ended.processed:
             break
         try:
             simulation.clock.step()
@@ -34,8 +34,8 @@ def run_bounded(simulation: Simulation) -> None:
             break
     else:
         pytest.fail("the run does not end")
-    simulation.lives.close_books()
-    assert simulation.lives.ended.triggered, "nothing can happen any more, and nobody has said why"
+    simulation.supervisor.close_books()
+    assert simulation.supervisor.ended.triggered, "nothing can happen any more, and nobody has said why"
 
 
 @pytest.mark.slow

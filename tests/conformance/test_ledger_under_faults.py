@@ -87,7 +87,7 @@ def check_client(simulation: Simulation, node: int) -> None:
     ledger, table = simulation.clients[node].ledger, simulation.log.privacy
     assert ledger is not None
     rows = np.flatnonzero(table["node"] == node)
-    costs = [release_mu2(float(std), simulation.clients[node].means.sensitivity) for std in table["noise_std"][rows]]
+    costs = [release_mu2(float(std), simulation.clients[node].profile.sensitivity) for std in table["noise_std"][rows]]
     assert ledger.releases == len(rows)
     assert ledger.mu2 == pytest.approx(sum(costs), rel=1e-12)
     assert table["release"][rows].tolist() == list(range(1, len(rows) + 1))

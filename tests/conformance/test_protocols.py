@@ -200,7 +200,7 @@ def test_a_protocol_has_the_verbs_of_a_protocol(kind: str) -> None:
     protocol = PROTOCOLS[kind](train_per_round=4)
     assert protocol.cohort_size == 4
     assert protocol.longest_s >= protocol.deadline
-    assert callable(protocol.arrange)
+    assert callable(protocol.plan_round)
     assert callable(protocol.take_part)
 
 
@@ -224,5 +224,5 @@ def test_protocols_meet_the_same_world(prepare: Prepare) -> None:
         simulation.run()
         cohorts = [simulation.records[number].cohort.tolist() for number in range(1, 6)]
         registered = simulation.log.messages["arrived_s"][:9].tolist()
-        told.append((cohorts, registered, [client.means.train_s for client in simulation.clients]))
+        told.append((cohorts, registered, [client.profile.train_s for client in simulation.clients]))
     assert told[0] == told[1]

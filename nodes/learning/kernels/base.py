@@ -18,7 +18,7 @@ from nodes.learning.training import Training
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Step:
+class SgdStep:
     """One SGD step of the first `len(rows)` models: record indices [a, b] and their weights in the loss [a, b]."""
 
     rows: Tensor
@@ -45,7 +45,7 @@ class Kernel(Protocol):
     parallel: ClassVar[bool]
     stacks: ClassVar[bool]
 
-    def train(self, models: Tensor, samples: Samples, steps: list[Step], training: Training, rate: float) -> None:
+    def train(self, models: Tensor, samples: Samples, steps: list[SgdStep], training: Training, rate: float) -> None:
         """Takes the steps in place; a model past its last step is unchanged."""
 
     def scores(self, models: Tensor, records: Tensor) -> Tensor:
@@ -61,7 +61,7 @@ class OneByOne:
     def __init__(self, module: nn.Module) -> None:
         self._module = module
 
-    def train(self, models: Tensor, samples: Samples, steps: list[Step], training: Training, rate: float) -> None:
+    def train(self, models: Tensor, samples: Samples, steps: list[SgdStep], training: Training, rate: float) -> None:
         """Trains one model after the other."""
         for i in range(len(models)):
             models[i] = self._train(models, i, samples, steps, training, rate)
@@ -72,7 +72,7 @@ class OneByOne:
 
     @torch.enable_grad()
     def _train(
-        self, models: Tensor, index: int, samples: Samples, steps: list[Step], training: Training, rate: float
+        self, models: Tensor, index: int, samples: Samples, steps: list[SgdStep], training: Training, rate: float
     ) -> Tensor:
         weights = {name: part.clone().requires_grad_() for name, part in unflatten(self._module, models[index]).items()}
         optimiser = torch.optim.SGD(
@@ -101,7 +101,7 @@ class Stacked:
         self._gradients = vmap(grad(self._loss))
         self._forward = vmap(self._call, in_dims=(0, None))
 
-    def train(self, models: Tensor, samples: Samples, steps: list[Step], training: Training, rate: float) -> None:
+    def train(self, models: Tensor, samples: Samples, steps: list[SgdStep], training: Training, rate: float) -> None:
         """Takes each step as one batched forward and backward pass over the models that still train."""
         velocity = torch.zeros_like(models) if training.momentum else None
         for step in steps:

@@ -15,8 +15,8 @@ from typing import ClassVar, Protocol
 import torch
 from torch import Tensor, nn
 
-from nodes.learning.kernels.base import Samples, Step, layers, unflatten
-from nodes.learning.kernels.mlp import Bend, bend_of, is_dense
+from nodes.learning.kernels.base import Samples, SgdStep, layers, unflatten
+from nodes.learning.kernels.mlp import ActivationFunction, bend_of, is_dense
 from nodes.learning.training import Training
 
 LAST = torch.channels_last
@@ -119,7 +119,7 @@ class Pool:
 class Activate:
     """An activation function."""
 
-    def __init__(self, bend: Bend) -> None:
+    def __init__(self, bend: ActivationFunction) -> None:
         self._bend = bend
 
     def forward(self, value: Tensor) -> Tensor:
@@ -155,7 +155,7 @@ class CnnKernel:
         self._module = module
         self._chain = chain
 
-    def train(self, models: Tensor, samples: Samples, steps: list[Step], training: Training, rate: float) -> None:
+    def train(self, models: Tensor, samples: Samples, steps: list[SgdStep], training: Training, rate: float) -> None:
         """Takes all steps of one model before starting the next."""
         for i, model in enumerate(models):
             chain = self._build(model)

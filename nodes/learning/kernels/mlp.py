@@ -19,7 +19,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from nodes.learning.kernels.base import Samples, Step, layers
+from nodes.learning.kernels.base import Samples, SgdStep, layers
 from nodes.learning.kernels.stacked_sgd import Descent, FirstLayer, together
 from nodes.learning.training import Training
 
@@ -28,14 +28,14 @@ Backward = Callable[[Tensor, Tensor], Tensor]
 
 
 @dataclass(frozen=True, slots=True)
-class Bend:
+class ActivationFunction:
     """An in-place activation, and its gradient given its output; `backward` may overwrite the incoming gradient."""
 
     forward: Forward
     backward: Backward
 
 
-def recognise(module: nn.Module, features: int) -> MlpKernel | None:
+def match_mlp(module: nn.Module, features: int) -> MlpKernel | None:
     """Returns the kernel for `module` if it is a chain of biased dense layers with known activations, else None."""
     chain = list(layers(module))
     if chain and isinstance(chain[0], nn.Flatten) and (chain[0].start_dim, chain[0].end_dim) == (1, -1):
@@ -55,11 +55,11 @@ class MlpKernel:
     parallel: ClassVar[bool] = True
     stacks: ClassVar[bool] = True
 
-    def __init__(self, widths: list[int], bends: list[Bend]) -> None:
+    def __init__(self, widths: list[int], bends: list[ActivationFunction]) -> None:
         self._widths = widths
         self._bends = bends
 
-    def train(self, models: Tensor, samples: Samples, steps: list[Step], training: Training, rate: float) -> None:
+    def train(self, models: Tensor, samples: Samples, steps: list[SgdStep], training: Training, rate: float) -> None:
         """Takes the steps as batched products over the models that still train; see the module's docstring."""
         weights, biases = self._unstack(models)
         descent = Descent(weights, biases, training, rate)
@@ -77,7 +77,7 @@ class MlpKernel:
             value = torch.baddbmm(biases[layer], self._bends[layer - 1].forward(value), weights[layer].mT)
         return value
 
-    def _take_run(self, run: list[Step], samples: Samples, descent: Descent) -> None:
+    def _take_run(self, run: list[SgdStep], samples: Samples, descent: Descent) -> None:
         """Takes several steps of the same models, which the first layer processes at once."""
         rows = torch.cat([step.rows for step in run], dim=1)
         size, rows, batch = (*rows.shape, -1), rows.flatten(), run[0].rows.shape[1]
@@ -127,20 +127,20 @@ def is_dense(layer: nn.Module) -> bool:
     return isinstance(layer, nn.Linear) and layer.bias is not None
 
 
-def bend_of(layer: nn.Module) -> Bend | None:
+def bend_of(layer: nn.Module) -> ActivationFunction | None:
     """Returns the activation of a layer, or None if it is not a supported one."""
     aten = torch.ops.aten
     if isinstance(layer, nn.ReLU):
         masked = aten.threshold_backward.grad_input
-        return Bend(Tensor.relu_, lambda slope, out: masked(slope, out, 0, grad_input=slope))
+        return ActivationFunction(Tensor.relu_, lambda slope, out: masked(slope, out, 0, grad_input=slope))
     # A slope of 0 or below is left out: the output's sign would no longer tell the input's.
     if isinstance(layer, nn.LeakyReLU) and (leak := float(layer.negative_slope)) > 0:
-        return Bend(
+        return ActivationFunction(
             lambda value: nn.functional.leaky_relu_(value, leak),
             lambda slope, out: aten.leaky_relu_backward(slope, out, leak, True),
         )
     if isinstance(layer, nn.Tanh):
-        return Bend(Tensor.tanh_, lambda slope, out: aten.tanh_backward(slope, out))
+        return ActivationFunction(Tensor.tanh_, lambda slope, out: aten.tanh_backward(slope, out))
     if isinstance(layer, nn.Sigmoid):
-        return Bend(Tensor.sigmoid_, lambda slope, out: aten.sigmoid_backward(slope, out))
+        return ActivationFunction(Tensor.sigmoid_, lambda slope, out: aten.sigmoid_backward(slope, out))
     return None

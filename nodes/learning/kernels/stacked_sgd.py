@@ -17,7 +17,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from nodes.learning.kernels.base import Step
+from nodes.learning.kernels.base import SgdStep
 from nodes.learning.training import Training
 
 # Records per look-ahead; the products between records grow with its square.
@@ -104,9 +104,9 @@ class FirstLayer:
             self._descent.step_weights(0, delta, self._records)
 
 
-def together(steps: list[Step], most: int) -> Iterator[list[Step]]:
+def together(steps: list[SgdStep], most: int) -> Iterator[list[SgdStep]]:
     """Groups consecutive steps of the same models into runs of at most `most` steps."""
-    run: list[Step] = []
+    run: list[SgdStep] = []
     for step in steps:
         if run and (len(run) == most or len(step.rows) != len(run[0].rows)):
             yield run

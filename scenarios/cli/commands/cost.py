@@ -10,8 +10,8 @@ from p2p.config.errors import UserError
 from p2p.log import records
 from p2p.log.log import Log
 from scenarios.cli.commands.cost_table import print_cost
-from scenarios.metrics.cost import by_kind, by_role, dropout_costs, held_back
-from scenarios.metrics.critical_path import Step, critical_paths
+from scenarios.metrics.cost import by_kind, by_role, bytes_by_bottleneck, dropout_costs
+from scenarios.metrics.critical_path import CriticalStep, critical_paths
 from scenarios.metrics.headline import TRANSPORT_ASSUMED
 from scenarios.metrics.roles import Roles
 from scenarios.metrics.traffic import books, late, stalled_s
@@ -46,7 +46,7 @@ def cost_of(run: Run, first_round: int | None = None) -> dict[str, Any]:
         "by_kind": by_kind(log),
         "by_role": by_role(log, roles),
         "seconds": _seconds(log, roles),
-        "links": held_back(log),
+        "links": bytes_by_bottleneck(log),
         "dropouts": dropout_costs(log),
         "transport": TRANSPORT_ASSUMED if routing == "assumed" else "bytes counted on every hop",
     }
@@ -94,7 +94,7 @@ def _seconds(log: Log, roles: Roles) -> dict[str, Any]:
     }
 
 
-def _by_what(steps: Sequence[Step], rounds: int, duration_s: float) -> dict[str, dict[str, float]]:
+def _by_what(steps: Sequence[CriticalStep], rounds: int, duration_s: float) -> dict[str, dict[str, float]]:
     """Returns the seconds of the critical paths by type of step, largest first."""
     sums: dict[str, float] = {}
     for step in steps:
@@ -103,7 +103,7 @@ def _by_what(steps: Sequence[Step], rounds: int, duration_s: float) -> dict[str,
     return {what: {"per_round_s": sum_s / rounds, "share": sum_s / duration_s} for what, sum_s in ordered if sum_s}
 
 
-def _who(paths: Sequence[Sequence[Step]], roles: Roles) -> list[dict[str, Any]]:
+def _who(paths: Sequence[Sequence[CriticalStep]], roles: Roles) -> list[dict[str, Any]]:
     """Returns nodes by their seconds on critical paths, longest first, with the longest type of step at each."""
     nodes: dict[int, dict[str, float]] = {}
     rounds: dict[int, set[int]] = {}
@@ -121,6 +121,6 @@ def _who(paths: Sequence[Sequence[Step]], roles: Roles) -> list[dict[str, Any]]:
     return sorted(entries, key=lambda entry: (-entry["seconds"], entry["node"]))
 
 
-def _plain(step: Step) -> dict[str, Any]:
+def _plain(step: CriticalStep) -> dict[str, Any]:
     entry = {"what": step.what, "node": step.node, "start_s": step.start_s, "end_s": step.end_s}
     return entry if step.receiver is None else entry | {"receiver": step.receiver, "held_back_by": step.held_back_by}

@@ -21,8 +21,8 @@ from scenarios.loading.privacy_classes import budget_epsilons
 from scenarios.loading.problems import printable
 from scenarios.metrics.number_format import bytes_text, count_text, epsilon_text, seconds_text
 from scenarios.planning.memory import estimate_memory, machine_bytes, refuse_what_does_not_fit
-from scenarios.planning.participation import Limits, Rehearsal, rehearse
-from scenarios.planning.privacy_forecast import noise_to_signal, promises
+from scenarios.planning.participation import Limits, Rehearsal, project_participation
+from scenarios.planning.privacy_forecast import noise_to_signal, privacy_forecast
 from scenarios.planning.problem_size import is_equal_split, shape_of
 from scenarios.planning.timing import measure
 from scenarios.planning.wire_bytes import planned_bytes
@@ -61,7 +61,7 @@ def make_plan(scenario: Scenario, memory_bytes: int | None = None, data_dir: Pat
     # Records are assumed to be split equally; the caveats say so where they are not.
     noise = plan_run_noise(scenario, shape.per_client(scenario.clients))
     rules, costs = ledger_rules(scenario, noise), _release_costs(scenario, noise)
-    rehearsal = rehearse(scenario, rules, costs)
+    rehearsal = project_participation(scenario, rules, costs)
     memory = estimate_memory(scenario, shape, rehearsal)
     refuse_what_does_not_fit(memory, available, scenario)
     timing = measure(scenario, shape, rehearsal)
@@ -79,7 +79,7 @@ def make_plan(scenario: Scenario, memory_bytes: int | None = None, data_dir: Pat
             "first_exhaustion_round": rehearsal.first_exhaustion,
         },
         "classes": _classes(scenario, rules, costs, rehearsal),
-        "privacy": promises(scenario, topology_of(scenario), noise, rehearsal, float(costs.max(initial=0.0))),
+        "privacy": privacy_forecast(scenario, topology_of(scenario), noise, rehearsal, float(costs.max(initial=0.0))),
         "noise_to_signal": None if noise is None else noise_to_signal(scenario, noise, shape.dimension),
         "bytes": _bytes(planned_bytes(scenario, rehearsal, shape.dimension)),
         "simulated_s": None

@@ -12,7 +12,7 @@ from scenarios.report.page import assemble
 from scenarios.report.picture_sections import timeline, topology
 from scenarios.report.privacy_data import privacy_data
 from scenarios.report.round_series import round_series
-from scenarios.report.run_data import Account, read_account
+from scenarios.report.run_data import RunData, read_run_data
 from scenarios.report.sections import LINKS, header, run_body
 from scenarios.report.timeline_data import picture_data
 from scenarios.run_folder import atomic_write
@@ -20,7 +20,7 @@ from scenarios.run_folder import atomic_write
 
 def run(args: argparse.Namespace) -> int:
     """Writes the page and prints its path."""
-    accounts = [read_account(path) for path in args.runs]
+    accounts = [read_run_data(path) for path in args.runs]
     one = len(accounts) == 1
     page = report_page(accounts[0]) if one else comparison_page(accounts)
     # A single report belongs to its run; a comparison belongs to no folder.
@@ -30,26 +30,26 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def report_page(account: Account) -> str:
+def report_page(account: RunData) -> str:
     """Returns the page of one run; equal runs give equal bytes."""
     data = run_data(account)
     return assemble(f"{account.name}, seed {account.summary.get('seed', '?')}", run_body(account, data), data, LINKS)
 
 
-def comparison_page(accounts: list[Account]) -> str:
+def comparison_page(accounts: list[RunData]) -> str:
     """Returns the page that compares several runs."""
     data = comparison_data(accounts)
     return assemble("Runs compared", comparison_body(accounts, data), data, COMPARISON_LINKS)
 
 
-def picture_page(account: Account, what: str, round_number: int | None) -> str:
+def picture_page(account: RunData, what: str, round_number: int | None) -> str:
     """Returns a page with only the timeline or the topology, opened at a round."""
     data = run_data(account) | {"open_round": round_number}
     section = timeline(data) if what == "timeline" else topology(data)
     return assemble(f"{account.name}: {what}", f"{header(account)}{section}", data)
 
 
-def run_data(account: Account) -> dict[str, Any]:
+def run_data(account: RunData) -> dict[str, Any]:
     """Returns the data of all charts of the page."""
     return {
         "page": "run",

@@ -14,7 +14,7 @@ from typing import Any
 from scenarios.loading.problems import printable
 from scenarios.metrics.comparison import FIGURES, compare
 from scenarios.metrics.headline import TRANSPORT_ASSUMED
-from scenarios.report.run_data import read_account
+from scenarios.report.run_data import read_run_data
 from scenarios.run_folder import atomic_write
 from scenarios.run_folder.json_text import to_json
 
@@ -30,7 +30,7 @@ _MARKDOWN = "\\`*_{}[]<>#|"
 
 def run(args: argparse.Namespace) -> int:
     """Prints or writes the table."""
-    summaries = [read_account(path).summary for path in args.runs]
+    summaries = [read_run_data(path).summary for path in args.runs]
     made = to_json(compare(summaries)) if args.json else FORMATS[args.format](summaries)
     if args.out is None:
         print(made, end="")

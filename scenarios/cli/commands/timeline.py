@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from p2p.config.errors import UserError
 from scenarios.plots.figure import PICTURES, check_ending, save
 from scenarios.report.node_sample import active_nodes
-from scenarios.report.run_data import Account, read_account
+from scenarios.report.run_data import RunData, read_run_data
 from scenarios.run_folder import atomic_write
 
 _MOST_ROUNDS_DRAWN = 10
@@ -22,21 +22,21 @@ _MOST_ROUNDS_DRAWN = 10
 def run(args: argparse.Namespace) -> int:
     """Writes the timeline and prints its path."""
     ending = check_ending(args.out, (*PICTURES, ".html", ".json", ".gz"))
-    account = read_account(args.run)
-    known = sorted({int(record["round"]) for record in account.log.rounds})
+    run_data = read_run_data(args.run)
+    known = sorted({int(record["round"]) for record in run_data.log.rounds})
     if not known:
         raise UserError(f"RUN = {args.run}: has no whole round to draw; run the scenario again")
     rounds = parse_numbers("--rounds", args.rounds, known)
     nodes = None
     if args.nodes is not None:
-        nodes = np.array(parse_numbers("--nodes", args.nodes, active_nodes(account.log).tolist()), dtype=np.int64)
-    _write(account, args.out, ending, rounds, nodes, args.rounds is not None, args.all)
+        nodes = np.array(parse_numbers("--nodes", args.nodes, active_nodes(run_data.log).tolist()), dtype=np.int64)
+    _write(run_data, args.out, ending, rounds, nodes, args.rounds is not None, args.all)
     print(f"timeline in {args.out}")
     return 0
 
 
 def _write(
-    account: Account,
+    run_data: RunData,
     out: Path,
     ending: str,
     rounds: list[int],
@@ -45,29 +45,29 @@ def _write(
     everything: bool,
 ) -> None:
     if ending in {".json", ".gz"}:
-        _write_trace(account, out, rounds if chosen else None, nodes, everything)
+        _write_trace(run_data, out, rounds if chosen else None, nodes, everything)
         return
     # A picture of all rounds would be unreadable; a trace can be zoomed.
     drawn = rounds if chosen else rounds[:1]
     if ending == ".html":
         from scenarios.cli.commands.report import picture_page
 
-        atomic_write.write_text(out, picture_page(account, "timeline", drawn[0]))
+        atomic_write.write_text(out, picture_page(run_data, "timeline", drawn[0]))
         return
     from scenarios.plots.timeline import draw_timeline
 
     if len(drawn) > _MOST_ROUNDS_DRAWN:
         print(f"the first {_MOST_ROUNDS_DRAWN} of {len(drawn)} rounds are drawn; json holds all", file=sys.stderr)
-    save(draw_timeline(account, drawn[:_MOST_ROUNDS_DRAWN], nodes), out)
+    save(draw_timeline(run_data, drawn[:_MOST_ROUNDS_DRAWN], nodes), out)
 
 
 def _write_trace(
-    account: Account, out: Path, rounds: list[int] | None, nodes: NDArray[np.int64] | None, everything: bool
+    run_data: RunData, out: Path, rounds: list[int] | None, nodes: NDArray[np.int64] | None, everything: bool
 ) -> None:
     from scenarios.plots.trace.chrome_trace import MOST_EVENTS, MOST_TRACKS, chrome_trace, trace_text
 
     limits = (None, None) if everything else (MOST_TRACKS, MOST_EVENTS)
-    trace = chrome_trace(account, rounds=rounds, nodes=nodes, most_tracks=limits[0], most_events=limits[1])
+    trace = chrome_trace(run_data, rounds=rounds, nodes=nodes, most_tracks=limits[0], most_events=limits[1])
     for note in trace["otherData"]["notes"]:
         print(note, file=sys.stderr)
     content = trace_text(trace).encode()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from p2p.config.errors import UserError
 from scenarios.plots.figure import PICTURES, check_ending, save
-from scenarios.report.run_data import Account, read_account
+from scenarios.report.run_data import RunData, read_run_data
 from scenarios.run_folder import atomic_write
 
 
@@ -19,7 +19,7 @@ def run(args: argparse.Namespace) -> int:
     source = Path(args.source)
     # A folder is a run; anything else is a scenario, which has to be run first.
     if source.is_dir():
-        _draw(read_account(source), args.round, args.out, ending)
+        _draw(read_run_data(source), args.round, args.out, ending)
     else:
         with tempfile.TemporaryDirectory() as folder:
             _draw(_dry_run(args, Path(folder) / "run"), args.round, args.out, ending)
@@ -27,28 +27,28 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _draw(account: Account, wanted: int | None, out: Path, ending: str) -> None:
-    number = _round(account, wanted)
+def _draw(run_data: RunData, wanted: int | None, out: Path, ending: str) -> None:
+    number = _round(run_data, wanted)
     if ending == ".html":
         from scenarios.cli.commands.report import picture_page
 
-        atomic_write.write_text(out, picture_page(account, "topology", number))
+        atomic_write.write_text(out, picture_page(run_data, "topology", number))
     else:
         from scenarios.plots.topology import draw_topology
 
-        save(draw_topology(account, number), out)
+        save(draw_topology(run_data, number), out)
 
 
-def _round(account: Account, wanted: int | None) -> int:
-    numbers = [int(record["round"]) for record in account.log.rounds]
+def _round(run_data: RunData, wanted: int | None) -> int:
+    numbers = [int(record["round"]) for record in run_data.log.rounds]
     if not numbers:
-        raise UserError(f"RUN = {account.run.path}: has no whole round to draw; run the scenario again")
+        raise UserError(f"RUN = {run_data.run.path}: has no whole round to draw; run the scenario again")
     if wanted is not None and wanted not in numbers:
         raise UserError(f"--round = {wanted}: the run has rounds {numbers[0]} to {numbers[-1]}; choose one of them")
     return numbers[0] if wanted is None else wanted
 
 
-def _dry_run(args: argparse.Namespace, folder: Path) -> Account:
+def _dry_run(args: argparse.Namespace, folder: Path) -> RunData:
     """Runs the scenario without learning; graphs, messages and times equal those of the real run."""
     from scenarios.loading.load import load_scenario
     from scenarios.running.run import run_scenario
@@ -58,4 +58,4 @@ def _dry_run(args: argparse.Namespace, folder: Path) -> Account:
     if args.round is not None and 1 <= args.round <= scenario.rounds:
         scenario = replace(scenario, rounds=args.round)
     run_scenario(scenario, folder)
-    return read_account(folder)
+    return read_run_data(folder)

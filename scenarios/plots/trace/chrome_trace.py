@@ -19,7 +19,7 @@ from p2p.log import records
 from scenarios.plots.trace.spans import span_events
 from scenarios.plots.trace.transfers import counter_events, transfer_events
 from scenarios.report.node_sample import active_nodes
-from scenarios.report.run_data import Account
+from scenarios.report.run_data import RunData
 
 MOST_TRACKS = 200
 MOST_EVENTS = 500_000
@@ -28,7 +28,7 @@ Event = dict[str, Any]
 
 
 def chrome_trace(
-    account: Account,
+    run_data: RunData,
     *,
     rounds: Sequence[int] | None = None,
     nodes: NDArray[np.int64] | None = None,
@@ -37,21 +37,21 @@ def chrome_trace(
 ) -> dict[str, Any]:
     """Returns the trace; `otherData.notes` lists omissions."""
     notes: list[str] = []
-    chosen = _choose(account, nodes, most_tracks, notes)
-    events = [*_names(account, chosen), *_round_events(account, rounds), *_instants(account, chosen, rounds)]
-    slices, busy = span_events(account, chosen, rounds)
+    chosen = _choose(run_data, nodes, most_tracks, notes)
+    events = [*_names(run_data, chosen), *_round_events(run_data, rounds), *_instants(run_data, chosen, rounds)]
+    slices, busy = span_events(run_data, chosen, rounds)
     events += slices
     # Leaves some room for the counters.
-    room = None if most_events is None else max(0, most_events - len(events) - 2 * len(account.log.rounds))
-    transfers, left_out = transfer_events(account, chosen, rounds, busy, room)
+    room = None if most_events is None else max(0, most_events - len(events) - 2 * len(run_data.log.rounds))
+    transfers, left_out = transfer_events(run_data, chosen, rounds, busy, room)
     if left_out:
         notes.append(
             f"{left_out:,} messages are left out (at most {most_events:,} events); --rounds or --all shows them"
         )
-    counters = counter_events(account, rounds, 2000)
+    counters = counter_events(run_data, rounds, 2000)
     # Metadata first, then by time; the sort is stable, so enclosing slices stay before enclosed ones.
     ordered = sorted([*events, *transfers, *counters], key=lambda event: (event["ph"] != "M", event.get("ts", 0)))
-    other = {"scenario": account.name, "seed": str(account.summary.get("seed")), "notes": notes}
+    other = {"scenario": run_data.name, "seed": str(run_data.summary.get("seed")), "notes": notes}
     return {"displayTimeUnit": "ms", "otherData": other, "traceEvents": ordered}
 
 
@@ -62,39 +62,41 @@ def trace_text(trace: dict[str, Any]) -> str:
     return f'{head[:-1]}, "traceEvents": [\n{events}\n]}}\n'
 
 
-def _choose(account: Account, nodes: NDArray[np.int64] | None, most: int | None, notes: list[str]) -> NDArray[np.int64]:
+def _choose(
+    run_data: RunData, nodes: NDArray[np.int64] | None, most: int | None, notes: list[str]
+) -> NDArray[np.int64]:
     """Returns the nodes to show: services first, then clients, each by time spent training and sending."""
-    active = active_nodes(account.log) if nodes is None else nodes
-    spans = account.log.spans
+    active = active_nodes(run_data.log) if nodes is None else nodes
+    spans = run_data.log.spans
     working = np.isin(spans["name"], [records.SPAN[name] for name in ("train", "send", "share", "broadcast")])
     seconds = np.zeros(int(active.max(initial=0)) + 1)
     rows = np.flatnonzero(working & (spans["node"] < len(seconds)))
     np.add.at(seconds, spans["node"][rows], spans["end_s"][rows] - spans["start_s"][rows])
     order = active[np.argsort(-seconds[active], kind="stable")]
-    services = order[order >= account.roles.clients]
+    services = order[order >= run_data.roles.clients]
     # Services first, so that the limit cuts off clients only.
-    order = np.concatenate([services, order[order < account.roles.clients]])
+    order = np.concatenate([services, order[order < run_data.roles.clients]])
     if most is not None and len(order) > most:
         notes.append(f"{most} of {len(order):,} nodes are shown, slowest first; --nodes or --all shows others")
     return order[:most]
 
 
-def _names(account: Account, nodes: NDArray[np.int64]) -> list[Event]:
+def _names(run_data: RunData, nodes: NDArray[np.int64]) -> list[Event]:
     named = [
         {"ph": "M", "pid": NODES, "name": "process_name", "args": {"name": "nodes"}},
         {"ph": "M", "pid": NODES, "name": "process_sort_index", "args": {"sort_index": 2}},
-        {"ph": "M", "pid": RUN, "name": "process_name", "args": {"name": f"run {account.name}"}},
+        {"ph": "M", "pid": RUN, "name": "process_name", "args": {"name": f"run {run_data.name}"}},
         {"ph": "M", "pid": RUN, "name": "process_sort_index", "args": {"sort_index": 1}},
         {"ph": "M", "pid": RUN, "tid": 0, "name": "thread_name", "args": {"name": "rounds"}},
     ]
     for place, node in enumerate(nodes.tolist()):
         at = {"ph": "M", "pid": NODES, "tid": node}
-        named.append({**at, "name": "thread_name", "args": {"name": account.label(node)}})
+        named.append({**at, "name": "thread_name", "args": {"name": run_data.label(node)}})
         named.append({**at, "name": "thread_sort_index", "args": {"sort_index": place}})
     return named
 
 
-def _round_events(account: Account, rounds: Sequence[int] | None) -> list[Event]:
+def _round_events(run_data: RunData, rounds: Sequence[int] | None) -> list[Event]:
     return [
         {
             "ph": "X",
@@ -105,13 +107,13 @@ def _round_events(account: Account, rounds: Sequence[int] | None) -> list[Event]
             "dur": microseconds(record["end_s"]) - microseconds(record["start_s"]),
             "args": {"cohort": record.get("cohort"), "accuracy": record.get("accuracy_after_mean")},
         }
-        for record in account.log.rounds
+        for record in run_data.log.rounds
         if rounds is None or record["round"] in rounds
     ]
 
 
-def _instants(account: Account, nodes: NDArray[np.int64], rounds: Sequence[int] | None) -> list[Event]:
-    table = account.log.dropouts
+def _instants(run_data: RunData, nodes: NDArray[np.int64], rounds: Sequence[int] | None) -> list[Event]:
+    table = run_data.log.dropouts
     chosen = np.isin(table["node"], nodes) & np.isfinite(table["at_s"])
     if rounds is not None:
         chosen &= np.isin(table["round"], rounds)
@@ -126,7 +128,7 @@ def _instants(account: Account, nodes: NDArray[np.int64], rounds: Sequence[int] 
         }
         for row in np.flatnonzero(chosen).tolist()
     ]
-    for start_s, end_s, kind, who in account.faults:
+    for start_s, end_s, kind, who in run_data.faults:
         for at_s, word in ((start_s, "begins"), (end_s, "ends")):
             if np.isfinite(at_s):
                 name = f"fault {word}: {kind} {who}"

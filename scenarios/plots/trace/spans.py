@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from p2p.log import records
-from scenarios.report.run_data import Account
+from scenarios.report.run_data import RunData
 
 _NODES = 1
 Event = dict[str, Any]
@@ -17,9 +17,9 @@ Busy = dict[int, NDArray[np.int64]]
 """For each node its slices' [start, end] in microseconds, sorted by start; arrows attach to slices."""
 
 
-def span_events(account: Account, nodes: NDArray[np.int64], rounds: Sequence[int] | None) -> tuple[list[Event], Busy]:
+def span_events(run_data: RunData, nodes: NDArray[np.int64], rounds: Sequence[int] | None) -> tuple[list[Event], Busy]:
     """Returns the events of all spans of `nodes`, and the slices of each node."""
-    spans = account.log.spans
+    spans = run_data.log.spans
     chosen = np.isin(spans["node"], nodes)
     if rounds is not None:
         chosen &= np.isin(spans["round"], rounds)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from p2p.log import records
 from scenarios.plots.trace.spans import Busy, covered
-from scenarios.report.run_data import Account
+from scenarios.report.run_data import RunData
 
 _NODES, _RUN = 1, 2
 _EVENTS_EACH = 6
@@ -22,10 +22,10 @@ Event = dict[str, Any]
 
 
 def transfer_events(
-    account: Account, nodes: NDArray[np.int64], rounds: Sequence[int] | None, busy: Busy, room: int | None
+    run_data: RunData, nodes: NDArray[np.int64], rounds: Sequence[int] | None, busy: Busy, room: int | None
 ) -> tuple[list[Event], int]:
     """Returns the events of the messages between `nodes`, and how many were left out, control messages first."""
-    messages = account.log.messages
+    messages = run_data.log.messages
     chosen = np.isin(messages["sender"], nodes) & np.isin(messages["receiver"], nodes)
     if rounds is not None:
         chosen &= np.isin(messages["round"], rounds)
@@ -38,12 +38,12 @@ def transfer_events(
     events: list[Event] = []
     anchors: set[tuple[int, int]] = set()
     for row in rows.tolist():
-        events += _message(account, row, busy, anchors)
+        events += _message(run_data, row, busy, anchors)
     return events, int(np.count_nonzero(chosen)) - len(rows)
 
 
-def _message(account: Account, row: int, busy: Busy, anchors: set[tuple[int, int]]) -> list[Event]:
-    messages = account.log.messages
+def _message(run_data: RunData, row: int, busy: Busy, anchors: set[tuple[int, int]]) -> list[Event]:
+    messages = run_data.log.messages
     kind, outcome = records.KINDS[messages["kind"][row]], records.OUTCOMES[messages["outcome"][row]]
     sender, receiver = int(messages["sender"][row]), int(messages["receiver"][row])
     sent_us = round(float(messages["sent_s"][row]) * 1e6)
@@ -51,7 +51,7 @@ def _message(account: Account, row: int, busy: Busy, anchors: set[tuple[int, int
         "pid": _NODES,
         "tid": sender,
         "cat": "transfer",
-        "name": f"{kind} to {account.label(receiver)}",
+        "name": f"{kind} to {run_data.label(receiver)}",
         "ts": sent_us,
     }
     details = {"bytes": int(messages["size_bytes"][row]), "round": int(messages["round"][row]), "outcome": outcome}
@@ -59,7 +59,7 @@ def _message(account: Account, row: int, busy: Busy, anchors: set[tuple[int, int
     if not np.isfinite(arrived_s):
         reason = records.REASONS[messages["reason"][row]]
         name = f"{kind} {outcome.replace('_', ' ')}{f': {reason}' if reason else ''}"
-        return [{**at, "ph": "i", "s": "t", "name": name, "args": {**details, "receiver": account.label(receiver)}}]
+        return [{**at, "ph": "i", "s": "t", "name": name, "args": {**details, "receiver": run_data.label(receiver)}}]
     # Rounding must not let a message arrive before it was sent.
     arrived_us = max(sent_us, round(arrived_s * 1e6))
     pair = {**at, "id": f"m{row}"}
@@ -82,14 +82,14 @@ def _anchor(busy: Busy, anchors: set[tuple[int, int]], node: int, at_us: int, na
     return [{"ph": "X", "pid": _NODES, "tid": node, "name": name, "ts": at_us, "dur": 1}]
 
 
-def counter_events(account: Account, rounds: Sequence[int] | None, most: int) -> list[Event]:
+def counter_events(run_data: RunData, rounds: Sequence[int] | None, most: int) -> list[Event]:
     """Returns counters of bytes in flight (at most `most` samples) and of mean accuracy after each round."""
     events = [
         {"ph": "C", "pid": _RUN, "name": "accuracy", "ts": round(record["end_s"] * 1e6), "args": {"mean": mean}}
-        for record in account.log.rounds
+        for record in run_data.log.rounds
         if (mean := record.get("accuracy_after_mean")) is not None and (rounds is None or record["round"] in rounds)
     ]
-    times_us, flying = bytes_in_flight(account, rounds)
+    times_us, flying = bytes_in_flight(run_data, rounds)
     keep = np.unique(np.linspace(0, len(times_us) - 1, min(most, len(times_us))).astype(np.int64))
     for place in keep.tolist():
         amount = {"bytes": int(flying[place])}
@@ -97,9 +97,9 @@ def counter_events(account: Account, rounds: Sequence[int] | None, most: int) ->
     return events
 
 
-def bytes_in_flight(account: Account, rounds: Sequence[int] | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def bytes_in_flight(run_data: RunData, rounds: Sequence[int] | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Returns all send and arrival times of messages that arrive, and the bytes in flight just after each."""
-    messages = account.log.messages
+    messages = run_data.log.messages
     chosen = np.isfinite(messages["arrived_s"])
     if rounds is not None:
         chosen &= np.isin(messages["round"], rounds)

@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from nodes.datasets.client_split import SPLITS, ByClient, Dirichlet, Iid, Shards, Split
+from nodes.datasets.client_split import SPLITS, ByClient, DataSplit, Dirichlet, Iid, Shards
 from p2p.config.errors import UserError
 from p2p.random_streams import stream
 
 Ints = NDArray[np.int64]
 
 
-def deal(split: Split, labels: Ints, clients: int, seed: int = 1) -> list[Ints]:
+def deal(split: DataSplit, labels: Ints, clients: int, seed: int = 1) -> list[Ints]:
     """A split with owners that alternate."""
     return split.split(labels, clients, stream(seed, "split"), np.arange(len(labels)) % max(clients, 1))
 
@@ -44,7 +44,7 @@ def test_equal_streams_give_equal_splits(kind: str) -> None:
 
 
 @pytest.mark.parametrize("split", [Iid(), Shards(classes_per_client=1)])
-def test_sizes_differ_by_at_most_one(split: Split) -> None:
+def test_sizes_differ_by_at_most_one(split: DataSplit) -> None:
     """An even deal is even."""
     sizes = [len(shard) for shard in deal(split, np.arange(103) % 10, 10)]
     assert set(sizes) == {10, 11}
@@ -103,7 +103,7 @@ def test_by_client_keeps_owners_together_and_may_draw_some() -> None:
         (ByClient(), "data.split = by_client: 11 clients need as many owners, the data has 10; set clients to at most"),
     ],
 )
-def test_too_few_records_are_a_users_error(split: Split, message: str) -> None:
+def test_too_few_records_are_a_users_error(split: DataSplit, message: str) -> None:
     """The message names the path, the rule and the cure."""
     with pytest.raises(UserError) as caught:
         deal(split, np.arange(10) % 2, 11)

@@ -6,19 +6,19 @@ import numpy as np
 import pytest
 
 from nodes.learning import averaging
-from nodes.learning.averaging import Mixture, Step
+from nodes.learning.averaging import AveragingStep, WeightedSums
 from nodes.learning.deferred_vectors import Vector
 
 WIDTH = averaging.NUMBERS_AT_ONCE // 40 + 3
 
 
-def random_steps(count: int, used: int, rng: np.random.Generator) -> list[Step]:
+def random_steps(count: int, used: int, rng: np.random.Generator) -> list[AveragingStep]:
     """Steps of so many rows that use some of as many updates each; the first row steps twice."""
     updates = rng.standard_normal((count, WIDTH), dtype=np.float32)
     vectors = [Vector(WIDTH, lambda row=row: row) for row in updates]  # type: ignore[misc]
     picked = [[vectors[i] for i in rng.choice(count, used, replace=False)] for _ in range(count)]
-    steps = [Step(row + 1, some, 0.25 if row == 2 else None) for row, some in enumerate(picked)]
-    return [*steps, Step(1, [vectors[0], vectors[0]])]
+    steps = [AveragingStep(row + 1, some, 0.25 if row == 2 else None) for row, some in enumerate(picked)]
+    return [*steps, AveragingStep(1, [vectors[0], vectors[0]])]
 
 
 @pytest.mark.parametrize("used", [1, 30])
@@ -30,5 +30,5 @@ def test_all_steps_at_once_equal_steps_one_by_one(used: int) -> None:
     expected = models.astype(np.float64)
     for step in steps:
         expected[step.row] -= step.share() * np.sum([update.array() for update in step.updates], axis=0)
-    Mixture(steps).subtract(models)
+    WeightedSums(steps).subtract(models)
     np.testing.assert_allclose(models, expected, rtol=1e-5, atol=1e-5)

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from nodes.learning.clip_and_noise import AsTheyAre
-from nodes.learning.deferred_learning import Matrix, Scores, Vector, Workbench, mean_vector
+from nodes.learning.clip_and_noise import NoProtection
+from nodes.learning.deferred_learning import DeferredLearning, Matrix, Scores, Vector, mean_vector
 
 
 class Halver:
@@ -38,10 +38,10 @@ class Halver:
         return first, -first
 
 
-def bench(clients: int = 4) -> tuple[Workbench, Halver]:
+def bench(clients: int = 4) -> tuple[DeferredLearning, Halver]:
     """A workbench without privacy, and its teacher."""
     teacher = Halver()
-    return Workbench(teacher, clients, AsTheyAre(), 1), teacher
+    return DeferredLearning(teacher, clients, NoProtection(), 1), teacher
 
 
 def constant(value: float) -> Vector:
@@ -56,92 +56,92 @@ def first(vector: Vector) -> float:
 
 def test_nothing_is_computed_before_somebody_looks() -> None:
     """And then all who wait are trained in one call, in the order of their numbers."""
-    workbench, teacher = bench()
+    learning, teacher = bench()
     for node in (2, 0, 3):
-        workbench.begin(node, 1)
-    update = workbench.release(0, 1)
+        learning.start_training(node, 1)
+    update = learning.release(0, 1)
     assert teacher.together == []
     assert first(update) == 4.0
     assert teacher.together == [[0, 2, 3]]
-    assert first(workbench.release(3, 1)) == 4.0
+    assert first(learning.release(3, 1)) == 4.0
     assert len(teacher.together) == 1
 
 
 def test_a_step_moves_by_minus_the_mean() -> None:
     """8 - mean(4, 2, 0) = 6."""
-    workbench, _ = bench()
-    workbench.step(1, [constant(4), constant(2), constant(0)])
-    assert first(workbench.model(1)) == 6.0
-    assert first(workbench.model(0)) == 8.0
+    learning, _ = bench()
+    learning.step(1, [constant(4), constant(2), constant(0)])
+    assert first(learning.model(1)) == 6.0
+    assert first(learning.model(0)) == 8.0
 
 
 def test_training_starts_from_the_model_as_it_was() -> None:
     """A model adopted, or a step taken, between the begin and the look does not enter the update."""
-    workbench, _ = bench()
+    learning, _ = bench()
     for node in (0, 1):
-        workbench.begin(node, 1)
-    workbench.adopt(0, constant(100))
-    workbench.step(1, [constant(-50)])
-    assert first(workbench.model(1)) == 58.0
-    assert first(workbench.release(0, 1)) == 4.0
-    assert first(workbench.release(1, 1)) == 4.0
+        learning.start_training(node, 1)
+    learning.adopt(0, constant(100))
+    learning.step(1, [constant(-50)])
+    assert first(learning.model(1)) == 58.0
+    assert first(learning.release(0, 1)) == 4.0
+    assert first(learning.release(1, 1)) == 4.0
 
 
 def test_a_snapshot_stays_as_it_is() -> None:
     """Later steps do not change a model that was handed out."""
-    workbench, _ = bench()
-    snapshot = workbench.model(0)
-    workbench.step(0, [constant(3)])
-    workbench.adopt(1, constant(1))
+    learning, _ = bench()
+    snapshot = learning.model(0)
+    learning.step(0, [constant(3)])
+    learning.adopt(1, constant(1))
     assert first(snapshot) == 8.0
-    assert first(workbench.model(0)) == 5.0
+    assert first(learning.model(0)) == 5.0
 
 
 def test_a_release_cannot_be_written_to() -> None:
     """Messages carry handles to rows, not copies."""
-    workbench, _ = bench()
-    workbench.begin(0, 1)
-    row = workbench.release(0, 1).array()
+    learning, _ = bench()
+    learning.start_training(0, 1)
+    row = learning.release(0, 1).array()
     with pytest.raises(ValueError, match="read-only"):
         row[0] = 1
 
 
 def test_the_server_has_a_row_of_its_own() -> None:
     """Any node after the clients is the server."""
-    workbench, _ = bench(clients=4)
-    workbench.step(7, [constant(8)])
-    assert first(workbench.model(7)) == 0.0
-    assert workbench.scores([0, 1, 2, 3])[0].tolist() == [8.0] * 4
+    learning, _ = bench(clients=4)
+    learning.step(7, [constant(8)])
+    assert first(learning.model(7)) == 0.0
+    assert learning.scores([0, 1, 2, 3])[0].tolist() == [8.0] * 4
 
 
 def test_forgetting_a_round_first_takes_the_steps_that_need_it() -> None:
     """A step promised before is taken with the update as it was."""
-    workbench, _ = bench()
-    workbench.begin(0, 1)
-    workbench.step(1, [workbench.release(0, 1)])
-    workbench.forget(1)
-    assert first(workbench.model(1)) == 4.0
+    learning, _ = bench()
+    learning.start_training(0, 1)
+    learning.step(1, [learning.release(0, 1)])
+    learning.forget(1)
+    assert first(learning.model(1)) == 4.0
     with pytest.raises(KeyError):
-        workbench.release(0, 1).array()
+        learning.release(0, 1).array()
 
 
 def test_scores_before_are_those_of_the_trained_models() -> None:
     """Only of those watched, asked for once."""
-    workbench, _ = bench()
-    workbench.watch(1, [0, 2])
+    learning, _ = bench()
+    learning.evaluate_before(1, [0, 2])
     for node in (0, 1, 2):
-        workbench.begin(node, 1)
-    scores = workbench.scores_before(1)
+        learning.start_training(node, 1)
+    scores = learning.scores_before(1)
     assert scores is not None
     assert scores[0].tolist() == [4.0, 4.0]
-    assert workbench.scores_before(1) is None
+    assert learning.scores_before(1) is None
 
 
 def test_an_interrupt_in_training_loses_nothing() -> None:
     """Whoever asks again gets what was promised."""
-    workbench, teacher = bench()
-    workbench.begin(0, 1)
-    workbench.step(1, [workbench.release(0, 1)])
+    learning, teacher = bench()
+    learning.start_training(0, 1)
+    learning.step(1, [learning.release(0, 1)])
     train = teacher.train
 
     def interrupted(models: Matrix, nodes: Sequence[int], round_number: int) -> Matrix:
@@ -149,9 +149,9 @@ def test_an_interrupt_in_training_loses_nothing() -> None:
 
     teacher.train = interrupted  # type: ignore[method-assign]
     with pytest.raises(KeyboardInterrupt):
-        workbench.model(1)
+        learning.model(1)
     teacher.train = train  # type: ignore[method-assign]
-    assert first(workbench.model(1)) == 4.0
+    assert first(learning.model(1)) == 4.0
 
 
 @pytest.mark.slow

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nodes.learning.clip_and_noise import AsTheyAre
-from nodes.learning.deferred_learning import Matrix, Scores, Workbench
+from nodes.learning.clip_and_noise import NoProtection
+from nodes.learning.deferred_learning import DeferredLearning, Matrix, Scores
 from privacy.sealing.sealers import make_sealer
 
 ADDRESSES = (b"a" * 32, b"b" * 32)
@@ -32,26 +32,26 @@ class Halver:
         return models[:, 0].astype(np.float64), models[:, 0].astype(np.float64)
 
 
-def bench() -> Workbench:
+def bench() -> DeferredLearning:
     """Four clients, no privacy."""
-    return Workbench(Halver(), 4, AsTheyAre(), 1)
+    return DeferredLearning(Halver(), 4, NoProtection(), 1)
 
 
 def test_a_sleeper_wakes_where_another_stopped() -> None:
     """Models, noise, vectors in somebody's hands and updates not yet released are those of the one that learned."""
     learned, replayed = bench(), bench()
-    replayed.sleep()
+    replayed.pause()
     kept = []
-    for workbench in (learned, replayed):
-        workbench.begin(0, 1)
-        workbench.begin(1, 1)
-        update = workbench.release(0, 1)
-        workbench.step(2, [update])
-        workbench.forget(1)
-        workbench.begin(3, 2)
-        kept.append((update, workbench.model(2)))
+    for learning in (learned, replayed):
+        learning.start_training(0, 1)
+        learning.start_training(1, 1)
+        update = learning.release(0, 1)
+        learning.step(2, [update])
+        learning.forget(1)
+        learning.start_training(3, 2)
+        kept.append((update, learning.model(2)))
     assert not kept[1][0].array().any()
-    replayed.wake(learned.state())
+    replayed.restore(learned.state())
     for vector, same in zip(*kept, strict=True):
         assert same.array().tolist() == vector.array().tolist()
     assert replayed.release(3, 2).array().tolist() == [4.0] * 3
@@ -62,15 +62,15 @@ def test_a_sleeper_wakes_where_another_stopped() -> None:
 def test_a_message_sealed_in_sleep_is_read_awake() -> None:
     """It holds zeros, opens all the same, and its reader gets the real numbers; resealed, it holds them."""
     learned, replayed = bench(), bench()
-    replayed.sleep()
-    for workbench in (learned, replayed):
-        workbench.begin(0, 1)
+    replayed.pause()
+    for learning in (learned, replayed):
+        learning.start_training(0, 1)
     update = replayed.release(0, 1)
     sealer = make_sealer(True)
     mine, yours = (sealer.draw_keys(1, node, 1) for node in range(2))
     receiver = (ADDRESSES[1], yours.public)
     early = sealer.seal_one("update", 1, 1, mine, ADDRESSES[0], receiver, update.payload())
-    replayed.wake(learned.state())
+    replayed.restore(learned.state())
     late = sealer.seal_one("update", 1, 2, mine, ADDRESSES[0], receiver, update.payload())
     for envelope in (early, late):
         assert sealer.open(envelope, yours, mine.public).array().tolist() == [4.0] * 3
@@ -80,22 +80,22 @@ def test_a_message_sealed_in_sleep_is_read_awake() -> None:
 def test_damage_in_sleep_is_the_same_damage() -> None:
     """A bit that changed under way while zeros were sent is the bit that changed in the real numbers."""
     learned, replayed = bench(), bench()
-    replayed.sleep()
+    replayed.pause()
     altered = []
-    for workbench in (learned, replayed):
-        workbench.begin(0, 1)
-        payload = workbench.release(0, 1).payload()
+    for learning in (learned, replayed):
+        learning.start_training(0, 1)
+        payload = learning.release(0, 1).payload()
         data = bytearray(payload.to_bytes())
         data[5] ^= 64
         altered.append(payload.altered(bytes(data)).value)
-    replayed.wake(learned.state())
+    replayed.restore(learned.state())
     assert altered[0].array().tobytes() == altered[1].array().tobytes()
 
 
 def test_a_vector_in_hand_outlives_its_round() -> None:
     """A reader that was slow may look after the round has been let go."""
-    workbench = bench()
-    workbench.begin(0, 1)
-    update = workbench.release(0, 1)
-    workbench.forget(1)
+    learning = bench()
+    learning.start_training(0, 1)
+    update = learning.release(0, 1)
+    learning.forget(1)
     assert update.array().tolist() == [4.0] * 3

@@ -41,7 +41,7 @@ class Forger:
         """A message that is properly sealed with the sender's keys."""
         addresses = self.simulation.records[round_number].addresses
         public = self.keys(receiver, round_number).public
-        payload = self.simulation.bench.first_model().payload()
+        payload = self.simulation.learning.first_model().payload()
         keys = self.keys(sender, round_number)
         to = (addresses[receiver], public)
         return self.world.sealer.seal_one(kind, round_number, FORGED, keys, addresses[sender], to, payload)

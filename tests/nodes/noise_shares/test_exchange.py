@@ -93,10 +93,10 @@ def _lose_in(simulation: Simulation, node: int, round_number: int, policy: str) 
     def watch(who: int, number: int, reached: str) -> None:
         if (who, number, reached) == (node, round_number, phase):
             at_s = simulation.clock.now + delay_s
-            simulation.clock.call_at(at_s, Rank.FAULT, 0, lambda: simulation.lives.crash(node))
-            simulation.clock.call_at(at_s + 11.0, Rank.FAULT, 0, lambda: simulation.lives.recover(node))
+            simulation.clock.call_at(at_s, Rank.FAULT, 0, lambda: simulation.supervisor.crash(node))
+            simulation.clock.call_at(at_s + 11.0, Rank.FAULT, 0, lambda: simulation.supervisor.recover(node))
 
-    simulation.world.triggers.watches.append(watch)
+    simulation.world.phase_hooks.listeners.append(watch)
 
 
 @pytest.mark.slow
@@ -162,9 +162,9 @@ def test_nothing_lost_and_tau_zero_is_no_noise(protocol: str, share_as: str) -> 
         protocol, "rounds=3", f"noise_shares={{sigma_k: 0.2, tau: 0, share_as: {share_as}}}", "anonymity.sealed=true"
     )
     for node in (*range(12), shared.world.server):
-        assert plain.workbench is not None
-        assert shared.workbench is not None
-        difference = plain.workbench.model(node).array() - shared.workbench.model(node).array()
+        assert plain.deferred_learning is not None
+        assert shared.deferred_learning is not None
+        difference = plain.deferred_learning.model(node).array() - shared.deferred_learning.model(node).array()
         assert np.abs(difference).max() < 3e-6
 
 
@@ -234,7 +234,7 @@ def test_the_phase_has_its_span_and_trigger(spans: Callable[..., Any]) -> None:
     """Shares go out after training and before the update."""
     seen: list[tuple[int, str]] = []
     simulation = build(parse_scenario(WORLD), threads=1)
-    simulation.world.triggers.watches.append(lambda node, number, phase: seen.append((node, phase)))
+    simulation.world.phase_hooks.listeners.append(lambda node, number, phase: seen.append((node, phase)))
     simulation.run()
     member = seen[0][0]
     assert [phase for node, phase in seen if node == member] == ["invite", "appointed", "train", "share", "send"]
@@ -284,7 +284,7 @@ def forge(simulation: Simulation, victim: int, sender: bytes, round_number: int)
     from p2p.transport.messages import Message
 
     endpoint = simulation.clients[victim].endpoint
-    held = endpoint._passes[max(endpoint._passes)]
+    held = endpoint._sessions[max(endpoint._sessions)]
     keys = simulation.world.sealer.draw_keys(99, 99, 1)
     peer = (held.assignment.address, held.keys.public)
     envelope = simulation.world.sealer.seal_one(
@@ -301,14 +301,14 @@ def test_strangers_and_other_rounds_are_refused() -> None:
 
     def watch(node: int, number: int, phase: str) -> None:
         if number == 2 and phase == "share" and not answers:
-            assignment = simulation.clients[node].endpoint._passes[2].assignment
+            assignment = simulation.clients[node].endpoint._sessions[2].assignment
             partner = assignment.expect_from["share"][0].address
             answers["stranger"] = forge(simulation, node, bytes(32), 2)
             answers["server"] = forge(simulation, node, assignment.send_to["update"][0].address, 2)
             answers["forged"] = forge(simulation, node, partner, 2)
             answers["old"] = forge(simulation, node, partner, 1)
 
-    simulation.world.triggers.watches.append(watch)
+    simulation.world.phase_hooks.listeners.append(watch)
     simulation.run()
     assert answers == {
         "stranger": "unknown_address",
@@ -338,13 +338,13 @@ def test_a_protocol_that_forgets_to_protect_cannot_publish() -> None:
     simulation = build(parse_scenario(WORLD), threads=1)
     client = simulation.clients[0]
     with pytest.raises(RuntimeError, match="without noise shares"):
-        client.publish(_assignment(), client.bench.release(0, 1), 1.0)
+        client.publish(_assignment(), client.learning.release(0, 1), 1.0)
 
 
 def _assignment() -> Any:
     from nodes.messaging.control_messages import Assignment
 
-    return Assignment(1, "member", bytes(32), {}, {}, whole=10.0)
+    return Assignment(1, "member", bytes(32), {}, {}, weight_total=10.0)
 
 
 @pytest.mark.slow
@@ -377,7 +377,7 @@ def test_corrections_cancel_what_the_dead_left(protocol: str, share_as: str, boo
 @pytest.mark.slow
 def test_a_late_upload_after_a_correction_is_discarded_and_exposed() -> None:
     """A slow peer's upload comes when its noise has been opened: it enters no sum and is charged."""
-    from scenarios.metrics.noise_share_account import Account
+    from scenarios.metrics.noise_share_account import NoiseShareAccount
 
     simulation = build(
         parse_scenario(
@@ -391,7 +391,7 @@ def test_a_late_upload_after_a_correction_is_discarded_and_exposed() -> None:
         ),
         threads=1,
     )
-    simulation.world.triggers.watches.append(
+    simulation.world.phase_hooks.listeners.append(
         lambda node, number, phase: (
             simulation.world.network.scale_links([3], 1e-5, 1.0) if (node, number, phase) == (3, 1, "send") else None
         )
@@ -399,7 +399,7 @@ def test_a_late_upload_after_a_correction_is_discarded_and_exposed() -> None:
     simulation.run()
     assert simulation.sharing is not None
     assert 3 not in simulation.log.aggregations["contributor"]
-    account = Account(simulation, simulation.sharing)
+    account = NoiseShareAccount(simulation, simulation.sharing)
     assert account.exposed() == [[1, 3]]
     views = account.views(())
     assert views["local"] == views["joint"]["joint"]["composed"] == math.inf
@@ -439,7 +439,7 @@ def test_a_peer_lost_before_it_was_sent_a_share_leaves_nothing() -> None:
 @pytest.mark.slow
 def test_a_new_leader_keeps_its_noise_and_its_shares_leave_the_accounting() -> None:
     """After an unplanned election the sum still cancels, and the leader's own shares protect nobody."""
-    from scenarios.metrics.noise_share_account import Account
+    from scenarios.metrics.noise_share_account import NoiseShareAccount
 
     simulation = run(
         "protocol={kind: rotating_leader, train_per_round: 10, deadline: 20 s, leader_timeout: 5 s}",
@@ -452,7 +452,7 @@ def test_a_new_leader_keeps_its_noise_and_its_shares_leave_the_accounting() -> N
     leader = simulation.log.rounds[0]["leader"]
     uploads = simulation.sharing.book.uploads[1]
     assert uploads[leader].sent
-    totals = Account(simulation, simulation.sharing).round(1, ())
+    totals = NoiseShareAccount(simulation, simulation.sharing).round(1, ())
     assert leader not in totals
     assert len(totals) == 8
     assert residuals(simulation)[1][0] == pytest.approx(9 * 0.04 * 0.25)

@@ -192,7 +192,7 @@ def test_a_leader_without_its_own_training_still_averages(simulate: Simulate, st
     from scenarios.build import build
 
     mixed = build(simulation.scenario)
-    mixed.clients[leader].means = replace(mixed.clients[leader].means, train_s=30.0)
+    mixed.clients[leader].profile = replace(mixed.clients[leader].profile, train_s=30.0)
     mixed.run()
     (averaged,) = [what for _, node, what in story(mixed.log, 1, []) if node == leader]
     assert averaged == "averages " + " ".join(map(str, others))

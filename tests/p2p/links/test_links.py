@@ -72,7 +72,7 @@ def test_constants_stay_what_they_are(kind: str) -> None:
 def test_the_quick_way_finds_the_same_latencies(clients: int) -> None:
     """To and from nodes beside the clients, of pairs that were foreseen, and of others; tabled or not."""
     links = Links(DRAWN, 1, clients=clients, nodes=clients + 4)
-    links.foresee(np.array([[7, 3], [2, 9], [2, 5], [7, 1]]))
+    links.prefetch(np.array([[7, 3], [2, 9], [2, 5], [7, 1]]))
     cases = [
         (3, [clients]),
         (clients, [3]),

@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 from p2p.random_streams import stream
 from privacy.anonymity.pseudonyms import Pseudonyms
 from privacy.attacks import linkage
-from privacy.attacks.linkage import Linkage, Sight, cosines, guess_by_address, guess_by_content, linkability, sketch
+from privacy.attacks.linkage import (
+    Linkage,
+    Observation,
+    cosines,
+    guess_by_address,
+    guess_by_content,
+    linkability,
+    sketch,
+)
 
 Round = tuple[list[int], list[bytes], NDArray[np.float32]]
 
@@ -52,8 +60,8 @@ def test_kept_addresses_link_everybody() -> None:
 def test_the_attack_does_not_see_identities() -> None:
     """The guessing functions take sights, and a sight holds addresses and vectors only."""
     for guess in (guess_by_address, guess_by_content):
-        assert [p.annotation for p in inspect.signature(guess).parameters.values()] == ["Sight", "Sight"]
-    assert list(Sight.__slots__) == ["addresses", "vectors"]
+        assert [p.annotation for p in inspect.signature(guess).parameters.values()] == ["Observation", "Observation"]
+    assert list(Observation.__slots__) == ["addresses", "vectors"]
 
 
 def test_hand_made_case() -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from p2p.random_streams import stream
 from privacy.accounting.gaussian import delta_of, epsilon_of
 from privacy.noise_shares.seed_expansion import address_number, expand_share, fast_normals
-from privacy.noise_shares.uploads import NoiseMaker, Share, Taken, Upload, predicted_variance
+from privacy.noise_shares.uploads import NoiseExpander, ReceivedShare, Share, Upload, predicted_variance
 from privacy.noise_shares.variance import circulant_shares, collusion_quantile, collusion_tail, residual_variance
 from privacy.noise_shares.views import Seen, epsilon_over_draws, joint_mu2, peers_mu2, sum_mu2
 from topologies.round_graph import round_graph
@@ -23,12 +23,12 @@ from topologies.round_graph import round_graph
 CASES = json.loads((Path(__file__).parents[1] / "reference_cases.json").read_text())["cases"]
 
 
-class GivenFactors(NoiseMaker):
+class GivenFactors(NoiseExpander):
     """Multipliers as a case states them."""
 
     factors: dict[tuple[int, int], float]
 
-    def multiplier(self, taken: Taken) -> float:
+    def multiplier(self, taken: ReceivedShare) -> float:
         """The stated one."""
         return self.factors[taken.share.sender, taken.share.receiver]
 
@@ -45,7 +45,7 @@ def make(edges: list[tuple[int, int]], members: int, variance: float, tau: float
             1.0,
             tuple(share for share in shares.values() if share.sender == node),
             tuple(
-                Taken(share, tau, bytes([7, share.sender, node]) + bytes(29))
+                ReceivedShare(share, tau, bytes([7, share.sender, node]) + bytes(29))
                 for share in shares.values()
                 if share.receiver == node
             ),
@@ -122,7 +122,7 @@ def test_prediction_is_the_drop_out_table(members: int, seed: int, tau: float, l
 def test_views_are_ordered(members: int, seed: int, tau: float, independent: float) -> None:
     """Who sees only the sum learns least, who sees all uploads more, who has shares in them most."""
     edges = [(int(a), int(b)) for a, b in round_graph(np.arange(members), 2, stream(seed, "t"))]
-    uploads, maker = make(edges, members, 0.04, tau, independent), NoiseMaker(3, "fast", "scalar", False)
+    uploads, maker = make(edges, members, 0.04, tau, independent), NoiseExpander(3, "fast", "scalar", False)
     sensitivity = dict.fromkeys(range(members), 0.5)
     everything = Seen(uploads, sensitivity=sensitivity)
     outside, joint, peers = sum_mu2(everything, (), maker), joint_mu2(everything, maker), peers_mu2(everything, maker)
@@ -138,8 +138,8 @@ def test_all_partners_colluding_leaves_only_independent_noise() -> None:
     """Scalar factors then protect nothing (E-N05); factors by coordinate leave `tau^2 r_j^2`, weakest coordinate."""
     uploads = make([(0, 1), (0, 2), (1, 0), (2, 0), (1, 2), (2, 1)], 3, 0.04, 0.5, 0.0)
     seen = Seen(uploads, known={1, 2}, sensitivity={0: 1.0})
-    assert joint_mu2(seen, NoiseMaker(8, "fast", "scalar", False))[0] == math.inf
-    maker = NoiseMaker(8, "fast", "vector", False)
+    assert joint_mu2(seen, NoiseExpander(8, "fast", "scalar", False))[0] == math.inf
+    maker = NoiseExpander(8, "fast", "vector", False)
     left = sum((0.5 * maker.share(one.share)) ** 2 for one in uploads[0].taken)
     assert joint_mu2(seen, maker)[0] == pytest.approx(1.0 / np.min(left))
 
@@ -147,7 +147,7 @@ def test_all_partners_colluding_leaves_only_independent_noise() -> None:
 def test_an_opened_share_protects_nobody() -> None:
     """What survivors told to correct a sum counts as known."""
     uploads = make([(0, 1), (1, 0)], 2, 0.04, 0.5, 0.0)
-    maker = NoiseMaker(1, "fast", "scalar", False)
+    maker = NoiseExpander(1, "fast", "scalar", False)
     seen = Seen(uploads, opened=[share for upload in uploads for share in upload.sent], sensitivity={0: 1.0, 1: 1.0})
     assert joint_mu2(seen, maker) == {0: math.inf, 1: math.inf}
 

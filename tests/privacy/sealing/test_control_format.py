@@ -12,8 +12,8 @@ from privacy.sealing.control_format import (
     HAND_OVER,
     LEADS,
     SEND_TO,
-    Assignment,
     Entry,
+    WireAssignment,
     assignment_size,
     control_size,
     decode_assignment,
@@ -57,7 +57,7 @@ def test_a_join_without_sealing_carries_no_key() -> None:
 def test_assignments(rows: list[tuple[bytes, bytes, int]], edges: list[tuple[int, int]], keyed: bool) -> None:
     """65 bytes a neighbour with its key (33 without), 8 an edge, and all of it is read back."""
     entries = [Entry(address, key if keyed else b"", flags) for address, key, flags in rows]
-    sent = Assignment(b"o" * 32, 60.0, entries, 5.0, LEADS, edges)
+    sent = WireAssignment(b"o" * 32, 60.0, entries, 5.0, LEADS, edges)
     data = sent.encode()
     assert len(data) == assignment_size(len(entries), len(edges), keyed)
     assert assignment_size(1, 0, keyed) - assignment_size(0, 0, keyed) == (65 if keyed else 33)
@@ -67,5 +67,5 @@ def test_assignments(rows: list[tuple[bytes, bytes, int]], edges: list[tuple[int
 def test_an_assignment_says_who_needs_the_model() -> None:
     """The last leader's assignment marks those it has to hand the model over to."""
     entry = Entry(b"a" * 32, b"k" * 32, SEND_TO | HAND_OVER)
-    received = decode_assignment(Assignment(b"o" * 32, 1.0, [entry]).encode())
+    received = decode_assignment(WireAssignment(b"o" * 32, 1.0, [entry]).encode())
     assert [e.flags & HAND_OVER for e in received.entries] == [HAND_OVER]

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from p2p.config.choices import Choice
 from p2p.config.distributions import Drawn, InUnitOfField
 from p2p.config.file_paths import ExistingFile
-from p2p.config.units import Seconds, Share, Unit
+from p2p.config.units import Fraction, Seconds, Unit
 from scenarios.loading.field_docs import bare, is_structured, item_type, keys_of, marker, members
-from scenarios.loading.plain_values_fast import UNSURE, surely
+from scenarios.loading.plain_values_fast import UNDECIDED, parse_if_plain
 from scenarios.loading.plain_values_strict import read_strictly
 from scenarios.schema import Scenario
 
@@ -71,7 +71,7 @@ ODD = [
     Annotated[float, Unit("s"), Ge(1)],
     Annotated[tuple[Seconds, ...], Len(1, 2)],
     Annotated[int | str, Len(1, 3)],
-    Annotated[Share, Interval(gt=0, lt=1)],
+    Annotated[Fraction, Interval(gt=0, lt=1)],
 ]
 WORDS = sorted({word for leaf in LEAVES for word in getattr(bare(leaf), "__args__", ()) if isinstance(word, str)})
 SCALARS = (
@@ -92,8 +92,8 @@ VALUES = SCALARS | st.lists(SCALARS, max_size=3) | st.lists(st.lists(SCALARS, ma
 @settings(max_examples=1500, deadline=None)
 def test_what_is_sure_is_what_pydantic_says(annotation: Any, value: Any) -> None:
     """To the last bit and type: `repr` tells 1 from 1.0 and from true, and 0.0 from -0.0."""
-    found = surely(annotation, value)
-    if found is not UNSURE:
+    found = parse_if_plain(annotation, value)
+    if found is not UNDECIDED:
         read, complaints = read_strictly(annotation, value)
         assert complaints == []
         assert repr(found) == repr(read)
@@ -113,7 +113,7 @@ def test_what_is_sure_is_what_pydantic_says(annotation: Any, value: Any) -> None
 )
 def test_common_values_are_sure(annotation: Any, value: Any, read: Any) -> None:
     """Those of a sound scenario, so that reading one needs no pydantic."""
-    assert repr(surely(annotation, value)) == repr(read)
+    assert repr(parse_if_plain(annotation, value)) == repr(read)
 
 
 @pytest.mark.parametrize(
@@ -135,4 +135,4 @@ def test_common_values_are_sure(annotation: Any, value: Any, read: Any) -> None:
 )
 def test_the_rest_is_left_to_pydantic(annotation: Any, value: Any) -> None:
     """What is wrong, what two members of a union take, and rules that are not known."""
-    assert surely(annotation, value) is UNSURE
+    assert parse_if_plain(annotation, value) is UNDECIDED

@@ -103,7 +103,7 @@ def test_a_resumed_run_ends_as_if_nothing_had_happened(tmp_path: Path, share_as:
     """Seeds are drawn by name, so noise is the same; agreed keys are other ones, and that is refused."""
     scenario = parse_scenario(WORLD, overrides=[f"noise_shares={{epsilon: 10, tau: 0.5, share_as: {share_as}}}"])
     whole = run_scenario(scenario, tmp_path / "whole", threads=1)[0]
-    run_scenario(scenario, tmp_path / "run", threads=1, watchers=[_stop])
+    run_scenario(scenario, tmp_path / "run", threads=1, listeners=[_stop])
     again = run_scenario(scenario, tmp_path / "run", threads=1, resume=True)[0]
     for key in ("digest", "noise_shares", "privacy"):
         assert again[key] == whole[key]

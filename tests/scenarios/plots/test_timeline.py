@@ -22,13 +22,13 @@ from scenarios.cli.main import main
 from scenarios.metrics.roles import Roles
 from scenarios.plots.trace.chrome_trace import chrome_trace, trace_text
 from scenarios.plots.trace.transfers import bytes_in_flight
-from scenarios.report.run_data import Account
+from scenarios.report.run_data import RunData
 from scenarios.run_folder.reader import Run
 
 
-def _account(log: Log, clients: int = 6, faults: tuple[tuple[float, float, str, str], ...] = ()) -> Account:
+def _account(log: Log, clients: int = 6, faults: tuple[tuple[float, float, str, str], ...] = ()) -> RunData:
     summary = {"scenario": "story", "seed": 7, "headline": {}}
-    return Account(Run(Path("run"), summary, "", {}), summary, log, Roles(clients), (), faults)
+    return RunData(Run(Path("run"), summary, "", {}), summary, log, Roles(clients), (), faults)
 
 
 @settings(max_examples=20, deadline=None)
@@ -78,15 +78,15 @@ def test_the_trace_names_counts_and_marks(random_log: Callable[..., Log]) -> Non
 
 def test_limits_hold_and_are_told(random_log: Callable[..., Log]) -> None:
     """At most so many nodes and events, with a note; without limits everything."""
-    account = _account(random_log(3, clients=40, messages=3000), clients=40)
-    small = chrome_trace(account, most_tracks=10, most_events=800)
+    run_data = _account(random_log(3, clients=40, messages=3000), clients=40)
+    small = chrome_trace(run_data, most_tracks=10, most_events=800)
     nodes = {event["tid"] for event in small["traceEvents"] if event["ph"] == "X" and event["pid"] == 1}
     assert len(nodes) <= 10
     assert len([event for event in small["traceEvents"] if event["ph"] != "C"]) <= 800
     assert len(small["otherData"]["notes"]) == 2
-    whole = chrome_trace(account, most_tracks=None, most_events=None)
+    whole = chrome_trace(run_data, most_tracks=None, most_events=None)
     assert whole["otherData"]["notes"] == []
-    chosen = chrome_trace(account, rounds=[2], nodes=np.array([1, 2]))
+    chosen = chrome_trace(run_data, rounds=[2], nodes=np.array([1, 2]))
     assert {event["tid"] for event in chosen["traceEvents"] if event["ph"] == "X" and event["pid"] == 1} <= {1, 2}
     assert [event["name"] for event in chosen["traceEvents"] if event["pid"] == 2 and event["ph"] == "X"] == ["round 2"]
 

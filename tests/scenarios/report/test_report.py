@@ -24,10 +24,10 @@ from scenarios.metrics.roles import Roles
 from scenarios.metrics.run_facts import RunFacts
 from scenarios.report.embed import packed, script_json
 from scenarios.report.html import text
-from scenarios.report.message_columns import FATES, collect_flows
+from scenarios.report.message_columns import FATES, collect_message_columns
 from scenarios.report.node_sample import active_nodes, shown_nodes
 from scenarios.report.round_series import bytes_until, spectral_gaps
-from scenarios.report.run_data import read_account
+from scenarios.report.run_data import read_run_data
 from scenarios.run_folder.summary import summarise
 from scenarios.run_folder.writer import RunFolder
 
@@ -72,8 +72,8 @@ def test_the_same_run_gives_the_same_page(write: Callable[..., Path], tmp_path: 
     """Byte for byte, wherever the folder lies; and nothing in it points elsewhere."""
     first = write()
     shutil.copytree(first, tmp_path / "copy")
-    page = report_page(read_account(first))
-    assert page == report_page(read_account(tmp_path / "copy"))
+    page = report_page(read_run_data(first))
+    assert page == report_page(read_run_data(tmp_path / "copy"))
     own = page.split("<body>")[1].split('<script type="application/json"')[0]
     assert not re.search(r"(?:src|href)=\"(?!#)", own)
     assert len(page) < 15_000_000
@@ -82,7 +82,7 @@ def test_the_same_run_gives_the_same_page(write: Callable[..., Path], tmp_path: 
 @pytest.mark.slow
 def test_the_headline_stands_on_the_page(write: Callable[..., Path]) -> None:
     """Every line of the final table, word for word."""
-    account = read_account(write())
+    account = read_run_data(write())
     page = report_page(account)
     for label, told in headline_rows(account.summary):
         assert text(label) in page
@@ -92,7 +92,7 @@ def test_the_headline_stands_on_the_page(write: Callable[..., Path]) -> None:
 @pytest.mark.slow
 def test_hostile_text_cannot_leave_its_place(write: Callable[..., Path]) -> None:
     """A scenario's name and notes end no script and open no tag, on both kinds of page."""
-    account = read_account(write(name=HOSTILE))
+    account = read_run_data(write(name=HOSTILE))
     for page in (report_page(account), comparison_page([account, account])):
         assert page.count("<script") == 3
         assert page.count("</script>") == 3
@@ -119,7 +119,7 @@ def test_packed_columns_unpack(values: list[int]) -> None:
 @pytest.mark.slow
 def test_a_killed_run_shows_what_it_had(write: Callable[..., Path]) -> None:
     """Its figures come from the parts, and the first note says so."""
-    account = read_account(write(killed=True))
+    account = read_run_data(write(killed=True))
     assert "killed" in account.notes[0]
     assert account.summary["rounds_completed"] == 3
     assert account.summary["bytes"]["sent"] == int(account.log.messages["size_bytes"].sum())
@@ -136,7 +136,7 @@ def test_missing_and_older_tables_are_noted(write: Callable[..., Path]) -> None:
     (folder / "spans.parquet").write_bytes(b"no parquet")
     messages = pq.read_table(folder / "messages.parquet").drop_columns(["origin", "destination", "previous"])
     pq.write_table(messages, folder / "messages.parquet")
-    account = read_account(folder)
+    account = read_run_data(folder)
     assert "privacy.parquet is missing" in " ".join(account.notes)
     assert "spans.parquet is damaged" in " ".join(account.notes)
     assert "it has no origin, destination, previous" in " ".join(account.notes)
@@ -164,13 +164,13 @@ def test_faults_are_marked_if_recorded(write: Callable[..., Path]) -> None:
     folder = write()
     columns = {"start_s": [1.0, 4.0], "end_s": [2.0, np.inf], "kind": ["crash", "cut"], "who": ["3", "1, 2"]}
     pq.write_table(pa.table(columns), folder / "faults.parquet")
-    faults = run_data(read_account(folder))["pictures"]["faults"]
+    faults = run_data(read_run_data(folder))["pictures"]["faults"]
     assert faults == [[1.0, 2.0, "crash", "3"], [4.0, 30.0, "cut", "1, 2"]]
 
 
 def test_figures_equal_the_tables(write: Callable[..., Path]) -> None:
     """Rounds, bytes by kind and by node, dropouts and spans on the page are the folder's."""
-    account = read_account(write())
+    account = read_run_data(write())
     data = run_data(account)
     by_kind = {kind: sum(amounts) for kind, amounts in data["rounds"]["bytes"].items()}
     assert by_kind == account.summary["bytes"]["by_kind"]
@@ -186,14 +186,14 @@ def test_too_many_messages_are_summed_then_thinned(random_log: Callable[..., Log
     log = random_log(5, messages=500)
     log.messages["receiver"][:] = np.maximum(log.messages["receiver"], 0)
     nodes = active_nodes(log)
-    whole = collect_flows(log, nodes)
+    whole = collect_message_columns(log, nodes)
     assert whole.note == ""
     assert whole.columns["size_bytes"].sum() == log.messages["size_bytes"].sum()
-    summed = collect_flows(log, nodes, most=len(whole.columns["round"]) - 1)
+    summed = collect_message_columns(log, nodes, most=len(whole.columns["round"]) - 1)
     assert "drawn as one" in summed.note
     assert summed.columns["size_bytes"].sum() == log.messages["size_bytes"].sum()
     assert summed.columns["count"].sum() == len(log.messages)
-    thinned = collect_flows(log, nodes, most=150)
+    thinned = collect_message_columns(log, nodes, most=150)
     assert "Only" in thinned.note
     assert len(thinned.columns["round"]) <= 150 or len(np.unique(thinned.columns["round"])) == 1
 
@@ -201,7 +201,7 @@ def test_too_many_messages_are_summed_then_thinned(random_log: Callable[..., Log
 def test_an_edge_without_message_is_not_sent(random_log: Callable[..., Log]) -> None:
     """The graph's edges that carried nothing are there, with no bytes."""
     log = random_log(1, messages=0)
-    flows = collect_flows(log, np.arange(6))
+    flows = collect_message_columns(log, np.arange(6))
     assert {FATES[code] for code in flows.columns["fate"]} == {"not_sent"}
     assert len(flows.columns["round"]) == len(log.graphs)
     assert flows.columns["size_bytes"].sum() == 0
@@ -233,7 +233,7 @@ def test_a_run_without_clients_is_an_error(write: Callable[..., Path]) -> None:
     folder = write(killed=True)
     (folder / "scenario.yaml").write_text("name: x\n")
     with pytest.raises(UserError, match="how many clients"):
-        read_account(folder)
+        read_run_data(folder)
 
 
 @pytest.mark.slow
@@ -241,7 +241,7 @@ def test_a_real_run_from_scenario_to_pictures(tmp_path: Path) -> None:
     """`run`, then everything that reads its folder; the scenario alone is enough for a topology."""
     out = tmp_path / "run"
     assert main(["run", "tiny", "--out", str(out), "--quiet"]) == 0
-    account = read_account(out)
+    account = read_run_data(out)
     assert account.notes == ()
     data = run_data(account)
     assert sum(data["traffic"]["bars"]["sent"]) == account.summary["bytes"]["sent"]

@@ -14,7 +14,7 @@ from scenarios.loading.load import parse_scenario
 from scenarios.run_folder.reader import open_run
 from scenarios.run_folder.writer import RunFolder
 from scenarios.running.checkpoint import read_checkpoint
-from scenarios.running.find_checkpoint import no_past
+from scenarios.running.find_checkpoint import fresh_run
 from scenarios.running.journal import Journal
 
 SCENARIO = """
@@ -41,10 +41,10 @@ def test_short_rounds_are_written_together(tmp_path: Path) -> None:
         assert checkpoint is not None
         saved.append(checkpoint.round_number)
 
-    simulation = build(scenario, watchers=[close])
+    simulation = build(scenario, listeners=[close])
     folder = RunFolder.create(tmp_path / "run", "written", 0)
     folder.begin("name: written\n", {})
-    journals.append(Journal(simulation, folder, no_past(scenario).checkpoint, lambda: float(next(seconds))))
+    journals.append(Journal(simulation, folder, fresh_run(scenario).checkpoint, lambda: float(next(seconds))))
     simulation.run()
     assert saved == [1] * 12 + [13] * 8
     rounds = [pq.read_table(tmp_path / "run" / "parts" / f"rounds-{number}.parquet") for number in (1, 13)]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from scenarios.running.live_page import LivePage, NoPage, watching
+from scenarios.running.live_page import LivePage, NoPage, serve_live_page
 
 
 def _ask(port: int, path: str, method: str = "GET", host: str | None = None) -> tuple[int, str, dict[str, str]]:
@@ -27,7 +27,7 @@ def test_the_page_follows_the_rounds(
     round_record: Callable[..., dict[str, Any]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What was told is served; foreign names, other paths and other methods are refused; then it is gone."""
-    with watching(True) as page:
+    with serve_live_page(True) as page:
         found = re.search(r"http://127\.0\.0\.1:(\d+)/", capsys.readouterr().err)
         assert found is not None
         port = int(found[1])
@@ -49,7 +49,7 @@ def test_the_page_follows_the_rounds(
 
 def test_nothing_is_served_unasked() -> None:
     """Without --watch there is no page."""
-    with watching(False) as page:
+    with serve_live_page(False) as page:
         assert isinstance(page, NoPage)
 
 

@@ -93,8 +93,8 @@ def scenario(*overrides: str) -> Scenario:
 
 def run(out: Path, *overrides: str, stop_after: int = 0, resume: bool = False) -> dict[str, Any]:
     """Runs it into a folder; the summary."""
-    watchers = [Stop(stop_after)] if stop_after else []
-    return run_scenario(scenario(*overrides), out, threads=1, resume=resume, watchers=watchers)[0]
+    listeners = [Stop(stop_after)] if stop_after else []
+    return run_scenario(scenario(*overrides), out, threads=1, resume=resume, listeners=listeners)[0]
 
 
 def lasting(folder: Path) -> dict[str, Any]:
@@ -258,7 +258,7 @@ def test_a_run_that_still_goes_is_not_resumed(tmp_path: Path) -> None:
         except UserError as error:
             told.append(str(error))
 
-    run_scenario(scenario("learning=none", "rounds=1"), tmp_path / "run", watchers=[meddle])
+    run_scenario(scenario("learning=none", "rounds=1"), tmp_path / "run", listeners=[meddle])
     assert len(told) == 1
     told.clear()
 
@@ -266,7 +266,7 @@ def test_a_run_that_still_goes_is_not_resumed(tmp_path: Path) -> None:
         with pytest.raises(UserError, match="another process is writing to it"):
             run(tmp_path / "two", "learning=none", resume=True)
 
-    run_scenario(scenario("learning=none"), tmp_path / "two", watchers=[resume_the_same])
+    run_scenario(scenario("learning=none"), tmp_path / "two", listeners=[resume_the_same])
 
 
 def test_no_key_seals_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -316,7 +316,7 @@ def test_the_newest_unfinished_run_is_found(tmp_path: Path, monkeypatch: pytest.
     with monkeypatch.context() as patch:
         patch.setattr(Endpoint, "enter", _interrupt)
         assert main(["run", str(path), "--seed", "5", "--quiet"]) == 130
-    run_scenario(scenario(*calm, "seed=4"), None, watchers=[Stop(2)])
+    run_scenario(scenario(*calm, "seed=4"), None, listeners=[Stop(2)])
     assert main(["run", str(path), "--seeds", "4", "--resume", "--quiet"]) == 0
     assert files(tmp_path / "runs") == {"resumed-3", "resumed-4", "resumed-5", "resumed-6"}
     summaries = [open_run(tmp_path / "runs" / f"resumed-{seed}").summary or {} for seed in (3, 4, 5, 6)]

@@ -17,7 +17,7 @@ from p2p.config.errors import UserError
 from p2p.log.log import Log
 from scenarios.cli import arguments
 from scenarios.cli.commands import cost
-from scenarios.metrics.cost import by_kind, by_role, dropout_costs, held_back
+from scenarios.metrics.cost import by_kind, by_role, bytes_by_bottleneck, dropout_costs
 from scenarios.metrics.critical_path import critical_paths
 from scenarios.metrics.roles import Roles
 from scenarios.run_folder.writer import RunFolder
@@ -111,7 +111,7 @@ def test_roles_and_kinds_add_up(random_log: Callable[..., Log], seed: int) -> No
     roles = by_role(log, Roles(6))
     assert sum(sum(told["sent"].values()) for told in roles.values()) == sent
     assert sum(told["share"] for told in by_kind(log).values()) == pytest.approx(1)
-    for shares in (held_back(log)["all"], held_back(log)["late"]):
+    for shares in (bytes_by_bottleneck(log)["all"], bytes_by_bottleneck(log)["late"]):
         assert not any(shares.values()) or sum(shares.values()) == pytest.approx(1)
 
 
@@ -125,12 +125,12 @@ def test_roles(story: Log) -> None:
 
 def test_links(story: Log, add_message: Callable[..., int]) -> None:
     """The links that held late bytes back are named; without late bytes, those of all data."""
-    assert held_back(story)["sentence"] == "100% of the late bytes waited for receivers' downlinks."
+    assert bytes_by_bottleneck(story)["sentence"] == "100% of the late bytes waited for receivers' downlinks."
     log = Log()
-    assert held_back(log)["sentence"] == "no data arrived."
+    assert bytes_by_bottleneck(log)["sentence"] == "no data arrived."
     add_message(log, size_bytes=63, bottleneck="uplink")
     add_message(log, size_bytes=37, bottleneck="latency")
-    assert held_back(log)["sentence"] == "63% of the data bytes waited for their senders' uplinks."
+    assert bytes_by_bottleneck(log)["sentence"] == "63% of the data bytes waited for their senders' uplinks."
 
 
 def test_what_a_dropout_cost(story: Log) -> None:

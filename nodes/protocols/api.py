@@ -1,0 +1,76 @@
+"""All that a protocol of one's own needs: its shape, what the proxy tells it, and the verbs of a round.
+
+A protocol is any frozen dataclass with the two verbs of `PeerProtocol`: the proxy calls `plan_round`, and every member
+runs `take_part`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodes.messaging.control_messages import Assignment as Assignment
+from nodes.protocols.round_rules import RoundRules as RoundRules
+from p2p.log.records import NOBODY as NOBODY
+from p2p.random_streams import stream as stream
+
+if TYPE_CHECKING:
+    import simpy
+
+    from nodes.roles.client import Client as Client
+
+    Steps = Generator[simpy.Event, Any, None]
+    """A member's part, as a process of waits and actions."""
+else:
+    # For annotations only: a client imports this module, and SimPy is imported only when something is simulated.
+    Client = Any
+    Steps = Generator
+
+Edges = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class RoundContext:
+    """What the proxy knows when it draws a round: members (true identities), and who holds the current model.
+
+    Attributes:
+        holder: the node that has the newest aggregate, or NOBODY
+        stale: members whose model is older than that
+    """
+
+    seed: int
+    round_number: int
+    members: NDArray[np.int64]
+    holder: int
+    stale: NDArray[np.int64]
+    server: int
+
+
+@dataclass(frozen=True, slots=True)
+class RoundPlan:
+    """Who sends to whom in a round: for each kind of message an array of (sender, receiver)."""
+
+    edges: dict[str, Edges] = field(default_factory=dict)
+    leader: int = NOBODY
+
+
+class PeerProtocol(Protocol):
+    """The shape of a protocol (not to be confused with typing.Protocol)."""
+
+    @property
+    def cohort_size(self) -> int:
+        """How many clients train in a round."""
+
+    @property
+    def longest_s(self) -> float:
+        """How long after its assignment the last member is done at the latest."""
+
+    def plan_round(self, context: RoundContext) -> RoundPlan:
+        """The proxy's part: who talks to whom."""
+
+    def take_part(self, client: Client, assignment: Assignment) -> Steps:
+        """A member's part, as a process of waits and actions."""
