@@ -117,7 +117,7 @@ def build(
 
     Args:
         at_once: how many clients are trained in one stack; results agree to float tolerance.
-        watchers: called after every round; they see, and change nothing.
+        listeners: called after every round; they see, and change nothing.
         first_incarnation: beyond all incarnations of the run that is resumed, so that no key is drawn twice.
     """
     with gc_paused():

@@ -16,7 +16,7 @@ from p2p.clock import Rank
 
 
 class Restartable(Protocol):
-    """A restartable node process; an `enrolled` one need not register."""
+    """A restartable node process."""
 
     def run(self) -> Generator[simpy.Event, Any, None]:
         """The process from start to end or crash."""
@@ -54,7 +54,6 @@ class ProcessSupervisor:
     def start_all(self) -> None:
         """Starts the processes of all nodes that are up, after the faults at time 0."""
         clock = self.world.clock
-        # A precomputed set-up needs no start events and no registration: all processes begin enrolled.
         for node in self.restartables:
             clock.call_at(clock.now, Rank.START, node, partial(self._start_if_up, node))
         clock.call_at(clock.now, Rank.START, self.world.proxy, partial(self._start_if_up, self.world.proxy))

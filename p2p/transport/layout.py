@@ -1,7 +1,7 @@
 """The memory of the event core: record layouts, codes, and how kernels reach them.
 
-Kernels take one argument `h`, the handle table. Compiled, it is a pointer to pairs (address, length), one for each
-array of `ARRAYS`; uncompiled, it is a list of the arrays themselves. The accessors below hide the difference.
+Kernels take one argument `h`, the handle table. Compiled, it is a pointer to the addresses of the arrays of `ARRAYS`,
+in their order; uncompiled, it is a list of the arrays themselves. The accessors below hide the difference.
 """
 
 from __future__ import annotations

@@ -63,9 +63,6 @@ class Sealer(Protocol):
     def open(self, envelope: Envelope, keys: KeyPair, sender_public_key: bytes) -> Any:
         """Returns the payload's value by reference; raises `Rejected` if the envelope differs from the sealed one."""
 
-    def open_in(self, bundle: Bundle, index: int, keys: KeyPair, sender_public_key: bytes) -> Any:
-        """Opens an unaltered envelope of a bundle."""
-
     def agree(self, round: int, keys: KeyPair, other_public_key: bytes, purpose: bytes) -> bytes:
         """Returns 32 bytes that both ends derive from their keys alone, different for every purpose."""
 
@@ -160,9 +157,6 @@ class RealSealer:
             raise Rejected from None
         return content.payload.value
 
-    def open_in(self, bundle: Bundle, index: int, keys: KeyPair, sender_public_key: bytes) -> Any:
-        return self.open(bundle[index], keys, sender_public_key)
-
     def agree(self, round: int, keys: KeyPair, other_public_key: bytes, purpose: bytes) -> bytes:
         self._pairs.begin(round)
         return expand(self._pairs.secret(round, keys, other_public_key), round.to_bytes(8, "little") + purpose)
@@ -219,13 +213,6 @@ class CountingSealer:
             raise Rejected
         return content.value
 
-    def open_in(self, bundle: Bundle, index: int, keys: KeyPair, sender_public_key: bytes) -> Any:
-        content = bundle.content
-        # Envelopes of a bundle are unaltered, so comparing the keys suffices.
-        if bundle.public != sender_public_key or bundle.receivers[index][1] != keys.public:
-            raise Rejected
-        return content.value if isinstance(content, Payload) else UNREADABLE
-
     def agree(self, round: int, keys: KeyPair, other_public_key: bytes, purpose: bytes) -> bytes:
         """Replaces the key exchange by a hash of the public keys: equal at both ends, and not secret."""
         pair = b"".join(sorted((keys.public, other_public_key)))
@@ -271,9 +258,6 @@ class PlainSealer:
         if envelope.code not in KIND_NAMES or envelope.payload_bytes != content.size_bytes:
             raise Rejected
         return content.value
-
-    def open_in(self, bundle: Bundle, index: int, keys: KeyPair, sender_public_key: bytes) -> Any:
-        return self.open(bundle[index], keys, sender_public_key)
 
     def agree(self, round: int, keys: KeyPair, other_public_key: bytes, purpose: bytes) -> bytes:
         raise ValueError("without sealing there are no keys to agree with")

@@ -19,6 +19,7 @@ from nodes.protocols import PROTOCOLS
 from p2p.config.choices import Choice
 from p2p.config.errors import UserError
 from p2p.gc_pause import gc_paused
+from p2p.transport.sharing import Fair
 from scenarios.build import Simulation, build, relay_nodes
 from scenarios.cli.console import RoundProgress, print_comparison, print_headline, progress
 from scenarios.loading.dump import kind_of
@@ -234,10 +235,15 @@ def _summarise(simulation: Simulation, interrupted: bool, wall_s: float, resumes
 
 
 def _extra(simulation: Simulation) -> dict[str, Any]:
-    """Returns the figures that only some scenarios have: energy and noise shares."""
-    energy, log = simulation.scenario.network.energy, simulation.log
-    used = {} if energy is None else {"energy_j": energy_j(log, energy, simulation.samples_per_training)}
-    return used | share_summary(simulation)
+    """Returns the figures that only some scenarios have: energy, the error of a time grid, and noise shares."""
+    network, log = simulation.scenario.network, simulation.log
+    found: dict[str, Any] = {}
+    if network.energy is not None:
+        found["energy_j"] = energy_j(log, network.energy, simulation.samples_per_training)
+    if isinstance(network.sharing, Fair) and network.sharing.grid is not None:
+        # A start waits for the next point of the grid; links that an end frees lie idle until then.
+        found["grid"] = {"step_s": network.sharing.grid, "latest_start_s": simulation.world.network.latest_start_s}
+    return found | share_summary(simulation)
 
 
 def final_scores(simulation: Simulation) -> tuple[NDArray[np.float64] | None, tuple[float, float] | None]:

@@ -75,12 +75,14 @@ def fifo(up: Sequence[Any], down: Sequence[Any], latency_s: Sequence[Sequence[An
         left_s[number] = begins_s[number] + over(flows[number].size, up[src])
         free_s["up", src] = left_s[number]
     arrived_s = list(left_s)
-    firsts = [
-        (begins_s[number] + latency(latency_s, flows[number]), flows[number].src, place, number)
-        for place, number in enumerate(order)
-        if not flows[number].lost
-    ]
-    for first_s, _, _, number in sorted(firsts):
+    firsts = []
+    for place, number in enumerate(order):
+        first_s = begins_s[number] + latency(latency_s, flows[number])
+        # At one instant, messages that are handed over come after what reaches a downlink at it.
+        handed_over = first_s == flows[number].start_s
+        if not flows[number].lost:
+            firsts.append((first_s, handed_over, flows[number].src, place, number))
+    for first_s, _, _, _, number in sorted(firsts):
         flow = flows[number]
         begins_down_s = max(first_s, free_s.get(("down", flow.dst), 0)) if not isinf(down[flow.dst]) else first_s
         served_s = begins_down_s + over(flow.size, down[flow.dst])

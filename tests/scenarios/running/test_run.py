@@ -227,3 +227,11 @@ def test_a_kill_leaves_parts(tmp_path: Path) -> None:
     assert [row["round"] for row in opened.log.rounds] == list(range(1, len(opened.log.rounds) + 1))
     assert len(opened.log.rounds) >= 1
     assert len(opened.log.messages) > 70 * 50
+
+
+def test_the_error_of_a_time_grid_stands_in_the_summary(tmp_path: Path) -> None:
+    """Starts wait for the next point of the grid, never longer than one step."""
+    overrides = ["learning=none", "network.sharing={kind: fair, grid: 50 ms}"]
+    summary, _ = run_scenario(load_scenario("tiny", overrides), tmp_path / "run")
+    assert summary["grid"]["step_s"] == 0.05
+    assert 0 < summary["grid"]["latest_start_s"] < 0.05
