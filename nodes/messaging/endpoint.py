@@ -17,8 +17,8 @@ from nodes.phase_hooks import PhaseHooks
 from p2p.clock import Clock, Rank
 from p2p.log.log import Log
 from p2p.log.records import KINDS, NOBODY
+from p2p.transport.core.layout import DOUBLED, FIRST_TOPIC
 from p2p.transport.inbox import Inbox
-from p2p.transport.layout import DOUBLED, FIRST_TOPIC
 from p2p.transport.messages import Batch, Delivery, Message
 from p2p.transport.network import Network
 from privacy.anonymity.pseudonyms import Pseudonyms

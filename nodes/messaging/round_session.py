@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nodes.messaging.control_messages import Assignment, Peer
-from p2p.transport.layout import CARRIED, CORRUPTED
+from p2p.transport.core.layout import CARRIED, CORRUPTED
 from p2p.transport.messages import Delivery
 from privacy.anonymity.pseudonyms import Pseudonyms
 from privacy.sealing.envelopes import ENCIPHERED, Bundle, Envelope, Rejected

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from p2p.transport import event_core as core
-from p2p.transport import layout as at
-from p2p.transport.memory import Memory
+from p2p.transport.core import event_core as core
+from p2p.transport.core import layout as at
+from p2p.transport.core.memory import Memory
 
 Ids = NDArray[np.int64]
 Floats = NDArray[np.float64]

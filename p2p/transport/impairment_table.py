@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from p2p.random_streams import name_word
-from p2p.transport import layout as at
+from p2p.transport.core import layout as at
+from p2p.transport.core.memory import Memory
 from p2p.transport.impairments import Bursts, Impairment, Partition
-from p2p.transport.memory import Memory
 
 _TYPES = {"corrupt": at.CORRUPT, "duplicate": at.DUPLICATE, "reorder": at.REORDER}
 

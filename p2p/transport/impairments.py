@@ -1,7 +1,7 @@
 """Faults on messages that are active now: bursts of loss, partitions, corruption, duplication, reordering.
 
 Each is a small object that a fault switches on and off; the event core applies it to every attempt that starts
-meanwhile (p2p/transport/fates.py).
+meanwhile (p2p/transport/core/fates.py).
 """
 
 from __future__ import annotations

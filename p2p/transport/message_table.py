@@ -9,9 +9,9 @@ import numpy as np
 
 from p2p.log.log import Log
 from p2p.log.records import KIND, NOBODY, OUTCOME, REASON
-from p2p.transport import event_core as core
-from p2p.transport import layout as at
-from p2p.transport.memory import Memory
+from p2p.transport.core import event_core as core
+from p2p.transport.core import layout as at
+from p2p.transport.core.memory import Memory
 
 _FIELDS = {
     **{name: name for name in ("kind", "sender", "receiver", "attempt", "sent_s", "left_s", "arrived_s")},

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from p2p.log.records import KIND
-from p2p.transport import layout as at
+from p2p.transport.core import layout as at
 
 TOPICS = {name: at.FIRST_TOPIC + code for code, name in enumerate(("other", "register", "orders", "answer", "done"))}
 """What control messages are about, as far as a process waits for it."""

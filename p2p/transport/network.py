@@ -18,12 +18,12 @@ from p2p.links.settings import Links, Retransmit
 from p2p.log.log import Log
 from p2p.log.records import KIND, KINDS, OUTCOME, REASON
 from p2p.random_streams import name_word, stream
-from p2p.transport import event_core as core
-from p2p.transport import layout as at
+from p2p.transport.core import event_core as core
+from p2p.transport.core import layout as at
+from p2p.transport.core.memory import Memory
 from p2p.transport.impairment_table import ImpairmentTable
 from p2p.transport.impairments import Impairment, Partition
 from p2p.transport.inbox import Inbox
-from p2p.transport.memory import Memory
 from p2p.transport.message_table import MessageTable
 from p2p.transport.messages import TOPICS, Batch, Contents, Delivery, Message
 from p2p.transport.relays import Relays

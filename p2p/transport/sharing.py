@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 from p2p.config.units import PositiveSeconds
-
-IDEAL, FIFO, FAIR = range(3)
+from p2p.transport.core.sharing_codes import FAIR, FIFO, IDEAL
 
 
 class Sharing(Protocol):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from p2p.transport import layout as at
+from p2p.transport.core import layout as at
 
 CLOSE = 1e-9
 
@@ -14,7 +14,7 @@ CLOSE = 1e-9
 def assert_max_min_fair(memory: Any) -> int:
     """Every moving flow has a saturated link on which none is faster; no link carries more than it can.
 
-    `memory` is that of a network (p2p.transport.memory.Memory), at an instant with no change waiting to be solved.
+    `memory` is that of a network (p2p.transport.core.memory.Memory), at an instant with no change waiting to be solved.
     Returns how many flows are moving.
     """
     assert memory.record["dirty"] == 0

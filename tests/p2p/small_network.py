@@ -12,8 +12,8 @@ from p2p.config.distributions import Constant, Exponential
 from p2p.links.settings import Links, NetworkSettings, Retransmit
 from p2p.log.log import Log
 from p2p.log.records import KINDS
+from p2p.transport.core.layout import FIRST_TOPIC
 from p2p.transport.inbox import Inbox
-from p2p.transport.layout import FIRST_TOPIC
 from p2p.transport.messages import Batch, Delivery, Message
 from p2p.transport.network import Network
 from p2p.transport.relays import Relays

@@ -38,7 +38,7 @@ faults:
 
 RUN = """
 import hashlib, sys
-from p2p.transport.compiled import is_interpreted
+from p2p.transport.core.compiled import is_interpreted
 from scenarios.build import build
 from scenarios.run_folder.digest import events_digest
 from scenarios.loading.load import parse_scenario

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from p2p.transport import layout as at
-from p2p.transport.compiled import kernel
-from p2p.transport.event_queue import delist_up
-from p2p.transport.fates import PARTITIONED, RECEIVER_DOWN, SENDER_DOWN, cuts
-from p2p.transport.fifo_queues import go_on, withdraw_down
-from p2p.transport.layout import Handle
-from p2p.transport.max_min import part, remaining, touch
-from p2p.transport.outcomes import lose
+from p2p.transport.core import layout as at
+from p2p.transport.core.compiled import kernel
+from p2p.transport.core.event_queue import delist_up
+from p2p.transport.core.fates import PARTITIONED, RECEIVER_DOWN, SENDER_DOWN, cuts
+from p2p.transport.core.fifo_queues import go_on, withdraw_down
+from p2p.transport.core.layout import Handle
+from p2p.transport.core.max_min import part, remaining, touch
+from p2p.transport.core.outcomes import lose
 
 
 @kernel

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from p2p.transport import layout as at
-from p2p.transport.compiled import kernel
-from p2p.transport.layout import Handle
+from p2p.transport.core import layout as at
+from p2p.transport.core.compiled import kernel
+from p2p.transport.core.layout import Handle
 
 _ARITY = 4
 

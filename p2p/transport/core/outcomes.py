@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from p2p.transport import layout as at
-from p2p.transport.compiled import kernel
-from p2p.transport.event_queue import delist_down, new_slot, push
-from p2p.transport.fates import UNKNOWN_ADDRESS
-from p2p.transport.layout import Handle
+from p2p.transport.core import layout as at
+from p2p.transport.core.compiled import kernel
+from p2p.transport.core.event_queue import delist_down, new_slot, push
+from p2p.transport.core.fates import UNKNOWN_ADDRESS
+from p2p.transport.core.layout import Handle
 
 IN_FLIGHT, DELIVERED, LOST, REJECTED = 0, 1, 2, 3
 

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from p2p.transport import layout as at
-from p2p.transport.compiled import kernel
-from p2p.transport.event_queue import push
-from p2p.transport.layout import Handle
+from p2p.transport.core import layout as at
+from p2p.transport.core.compiled import kernel
+from p2p.transport.core.event_queue import push
+from p2p.transport.core.layout import Handle
 
 _SIMULTANEOUS = 1e-13  # ends within this share of the time are one instant: rounding, not physics
 _SLOWER = 1.0 - 1e-12

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from p2p.transport import layout as at
-from p2p.transport.arrival import schedule_arrival
-from p2p.transport.compiled import kernel
-from p2p.transport.event_queue import delist_up, push
-from p2p.transport.layout import Handle
+from p2p.transport.core import layout as at
+from p2p.transport.core.arrival import schedule_arrival
+from p2p.transport.core.compiled import kernel
+from p2p.transport.core.event_queue import delist_up, push
+from p2p.transport.core.layout import Handle
 
 
 @kernel

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from p2p.transport import layout as at
-from p2p.transport.arrival import fill
-from p2p.transport.compiled import kernel
-from p2p.transport.disruptions import count_listed, cut, set_capacity, take_down
-from p2p.transport.event_queue import delist_down, delist_up, pop
-from p2p.transport.fates import UNKNOWN_ADDRESS, draw_delays
-from p2p.transport.fifo_queues import free_downlink, held_by, take_first_byte
-from p2p.transport.layout import Handle
-from p2p.transport.max_min import bottleneck_of, is_same_instant, next_mark, next_on, part, solve, touch
-from p2p.transport.outcomes import REJECTED, drained, finish, overhear, release_ended, settle
-from p2p.transport.starts import ROOM, has_no_room, leave_fifo, left, relay, send, start_waiting
-from p2p.transport.waits import (
+from p2p.transport.core import layout as at
+from p2p.transport.core.arrival import fill
+from p2p.transport.core.compiled import kernel
+from p2p.transport.core.disruptions import count_listed, cut, set_capacity, take_down
+from p2p.transport.core.event_queue import delist_down, delist_up, pop
+from p2p.transport.core.fates import UNKNOWN_ADDRESS, draw_delays
+from p2p.transport.core.fifo_queues import free_downlink, held_by, take_first_byte
+from p2p.transport.core.layout import Handle
+from p2p.transport.core.max_min import bottleneck_of, is_same_instant, next_mark, next_on, part, solve, touch
+from p2p.transport.core.outcomes import REJECTED, drained, finish, overhear, release_ended, settle
+from p2p.transport.core.starts import ROOM, has_no_room, leave_fifo, left, relay, send, start_waiting
+from p2p.transport.core.waits import (
     ask_wake,
     expect,
     pass_deadline,

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from p2p.transport import layout as at
-from p2p.transport.arrival import ask_delay, schedule_arrival
-from p2p.transport.compiled import kernel
-from p2p.transport.event_queue import delist_up, enlist_down, enlist_up, new_slot, pop, push
-from p2p.transport.fates import UNKNOWN_ADDRESS, burst_due, decide, is_doubled
-from p2p.transport.fifo_queues import enqueue, leave
-from p2p.transport.layout import Handle
-from p2p.transport.max_min import join
-from p2p.transport.outcomes import DELIVERED, IN_FLIGHT, REJECTED, finish, release_unsent, vanish
+from p2p.transport.core import layout as at
+from p2p.transport.core.arrival import ask_delay, schedule_arrival
+from p2p.transport.core.compiled import kernel
+from p2p.transport.core.event_queue import delist_up, enlist_down, enlist_up, new_slot, pop, push
+from p2p.transport.core.fates import UNKNOWN_ADDRESS, burst_due, decide, is_doubled
+from p2p.transport.core.fifo_queues import enqueue, leave
+from p2p.transport.core.layout import Handle
+from p2p.transport.core.max_min import join
+from p2p.transport.core.outcomes import DELIVERED, IN_FLIGHT, REJECTED, finish, release_unsent, vanish
 
 ROOM = 8  # what one event may add to any array, with a margin
 

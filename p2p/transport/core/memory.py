@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from p2p.transport import layout as at
-from p2p.transport.compiled import handle_table, load
+from p2p.transport.core import layout as at
+from p2p.transport.core.compiled import handle_table, load
 
 _FIRST_SLOTS = 1 << 10
 _FIRST_ENDED = 1 << 16
@@ -44,7 +44,7 @@ class Memory:
         record: Any
 
     def __init__(self, nodes: int, rounds: int) -> None:
-        from p2p.transport.event_core import enter
+        from p2p.transport.core.event_core import enter
 
         lengths = dict.fromkeys(at.ARRAYS, _FIRST_SLOTS) | {
             **{"state": 1, "nodes": nodes, "links": 2 * nodes, "rounds": rounds, "ended": _FIRST_ENDED},

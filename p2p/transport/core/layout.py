@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from p2p.transport.compiled import copy_within, element_of, only_element_of
-from p2p.transport.sharing import FAIR as FAIR
-from p2p.transport.sharing import FIFO as FIFO
-from p2p.transport.sharing import IDEAL as IDEAL
+from p2p.transport.core.compiled import copy_within, element_of, only_element_of
+from p2p.transport.core.sharing_codes import FAIR as FAIR
+from p2p.transport.core.sharing_codes import FIFO as FIFO
+from p2p.transport.core.sharing_codes import IDEAL as IDEAL
 
 Handle = Any
 """The handle table, as a pointer (compiled) or as a list of arrays."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from p2p.transport import layout as at
-from p2p.transport.compiled import kernel
-from p2p.transport.event_queue import push
-from p2p.transport.layout import Handle
-from p2p.transport.outcomes import DELIVERED, count_out, finish
+from p2p.transport.core import layout as at
+from p2p.transport.core.compiled import kernel
+from p2p.transport.core.event_queue import push
+from p2p.transport.core.layout import Handle
+from p2p.transport.core.outcomes import DELIVERED, count_out, finish
 
 
 @kernel

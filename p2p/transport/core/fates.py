@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from p2p.transport import layout as at
-from p2p.transport.compiled import kernel
-from p2p.transport.layout import Handle
-from p2p.transport.named_draws import mixed, uniform
+from p2p.transport.core import layout as at
+from p2p.transport.core.compiled import kernel
+from p2p.transport.core.layout import Handle
+from p2p.transport.core.named_draws import mixed, uniform
 
 RANDOM, IN_BURST, PARTITIONED, SENDER_DOWN, RECEIVER_DOWN, UNKNOWN_ADDRESS = 1, 2, 3, 4, 5, 6
 
