@@ -16,7 +16,6 @@ from nodes.faults.injector import FaultInjector, install_availability
 from nodes.learning.byte_counts_only import NoLearning
 from nodes.learning.clip_and_noise import ClipAndNoise, NoProtection
 from nodes.learning.deferred_learning import DeferredLearning, Vector, mean_vector
-from nodes.messaging.endpoint import World
 from nodes.messaging.tampering import alter_content
 from nodes.phase_hooks import PhaseHooks
 from nodes.protocols import roles_of
@@ -29,6 +28,7 @@ from nodes.roles.client import Client, ClientProfile
 from nodes.roles.lifecycle import ProcessSupervisor
 from nodes.roles.server import Server
 from nodes.round_record import RoundRecord
+from nodes.world import World
 from p2p.clock import Clock
 from p2p.config.distributions import rounded
 from p2p.config.errors import UserError

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodes.faults.targets import Who, parse_nodes
-from nodes.messaging.endpoint import World
 from nodes.roles.client import Client
 from nodes.roles.lifecycle import ProcessSupervisor
 from nodes.round_record import RoundRecord
+from nodes.world import World
 from p2p.clock import Rank
 from p2p.log.records import NOBODY
 from p2p.random_streams import stream

@@ -13,19 +13,14 @@ import numpy as np
 from nodes.messaging.control_messages import Assignment, Close, Control, LeaderProbe, LeaderTimeout, Peer, Register
 from nodes.messaging.round_session import Received as Received
 from nodes.messaging.round_session import RoundSession
-from nodes.phase_hooks import PhaseHooks
-from p2p.clock import Clock, Rank
-from p2p.log.log import Log
+from nodes.world import World
+from p2p.clock import Rank
 from p2p.log.records import KINDS, NOBODY
 from p2p.transport.core.layout import DOUBLED, FIRST_TOPIC
 from p2p.transport.inbox import Inbox
 from p2p.transport.messages import Batch, Delivery, Message
-from p2p.transport.network import Network
-from privacy.anonymity.pseudonyms import Pseudonyms
-from privacy.anonymity.settings import Sealed
 from privacy.sealing.envelopes import Bundle, Envelope, Payload, Rejected, message_size
 from privacy.sealing.keys import KeyPair
-from privacy.sealing.sealers import Sealer
 
 # What most endpoints hold most of the time, once for all of them.
 _NO_EARLY: Mapping[int, Message] = MappingProxyType({})
@@ -33,25 +28,6 @@ _NO_KEYS: Mapping[int, KeyPair] = MappingProxyType({})
 _NO_PASSES: Mapping[int, RoundSession] = MappingProxyType({})
 EARLY_S = 10.0
 """How long a message that overtook its receiver's assignment is kept."""
-
-
-@dataclass(frozen=True, slots=True)
-class World:
-    """What every process shares. `router` is the proxy's book: only it turns addresses into nodes."""
-
-    clock: Clock
-    network: Network
-    log: Log
-    seed: int
-    sealed: Sealed
-    sealer: Sealer
-    router: Pseudonyms
-    phase_hooks: PhaseHooks
-    proxy: int
-    standby: int
-    server: int
-    first_incarnation: int = 0
-    """Where endpoints begin to count their lives: a resumed run starts beyond those of the run it goes on with."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,9 +22,10 @@ from privacy.noise_shares.uploads import ReceivedShare, Share, Upload
 from privacy.sealing.envelopes import Payload
 
 if TYPE_CHECKING:
-    from nodes.messaging.endpoint import Received, World
+    from nodes.messaging.endpoint import Received
     from nodes.roles.client import Client
     from nodes.roles.participant import Participant
+    from nodes.world import World
 
 Exchanging = Generator[simpy.Event, Any, bool]
 Repairing = Generator[simpy.Event, Any, list[Vector]]

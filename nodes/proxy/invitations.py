@@ -6,8 +6,9 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from nodes.messaging.control_messages import Answer, Invite
-from nodes.messaging.endpoint import Endpoint, World
+from nodes.messaging.endpoint import Endpoint
 from nodes.protocols.api import RoundRules, Steps
+from nodes.world import World
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ import simpy
 from numpy.typing import NDArray
 
 from nodes.messaging.control_messages import Answer, Close, Done, LeaderProbe, LeaderTimeout, PeerLost, Register
-from nodes.messaging.endpoint import Endpoint, World
+from nodes.messaging.endpoint import Endpoint
 from nodes.protocols.api import RoundContext, RoundPlan, Steps
 from nodes.proxy.assignments import RoundTerms, make_assignments
 from nodes.proxy.cohort_selection import choose_cohort
@@ -22,6 +22,7 @@ from nodes.proxy.invitations import Invitations
 from nodes.proxy.leader_election import arrange_without_leader
 from nodes.proxy.round_state import Outcome, ProxyConfig, RoundState
 from nodes.round_record import RoundRecord
+from nodes.world import World
 from p2p.clock import LAST, Rank
 from p2p.log.records import NOBODY
 from p2p.random_streams import stream

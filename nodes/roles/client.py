@@ -11,12 +11,13 @@ import simpy
 
 from nodes.learning.deferred_learning import Learning, Vector
 from nodes.messaging.control_messages import Answer, Assignment, Close, Done, Invite
-from nodes.messaging.endpoint import Received, World
+from nodes.messaging.endpoint import Received
 from nodes.protocols.api import PeerProtocol, Steps
 from nodes.roles.participant import Participant
 from nodes.roles.registration import next_orders, register, register_again
 from nodes.roles.slowdown import Slow, finish_s
 from nodes.round_record import RoundRecord
+from nodes.world import World
 from privacy.accounting.ledger import Ledger
 
 Training = Generator[simpy.Event, Any, bool]

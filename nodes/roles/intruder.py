@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import simpy
 
-from nodes.messaging.endpoint import World
+from nodes.world import World
 from p2p.clock import Clock
 from p2p.log.records import NOBODY
 from p2p.random_streams import stream

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 import simpy
 
-from nodes.messaging.endpoint import World
 from nodes.proxy.proxy import Proxy
+from nodes.world import World
 from p2p.clock import Rank
 
 

@@ -16,9 +16,10 @@ import simpy
 
 from nodes.learning.deferred_learning import Learning, Vector
 from nodes.messaging.control_messages import Assignment, Close, Control, Done
-from nodes.messaging.endpoint import Endpoint, Received, World
+from nodes.messaging.endpoint import Endpoint, Received
 from nodes.phase_hooks import Phase
 from nodes.round_record import RoundRecord
+from nodes.world import World
 
 if TYPE_CHECKING:
     from nodes.noise_shares.client_exchange import NoiseShareClient

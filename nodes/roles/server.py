@@ -9,12 +9,13 @@ import simpy
 
 from nodes.learning.deferred_learning import Learning
 from nodes.messaging.control_messages import Answer, Assignment, Done, Invite
-from nodes.messaging.endpoint import Received, World
+from nodes.messaging.endpoint import Received
 from nodes.protocols.api import Steps
 from nodes.protocols.central import Central
 from nodes.roles.participant import Participant
 from nodes.roles.registration import next_orders, register, register_again
 from nodes.round_record import RoundRecord
+from nodes.world import World
 
 
 class Server(Participant):

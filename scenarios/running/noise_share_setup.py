@@ -19,11 +19,11 @@ from privacy.noise_shares.settings import NoiseShares
 from privacy.settings import Privacy
 
 if TYPE_CHECKING:
-    from nodes.messaging.endpoint import World
     from nodes.noise_shares.exchange_log import NoiseShareLog
     from nodes.noise_shares.partner_graph import Tracker
     from nodes.noise_shares.plan import NoiseSharePlan
     from nodes.roles.participant import Participant
+    from nodes.world import World
     from privacy.calibration.noise_plan import NoisePlan
     from scenarios.schema import Scenario
 

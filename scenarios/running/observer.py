@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from nodes.learning.byte_counts_only import NoLearning
 from nodes.learning.deferred_learning import DeferredLearning, Scores
-from nodes.messaging.endpoint import World
 from nodes.roles.participant import Participant
 from nodes.round_record import RoundRecord
+from nodes.world import World
 from privacy.attacks.linkage import Linkage
 from privacy.calibration.noise_plan import NoisePlan
 from scenarios.running.noise_share_setup import NoiseSharing

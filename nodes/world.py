@@ -1,0 +1,32 @@
+"""What every node of a run shares: clock, network, log, sealing and the proxy's book of addresses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nodes.phase_hooks import PhaseHooks
+from p2p.clock import Clock
+from p2p.log.log import Log
+from p2p.transport.network import Network
+from privacy.anonymity.pseudonyms import Pseudonyms
+from privacy.anonymity.settings import Sealed
+from privacy.sealing.sealers import Sealer
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What every process shares. `router` is the proxy's book: only it turns addresses into nodes."""
+
+    clock: Clock
+    network: Network
+    log: Log
+    seed: int
+    sealed: Sealed
+    sealer: Sealer
+    router: Pseudonyms
+    phase_hooks: PhaseHooks
+    proxy: int
+    standby: int
+    server: int
+    first_incarnation: int = 0
+    """Where endpoints begin to count their lives: a resumed run starts beyond those of the run it goes on with."""
