@@ -34,7 +34,7 @@ from p2p.config.distributions import rounded
 from p2p.config.errors import UserError
 from p2p.gc_pause import gc_paused
 from p2p.links.device_classes import per_client
-from p2p.links.settings import Links
+from p2p.links.link_table import Links
 from p2p.log.log import Log
 from p2p.random_streams import stream
 from p2p.transport.network import Network

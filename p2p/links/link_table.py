@@ -1,4 +1,4 @@
-"""Latencies found in advance: of all pairs that will talk in a round, and of nodes that talk with everyone."""
+"""The drawn links of one run, and latencies in advance: of pairs that will talk, of nodes that talk with everyone."""
 
 from __future__ import annotations
 
@@ -8,8 +8,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from p2p.config.distributions import rounded
+from p2p.links.device_classes import device_classes, per_client
+from p2p.links.latency import PairLatency, pair_latencies
+from p2p.links.settings import NetworkSettings
+
 Nodes = NDArray[np.int64]
 Floats = NDArray[np.float64]
+_FEW = 8
+_DENSE_UP_TO = 1500  # nodes; above this a matrix of latencies would cost more memory than drawing costs time
 
 
 class LatencyCache(NamedTuple):
@@ -31,3 +38,82 @@ def prefetch_latencies(edges: Nodes, seconds: Floats, nodes: int) -> LatencyCach
     order = np.argsort(edges[:, 0], kind="stable")
     starts = np.searchsorted(edges[order, 0], np.arange(nodes + 1))
     return LatencyCache(starts, edges[order, 1], seconds[order])
+
+
+class Links:
+    """The links of one run: rates per node, latency per pair, all drawn by name from the seed."""
+
+    def __init__(self, settings: NetworkSettings, seed: int, clients: int, nodes: int) -> None:
+        self._seed = seed
+        self._latency = settings.latency
+        self._devices = settings.devices
+        self._classes = device_classes(settings.devices, seed, clients)
+        self.up = np.full(nodes, np.inf)
+        self.down = np.full(nodes, np.inf)
+        self.up[:clients] = per_client(settings.devices, "uplink", settings.uplink, seed, clients)
+        self.down[:clients] = per_client(settings.devices, "downlink", settings.downlink, seed, clients)
+        self._clients = clients
+        self._latency_cache: LatencyCache | None = None
+        self._latencies_to: dict[int, Floats] = {}
+        self._latencies_from: dict[int, Floats] = {}
+        self._dense: Floats | None = None
+        if nodes <= _DENSE_UP_TO:
+            everyone = np.arange(nodes)
+            self._dense = pair_latencies(self._latency, seed, everyone[:, None], everyone[None, :])
+
+    def limit(self, node: int, up: float | None, down: float | None) -> None:
+        """Gives a node outside the clients links of its own; None stays unlimited."""
+        self.up[node] = np.inf if up is None else up
+        self.down[node] = np.inf if down is None else down
+
+    def device_of(self, node: int) -> str:
+        """The name of a client's device class; empty for other nodes, and where there are no classes."""
+        return self._devices[self._classes[node]].name if self._devices and node < len(self._classes) else ""
+
+    def latencies(self, senders: Nodes | int, receivers: Nodes) -> Floats:
+        """One-way latency from each sender, or from one, to the receiver beside it, in seconds."""
+        if self._dense is not None:
+            return np.asarray(self._dense[senders, receivers])
+        return pair_latencies(self._latency, self._seed, np.broadcast_to(senders, receivers.shape), receivers)
+
+    def drawn_latencies(self, draws: Floats, senders: Nodes, receivers: Nodes) -> Floats:
+        """The same where the random number of each pair is known already; not used if pairs are not drawn."""
+        if self._dense is not None:
+            return np.asarray(self._dense[senders, receivers])
+        if isinstance(self._latency, PairLatency):
+            return rounded(self._latency.between(self._seed, senders, receivers), "s")
+        return rounded(self._latency.quantiles(draws), "s")
+
+    def latency_list(self, sender: int, receivers: Sequence[int]) -> list[float]:
+        """The same, fast for few receivers: of pairs in the latency cache, and to and from proxy and server."""
+        if self._dense is not None:
+            if len(receivers) == 1:
+                return [self._dense.item(sender, receivers[0])]
+            row = self._dense[sender]
+            return [row.item(receiver) for receiver in receivers] if len(receivers) < _FEW else row[receivers].tolist()
+        if len(receivers) == 1 and receivers[0] >= self._clients:
+            return [self.latencies_to(receivers[0]).item(sender)]
+        if sender >= self._clients:
+            known = self.latencies_from(sender)
+            return [known.item(receivers[0])] if len(receivers) == 1 else known[np.array(receivers)].tolist()
+        found = self._latency_cache.find(sender, receivers) if self._latency_cache is not None else None
+        return self.latencies(sender, np.array(receivers, dtype=np.int64)).tolist() if found is None else found
+
+    def prefetch(self, edges: Nodes) -> None:
+        """Draws the latencies of pairs (sender, receiver) that will soon talk, all at once; a matter of speed only."""
+        if self._dense is None and len(edges):
+            seconds = pair_latencies(self._latency, self._seed, edges[:, 0], edges[:, 1])
+            self._latency_cache = prefetch_latencies(edges, seconds, len(self.up))
+
+    def latencies_to(self, node: int) -> Floats:
+        """Latencies of everyone to a node that talks with everyone."""
+        if node not in self._latencies_to:
+            everyone = np.arange(len(self.up))
+            self._latencies_to[node] = self.latencies(everyone, np.full_like(everyone, node))
+        return self._latencies_to[node]
+
+    def latencies_from(self, node: int) -> Floats:
+        """Latencies of a node that talks with everyone."""
+        if node not in self._latencies_from:
+            self._latencies_from[node] = self.latencies(node, np.arange(len(self.up)))
+        return self._latencies_from[node]

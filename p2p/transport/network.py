@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from p2p.clock import Clock
 from p2p.config.distributions import Distribution, rounded
-from p2p.links.settings import Links, Retransmit
+from p2p.links.link_table import Links
+from p2p.links.settings import Retransmit
 from p2p.log.log import Log
 from p2p.log.records import KIND, KINDS, OUTCOME, REASON
 from p2p.random_streams import name_word, stream

@@ -9,7 +9,8 @@ import numpy as np
 
 from p2p.clock import Clock
 from p2p.config.distributions import Constant, Exponential
-from p2p.links.settings import Links, NetworkSettings, Retransmit
+from p2p.links.link_table import Links
+from p2p.links.settings import NetworkSettings, Retransmit
 from p2p.log.log import Log
 from p2p.log.records import KINDS
 from p2p.transport.core.layout import FIRST_TOPIC

@@ -13,7 +13,8 @@ from p2p.config.distributions import Constant, Uniform
 from p2p.config.errors import UserError
 from p2p.config.population_shares import place_of, share_problem
 from p2p.links.device_classes import PRESETS, Device, Preset, device_classes, per_client
-from p2p.links.settings import Links, NetworkSettings
+from p2p.links.link_table import Links
+from p2p.links.settings import NetworkSettings
 
 FALLBACK = Constant(value=77.0)
 

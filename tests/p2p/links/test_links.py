@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from p2p.config.distributions import Constant, Lognormal, Uniform
-from p2p.links.settings import Links, NetworkSettings
+from p2p.links.link_table import Links
+from p2p.links.settings import NetworkSettings
 
 DRAWN = NetworkSettings(
     uplink=Lognormal(median=2.5e6, sigma=0.5), downlink=Constant(value=12.5e6), latency=Uniform(low=0.02, high=0.12)
@@ -70,7 +71,7 @@ def test_constants_stay_what_they_are(kind: str) -> None:
 
 @pytest.mark.parametrize("clients", [50, 2000])
 def test_the_quick_way_finds_the_same_latencies(clients: int) -> None:
-    """To and from nodes beside the clients, of pairs that were foreseen, and of others; tabled or not."""
+    """To and from nodes beside the clients, of pairs in the latency cache, and of others; tabled or not."""
     links = Links(DRAWN, 1, clients=clients, nodes=clients + 4)
     links.prefetch(np.array([[7, 3], [2, 9], [2, 5], [7, 1]]))
     cases = [
