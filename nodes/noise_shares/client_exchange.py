@@ -16,8 +16,7 @@ from nodes.noise_shares.exchange_log import Opened as OpenedShares
 from nodes.noise_shares.plan import NoiseSharePlan
 from nodes.noise_shares.wire_messages import Missing, Opened, Opening, missing_payload, opening_payload, seed_payload
 from p2p.random_streams import stream
-from privacy.noise_shares.seed_expansion import address_number
-from privacy.noise_shares.seeds import SEED_BYTES
+from privacy.noise_shares.seed_expansion import SEED_BYTES, address_number
 from privacy.noise_shares.uploads import ReceivedShare, Share, Upload
 from privacy.sealing.envelopes import Payload
 

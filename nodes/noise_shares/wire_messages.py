@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from privacy.anonymity.pseudonyms import ADDRESS_BYTES
-from privacy.noise_shares.seeds import SEED_BYTES
+from privacy.noise_shares.seed_expansion import SEED_BYTES
 from privacy.sealing.envelopes import Payload
 
 _COUNT = struct.Struct("<H")

@@ -9,7 +9,7 @@ from annotated_types import Ge, Le, Lt
 
 from privacy.accounting import gaussian
 from privacy.calc.inputs import Count, Fraction, Natural, NonNegative, Positive, Result, Vector, answer, refuse
-from privacy.noise_shares import seeds
+from privacy.noise_shares import seed_expansion
 from privacy.noise_shares import variance as noise_shares
 
 Cohort = Annotated[int, Ge(2), Le(2000)]
@@ -124,7 +124,7 @@ def niss_seed_vector(
 ) -> Result:
     """The unit normals of a 32-byte seed."""
     seed = _seed(seed_hex)
-    normals = seeds.unit_normals(seed, round, sender, receiver, share_index, count)
+    normals = seed_expansion.unit_normals(seed, round, sender, receiver, share_index, count)
     return {"unit_normals": normals.tolist()}
 
 
@@ -133,7 +133,7 @@ def _seed(text: str) -> bytes:
         seed = bytes.fromhex(text)
     except ValueError:
         seed = b""  # fails the check of the length below, which has the message
-    size = seeds.SEED_BYTES
+    size = seed_expansion.SEED_BYTES
     refuse((len(seed) == size, f"seed_hex = {text}: must be {2 * size} hexadecimal digits, {size} bytes"))
     return seed
 

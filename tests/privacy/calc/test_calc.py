@@ -17,7 +17,7 @@ from privacy.accounting import shuffle
 from privacy.calc import CALC
 from privacy.calc.inputs import answer, refuse
 from privacy.mechanisms import binomial
-from privacy.noise_shares import seeds, variance
+from privacy.noise_shares import seed_expansion, variance
 from privacy.papers import cdp_discounting, dp_fedasgp, membership_bounds
 
 CASES: list[dict[str, Any]] = json.loads((Path(__file__).parents[1] / "reference_cases.json").read_text())["cases"]
@@ -119,11 +119,11 @@ def test_independent_noise_repairs_perfect_cancelling() -> None:
 def test_seed_expansion_depends_on_all_its_names() -> None:
     """Another round, sender, receiver or index gives other noise; a longer vector begins with the shorter."""
     seed = bytes(range(32))
-    base = seeds.unit_normals(seed, 1, 2, 3, 4, 5)
+    base = seed_expansion.unit_normals(seed, 1, 2, 3, 4, 5)
     for names in ((2, 2, 3, 4), (1, 3, 3, 4), (1, 2, 4, 4), (1, 2, 3, 5)):
-        assert not np.array_equal(base, seeds.unit_normals(seed, *names, 5))
-    np.testing.assert_array_equal(seeds.unit_normals(seed, 1, 2, 3, 4, 50)[:5], base)
-    many = seeds.unit_normals(seed, 1, 2, 3, 4, 50_000)
+        assert not np.array_equal(base, seed_expansion.unit_normals(seed, *names, 5))
+    np.testing.assert_array_equal(seed_expansion.unit_normals(seed, 1, 2, 3, 4, 50)[:5], base)
+    many = seed_expansion.unit_normals(seed, 1, 2, 3, 4, 50_000)
     assert (abs(many.mean()), many.std()) == (pytest.approx(0.0, abs=0.02), pytest.approx(1.0, abs=0.02))
 
 
