@@ -42,7 +42,7 @@ from p2p.transport.relays import Relays
 from privacy.accounting.ledger import Ledger, LedgerRule, ledger_rule
 from privacy.anonymity.pseudonyms import Pseudonyms
 from privacy.calibration.noise_plan import NoisePlan, PlanContext, plan_noise
-from privacy.sealing.envelopes import message_size
+from privacy.sealing.message_sizes import message_size
 from privacy.sealing.sealers import make_sealer
 from scenarios.loading.privacy_classes import budget_epsilons
 from scenarios.running.noise_share_setup import NoiseSharing, share_noise

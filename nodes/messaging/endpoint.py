@@ -19,8 +19,9 @@ from p2p.log.records import KINDS, NOBODY
 from p2p.transport.core.layout import DOUBLED, FIRST_TOPIC
 from p2p.transport.inbox import Inbox
 from p2p.transport.messages import Batch, Delivery, Message
-from privacy.sealing.envelopes import Bundle, Envelope, Payload, Rejected, message_size
+from privacy.sealing.envelopes import Bundle, Envelope, Payload, Rejected
 from privacy.sealing.keys import KeyPair
+from privacy.sealing.message_sizes import message_size
 
 # What most endpoints hold most of the time, once for all of them.
 _NO_EARLY: Mapping[int, Message] = MappingProxyType({})

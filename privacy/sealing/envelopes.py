@@ -1,4 +1,4 @@
-"""Message envelopes with their sizes, and the payloads they carry.
+"""Message envelopes, and the payloads they carry.
 
 Payloads are passed by reference: a receiver that can open an envelope gets the sender's `value` object, not a copy.
 """
@@ -9,18 +9,13 @@ import hashlib
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from functools import cache
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy.anonymity.settings import Sealed
 from privacy.sealing import wire_format
 
-TAG_BYTES = 16
-WRAP_BYTES = 32 + 32 + TAG_BYTES
-"""Size of a wrapped content key: the key, the ciphertext's SHA-256, and the tag."""
 UNREADABLE = object()
 """The value of bytes that cannot be decoded."""
 ENCIPHERED = object()
@@ -182,19 +177,3 @@ class Bundle:
     def overhead_bytes(self) -> int:
         """Bytes of header and seal of each message."""
         return self.size_bytes - self._fields[4]
-
-
-@cache  # asked for every message, with few distinct arguments
-def message_size(payload_bytes: int, *, many: bool, sealed: Sealed) -> int:
-    """Returns the bytes of a whole message; `many` if its payload is sealed for more than one receiver.
-
-    The size does not depend on the kind: all kinds have the same header and seal.
-    """
-    return wire_format.HEADER_BYTES + payload_bytes + seal_size(many=many, sealed=sealed)
-
-
-def seal_size(*, many: bool, sealed: Sealed) -> int:
-    """Returns the bytes that sealing adds to one message."""
-    if sealed is False:
-        return 0
-    return TAG_BYTES + (WRAP_BYTES if many else 0)

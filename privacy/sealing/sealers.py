@@ -28,8 +28,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from privacy.anonymity.settings import Sealed
-from privacy.sealing.envelopes import UNREADABLE, Bundle, Ciphertext, Envelope, Payload, Rejected, message_size
+from privacy.sealing.envelopes import UNREADABLE, Bundle, Ciphertext, Envelope, Payload, Rejected
 from privacy.sealing.keys import KeyPair, PairSecrets, draw_key_pair, draw_stand_in, expand
+from privacy.sealing.message_sizes import message_size
 from privacy.sealing.wire_format import HEADER_BYTES, KIND_NAMES, KINDS, MANY, NAME_BYTES, decode_header, encode_header
 
 Receiver = tuple[bytes, bytes]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from p2p.log.records import KIND
 from privacy.noise_shares.uploads import Upload
 from privacy.noise_shares.variance import marginal_variance
-from privacy.sealing.envelopes import message_size
+from privacy.sealing.message_sizes import message_size
 from privacy.sealing.wire_format import vector_size
 from scenarios.metrics.noise_share_account import NoiseShareAccount, Totals
 

@@ -16,7 +16,7 @@ from nodes.protocols.api import RoundPlan
 from nodes.protocols.central import Central
 from privacy.anonymity.settings import Sealed
 from privacy.sealing.control_format import KEY_BYTES
-from privacy.sealing.envelopes import message_size
+from privacy.sealing.message_sizes import message_size
 from privacy.sealing.wire_format import vector_size
 from scenarios.planning.participation import PlannedRound, Rehearsal
 from scenarios.schema import Scenario

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from p2p.random_streams import stream
 from privacy.anonymity.settings import Sealed
-from privacy.sealing.envelopes import Ciphertext, Envelope, Payload, Rejected, message_size, seal_size, vector_payload
+from privacy.sealing.envelopes import Ciphertext, Envelope, Payload, Rejected, vector_payload
 from privacy.sealing.keys import SALT, KeyPair
+from privacy.sealing.message_sizes import message_size, seal_size
 from privacy.sealing.sealers import Receiver, Sealer, make_sealer, tamper
 from privacy.sealing.wire_format import HEADER_BYTES, NAME_BYTES, encode_header
 
