@@ -53,7 +53,7 @@ def _one_thread() -> Iterator[None]:
 
 COMMANDS: dict[str, Command] = {
     # The order is that of the overview.
-    "run": Command("run scenarios and write their results", arguments.run, "scenarios.running.run:run_command"),
+    "run": Command("run scenarios and write their results", arguments.run, "scenarios.cli.commands.run:run_command"),
     "plan": Command(
         "say before a run what it will cost and prove", arguments.plan, "scenarios.cli.commands.plan:plan_command"
     ),

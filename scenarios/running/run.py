@@ -1,14 +1,11 @@
-"""`peerveil run`: runs one scenario into one run folder, or several scenarios for comparison."""
+"""Runs one scenario into one run folder."""
 
 from __future__ import annotations
 
-import argparse
-import gc
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,70 +14,26 @@ from numpy.typing import NDArray
 
 from nodes.protocols import PROTOCOLS
 from p2p.config.choices import Choice
-from p2p.config.errors import UserError
 from p2p.gc_pause import gc_paused
 from p2p.transport.sharing import Fair
 from scenarios.build import Simulation, build, relay_nodes
-from scenarios.cli.console import RoundProgress, print_comparison, print_headline, progress
+from scenarios.cli.console import RoundProgress, progress
 from scenarios.loading.dump import kind_of
-from scenarios.loading.load import dump_scenario, load_scenario
+from scenarios.loading.load import dump_scenario
 from scenarios.metrics.energy import energy_j
 from scenarios.metrics.noise_share_report import add_share_views, share_summary
 from scenarios.metrics.privacy_report import report_privacy
 from scenarios.metrics.run_facts import RunFacts
 from scenarios.run_folder.environment import describe_environment
-from scenarios.run_folder.json_text import to_json
 from scenarios.run_folder.summary import summarise
-from scenarios.run_folder.writer import RunFolder, check_out
+from scenarios.run_folder.writer import RunFolder
 from scenarios.running.find_checkpoint import PreviousRun, find_previous_run, fresh_run
 from scenarios.running.journal import Journal
-from scenarios.running.live_page import LivePage, NoPage, serve_live_page
+from scenarios.running.live_page import LivePage, NoPage
 from scenarios.running.noise_share_setup import check_resumable
 from scenarios.running.observer import RoundListener
 from scenarios.running.resume import only_writer
 from scenarios.schema import Scenario
-
-INTERRUPTED = 130
-
-
-def run_command(args: argparse.Namespace) -> int:
-    """Runs every scenario on every seed; prints the headline table, or a comparison of several."""
-    scenarios = _load_all(args)
-    if not args.resume:
-        check_out(args.out)
-    with serve_live_page(args.watch) as page:
-        return _run_all(args, scenarios, page)
-
-
-def _run_all(args: argparse.Namespace, scenarios: Sequence[Scenario], page: LivePage | NoPage) -> int:
-    summaries: list[Mapping[str, Any]] = []
-    for scenario in scenarios:
-        if summaries:
-            # Collection is mostly off during a run; free the cycles of the previous one first.
-            gc.collect()
-        # Several runs need a folder each inside --out.
-        out = args.out if args.out is None or len(scenarios) == 1 else args.out / f"{scenario.name}-{scenario.seed}"
-        summary, folder = run_scenario(
-            scenario,
-            out,
-            data_dir=args.data_dir,
-            threads=args.threads,
-            quiet=args.quiet or args.json,
-            page=page,
-            resume=args.resume,
-        )
-        summaries.append(summary)
-        if not args.json and not args.quiet:
-            print_headline(summary)
-            print(f"results in {folder.path}")
-        if summary["stopped_because"] == "interrupted":
-            print(f"interrupted; what was done is in {folder.path}, `--resume` goes on", file=sys.stderr)
-            return INTERRUPTED
-    if args.json:
-        print(to_json(summaries[0] if len(summaries) == 1 else {"runs": summaries}))
-    elif len(summaries) > 1 and not args.quiet:
-        print_comparison(summaries)
-    return 0
 
 
 def run_scenario(
@@ -261,22 +214,3 @@ def _final_tensors(simulation: Simulation) -> dict[str, NDArray[Any]] | None:
     if vector is None or simulation.learner is None:
         return None
     return {name: tensor.numpy() for name, tensor in simulation.learner.state_dict(vector.array()).items()}
-
-
-def _load_all(args: argparse.Namespace) -> list[Scenario]:
-    """Loads every scenario with every seed; raises the problems of all files as one error."""
-    problems: list[str] = []
-    loaded: list[Scenario] = []
-    for ref in args.scenarios:
-        try:
-            loaded.append(load_scenario(ref, args.overrides, args.seed, args.allow_plugins))
-        except UserError as error:
-            # Problems of all files are reported together.
-            problems.append(str(error))
-    if problems:
-        raise UserError(problems)
-    return [seeded for scenario in loaded for seeded in _over_seeds(scenario, args.seeds)]
-
-
-def _over_seeds(scenario: Scenario, count: int) -> Sequence[Scenario]:
-    return [replace(scenario, seed=scenario.seed + step) for step in range(count)]
