@@ -17,7 +17,6 @@ from p2p.config.choices import Choice
 from p2p.gc_pause import gc_paused
 from p2p.transport.sharing import Fair
 from scenarios.build import Simulation, build, relay_nodes
-from scenarios.cli.console import RoundProgress, progress
 from scenarios.loading.dump import kind_of
 from scenarios.loading.load import dump_scenario
 from scenarios.metrics.energy import energy_j
@@ -32,6 +31,7 @@ from scenarios.running.journal import Journal
 from scenarios.running.live_page import LivePage, NoPage
 from scenarios.running.noise_share_setup import check_resumable
 from scenarios.running.observer import RoundListener
+from scenarios.running.progress import RoundProgress, progress
 from scenarios.running.resume import only_writer
 from scenarios.schema import Scenario
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p2p.log.log import Log
-from scenarios.cli.console import print_comparison, print_headline, progress
+from scenarios.cli.console import print_comparison, print_headline
 from scenarios.metrics.comparison import compare, group, interval
 from scenarios.metrics.headline import TRANSPORT_ASSUMED
 from scenarios.metrics.number_format import (
@@ -26,6 +26,7 @@ from scenarios.metrics.number_format import (
 )
 from scenarios.metrics.run_facts import RunFacts
 from scenarios.run_folder.summary import summarise
+from scenarios.running.progress import progress
 
 
 @pytest.fixture(scope="session")
