@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from scenarios.cli.console import headline_rows
+from scenarios.metrics.headline_rows import headline_rows
 from scenarios.metrics.number_format import accuracy_text, bytes_text, count_text, seconds_text
 from scenarios.report import html
 from scenarios.report.alt_text import (

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from p2p.config.errors import UserError
-from scenarios.cli.console import headline_rows
 from scenarios.loading.load import parse_scenario
+from scenarios.metrics.headline_rows import headline_rows
 from scenarios.running.run import run_scenario
 
 pytestmark = pytest.mark.slow

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from p2p.config.errors import UserError
 from p2p.log.log import Log
 from scenarios.cli.commands.report import comparison_page, report_page, run_data
-from scenarios.cli.console import headline_rows
 from scenarios.cli.main import main
+from scenarios.metrics.headline_rows import headline_rows
 from scenarios.metrics.roles import Roles
 from scenarios.metrics.run_facts import RunFacts
 from scenarios.report.embed import packed, script_json

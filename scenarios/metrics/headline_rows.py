@@ -1,0 +1,94 @@
+"""Rows of the final table of a run, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from scenarios.metrics.headline import TRANSPORT_ASSUMED
+from scenarios.metrics.number_format import (
+    accuracy_text,
+    bytes_text,
+    count_text,
+    epsilon_text,
+    seconds_text,
+    share_text,
+)
+
+
+def headline_rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yields the rows of the final table as (label, text)."""
+    head = summary["headline"]
+    clients = {what: accuracy_text(value) for what, value in head["accuracy"]["clients"].items()}
+    yield (
+        "accuracy",
+        f"{accuracy_text(head['accuracy']['collected'])} collected model; clients {clients['max']} max, "
+        f"{clients['mean']} mean, {clients['min']} min",
+    )
+    yield _target_row(head["to_target"])
+    yield "in all", f"{seconds_text(summary['simulated_s'])} simulated, {bytes_text(summary['bytes']['sent'])} sent"
+    yield "bytes per client", _client_bytes(head["bytes_per_client"])
+    # The standby is included in the proxy's bytes.
+    others = ((name, head[f"{name}_bytes"]) for name in ("proxy", "server", "relay"))
+    yield "other nodes", ", ".join(f"{name} {bytes_text(amount)}" for name, amount in others)
+    yield (
+        "lost",
+        f"{count_text(head['rounds_lost'])} rounds, {bytes_text(head['wasted_bytes'])} wasted, "
+        f"{seconds_text(head['stalled_s'])} stalled; {count_text(head['updates_used'])} updates used",
+    )
+    yield from _privacy_rows(head)
+    yield from _share_rows(summary)
+    if head["transport"] == TRANSPORT_ASSUMED:
+        yield "transport", TRANSPORT_ASSUMED
+
+
+def _share_rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yields the rows on noise shares, if any were exchanged: residual noise, cost and epsilon."""
+    shares, views = summary.get("noise_shares"), summary["privacy"].get("noise_shares") or {}
+    if shares is None:
+        return
+    variances = (
+        f"{value:.3g}" if value is not None else "unknown"
+        for value in (shares["residual_variance"], shares["predicted_variance"])
+    )
+    yield "residual noise", "variance {} measured, {} predicted".format(*variances)
+    cost = shares["bytes"]
+    each, all_of_them = (bytes_text(round(cost[name])) for name in ("per_share", "per_client_round"))
+    ratio = f"{cost['ratio_to_vectors']:.3g} of what vectors cost"
+    yield "noise shares", f"{each} a share, {all_of_them} a client and round; {ratio}"
+    if views.get("marginal") and views.get("joint"):
+        joint, alone = views["joint"], views["marginal"]
+        yield (
+            "joint view",
+            f"epsilon {epsilon_text(joint['per_round'])} a round, {epsilon_text(joint['composed'])} in all; "
+            f"one upload alone {epsilon_text(alone['per_round'])} and {epsilon_text(alone['composed'])}",
+        )
+
+
+def _target_row(target: Mapping[str, Any]) -> tuple[str, str]:
+    if target["accuracy"] is None:
+        return "target accuracy", "none asked for"
+    label = f"to accuracy {target['accuracy']:g}"
+    if target["round"] is None:
+        return label, "not reached"
+    return label, f"round {target['round']}, {seconds_text(target['simulated_s'])}, {bytes_text(target['bytes'])}"
+
+
+def _client_bytes(spread: Mapping[str, Any]) -> str:
+    middle = f"{bytes_text(spread['median'])} median, {bytes_text(spread['p95'])} 95th percentile, "
+    most = spread["max_is"]
+    who = f" (client {most['node']}, {most['role']})" if most else ""
+    return f"{middle}{bytes_text(spread['max'])} most{who}"
+
+
+def _privacy_rows(head: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    epsilon, links = head["epsilon"], head["linkability"]
+    at = "" if epsilon["delta"] is None else f", delta {epsilon['delta']:g}"
+    yield (
+        "epsilon",
+        f"published {epsilon_text(epsilon['published'])}; rigorous {epsilon_text(epsilon['rigorous_worst_peer'])} "
+        f"worst peer, {epsilon_text(epsilon['rigorous_model'])} model ({epsilon['unit']} level{at})",
+    )
+    yield "verdict", epsilon["verdict"]
+    linked = (f"{share_text(links.get(what))} by {what}" for what in ("address", "content", "chance"))
+    yield "rounds linked", ", ".join(linked)
