@@ -1,4 +1,4 @@
-"""Assembles a self-contained HTML file with inline styles, scripts and data, and a strict content security policy."""
+"""The pages of a report: self-contained HTML with inline styles, scripts and data, and a strict content policy."""
 
 from __future__ import annotations
 
@@ -6,10 +6,51 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
+from scenarios.report.comparison_page import COMPARISON_LINKS, comparison_body, comparison_data
 from scenarios.report.embed import csp_hash, script_json, script_source
 from scenarios.report.html import text
+from scenarios.report.node_data import dropout_data, traffic_by_node
+from scenarios.report.picture_sections import timeline, topology
+from scenarios.report.privacy_data import privacy_data
+from scenarios.report.round_series import round_series
+from scenarios.report.run_data import RunData
+from scenarios.report.sections import LINKS, header, run_body
+from scenarios.report.timeline_data import picture_data
 
 SCRIPTS = ("base.js", "charts.js", "timeline.js", "topology.js", "compare.js")
+
+
+def report_page(run_data: RunData) -> str:
+    """Returns the page of one run; equal runs give equal bytes."""
+    data = page_data(run_data)
+    return assemble(f"{run_data.name}, seed {run_data.summary.get('seed', '?')}", run_body(run_data, data), data, LINKS)
+
+
+def comparison_page(accounts: list[RunData]) -> str:
+    """Returns the page that compares several runs."""
+    data = comparison_data(accounts)
+    return assemble("Runs compared", comparison_body(accounts, data), data, COMPARISON_LINKS)
+
+
+def picture_page(run_data: RunData, what: str, round_number: int | None) -> str:
+    """Returns a page with only the timeline or the topology, opened at a round."""
+    data = page_data(run_data) | {"open_round": round_number}
+    section = timeline(data) if what == "timeline" else topology(data)
+    return assemble(f"{run_data.name}: {what}", f"{header(run_data)}{section}", data)
+
+
+def page_data(run_data: RunData) -> dict[str, Any]:
+    """Returns the data of all charts of the page."""
+    return {
+        "page": "run",
+        "name": run_data.name,
+        "target": run_data.target_accuracy,
+        "rounds": round_series(run_data.log),
+        "traffic": traffic_by_node(run_data),
+        "dropouts": dropout_data(run_data.log),
+        "privacy": privacy_data(run_data),
+        "pictures": picture_data(run_data),
+    }
 
 
 def assemble(title: str, body: str, data: Mapping[str, Any], links: Sequence[tuple[str, str]] = ()) -> str:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from p2p.config.errors import UserError
 from scenarios.plots.figure import PICTURES, check_ending, save
 from scenarios.report.node_sample import active_nodes
+from scenarios.report.page import picture_page
 from scenarios.report.run_data import RunData, read_run_data
 from scenarios.run_folder import atomic_write
 
@@ -50,8 +51,6 @@ def _write(
     # A picture of all rounds would be unreadable; a trace can be zoomed.
     drawn = rounds if chosen else rounds[:1]
     if ending == ".html":
-        from scenarios.cli.commands.report import picture_page
-
         atomic_write.write_text(out, picture_page(run_data, "timeline", drawn[0]))
         return
     from scenarios.plots.timeline import draw_timeline

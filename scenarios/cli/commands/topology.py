@@ -9,6 +9,7 @@ from pathlib import Path
 
 from p2p.config.errors import UserError
 from scenarios.plots.figure import PICTURES, check_ending, save
+from scenarios.report.page import picture_page
 from scenarios.report.run_data import RunData, read_run_data
 from scenarios.run_folder import atomic_write
 
@@ -30,8 +31,6 @@ def run(args: argparse.Namespace) -> int:
 def _draw(run_data: RunData, wanted: int | None, out: Path, ending: str) -> None:
     number = _round(run_data, wanted)
     if ending == ".html":
-        from scenarios.cli.commands.report import picture_page
-
         atomic_write.write_text(out, picture_page(run_data, "topology", number))
     else:
         from scenarios.plots.topology import draw_topology

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 
 from p2p.config.errors import UserError
 from p2p.log.log import Log
-from scenarios.cli.commands.report import comparison_page, report_page, run_data
 from scenarios.cli.main import main
 from scenarios.metrics.headline_rows import headline_rows
 from scenarios.metrics.roles import Roles
@@ -26,6 +25,7 @@ from scenarios.report.embed import packed, script_json
 from scenarios.report.html import text
 from scenarios.report.message_columns import FATES, collect_message_columns
 from scenarios.report.node_sample import active_nodes, shown_nodes
+from scenarios.report.page import comparison_page, page_data, report_page
 from scenarios.report.round_series import bytes_until, spectral_gaps
 from scenarios.report.run_data import read_run_data
 from scenarios.run_folder.summary import summarise
@@ -123,7 +123,7 @@ def test_a_killed_run_shows_what_it_had(write: Callable[..., Path]) -> None:
     assert "killed" in account.notes[0]
     assert account.summary["rounds_completed"] == 3
     assert account.summary["bytes"]["sent"] == int(account.log.messages["size_bytes"].sum())
-    assert run_data(account)["rounds"]["round"] == [1, 2, 3]
+    assert page_data(account)["rounds"]["round"] == [1, 2, 3]
     assert "This run was killed" in report_page(account)
 
 
@@ -141,7 +141,7 @@ def test_missing_and_older_tables_are_noted(write: Callable[..., Path]) -> None:
     assert "spans.parquet is damaged" in " ".join(account.notes)
     assert "it has no origin, destination, previous" in " ".join(account.notes)
     assert (account.log.messages["origin"] == account.log.messages["sender"]).all()
-    assert run_data(account)["pictures"]["spans"]["rounds"] == []
+    assert page_data(account)["pictures"]["spans"]["rounds"] == []
 
 
 def test_foreign_folders_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -164,14 +164,14 @@ def test_faults_are_marked_if_recorded(write: Callable[..., Path]) -> None:
     folder = write()
     columns = {"start_s": [1.0, 4.0], "end_s": [2.0, np.inf], "kind": ["crash", "cut"], "who": ["3", "1, 2"]}
     pq.write_table(pa.table(columns), folder / "faults.parquet")
-    faults = run_data(read_run_data(folder))["pictures"]["faults"]
+    faults = page_data(read_run_data(folder))["pictures"]["faults"]
     assert faults == [[1.0, 2.0, "crash", "3"], [4.0, 30.0, "cut", "1, 2"]]
 
 
 def test_figures_equal_the_tables(write: Callable[..., Path]) -> None:
     """Rounds, bytes by kind and by node, dropouts and spans on the page are the folder's."""
     account = read_run_data(write())
-    data = run_data(account)
+    data = page_data(account)
     by_kind = {kind: sum(amounts) for kind, amounts in data["rounds"]["bytes"].items()}
     assert by_kind == account.summary["bytes"]["by_kind"]
     assert data["rounds"]["accuracy_after_mean"] == [record["accuracy_after_mean"] for record in account.log.rounds]
@@ -243,7 +243,7 @@ def test_a_real_run_from_scenario_to_pictures(tmp_path: Path) -> None:
     assert main(["run", "tiny", "--out", str(out), "--quiet"]) == 0
     account = read_run_data(out)
     assert account.notes == ()
-    data = run_data(account)
+    data = page_data(account)
     assert sum(data["traffic"]["bars"]["sent"]) == account.summary["bytes"]["sent"]
     assert all(gap is not None for gap in data["rounds"]["spectral_gap"])
     for command in (["report", str(out)], ["table", str(out)], ["timeline", str(out), "-o", str(tmp_path / "t.json")]):
