@@ -1,7 +1,8 @@
-"""Bytes of a run by kind, by role, by bottleneck link and by dropout."""
+"""Bytes of a run by kind, by role, by bottleneck link and by dropout; its seconds by step and node."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,14 +11,30 @@ from numpy.typing import NDArray
 from p2p.log import records
 from p2p.log.column_table import Table
 from p2p.log.log import Log
+from scenarios.metrics.critical_path import CriticalStep, critical_paths
 from scenarios.metrics.roles import Roles, leaders, led_by
-from scenarios.metrics.traffic import bytes_by_round, late, stalls, wasted_per_message
+from scenarios.metrics.traffic import books, bytes_by_round, late, stalled_s, stalls, wasted_per_message
 
 _PHRASES = {
     "uplink": "their senders' uplinks",
     "downlink": "receivers' downlinks",
     "latency": "nothing but distance",
 }
+
+
+def cost_by_cause(log: Log, roles: Roles) -> dict[str, Any]:
+    """Returns messages, bytes and seconds of a log by cause, and the cost of its dropouts, as plain data."""
+    counts, sizes = books(log.messages)
+    return {
+        "rounds": [record["round"] for record in log.rounds],
+        "messages": counts,
+        "bytes": sizes | {"goodput_bytes_per_s": _goodput(log)},
+        "by_kind": by_kind(log),
+        "by_role": by_role(log, roles),
+        "seconds": _seconds(log, roles),
+        "links": bytes_by_bottleneck(log),
+        "dropouts": dropout_costs(log),
+    }
 
 
 def by_kind(log: Log) -> dict[str, dict[str, Any]]:
@@ -100,7 +117,7 @@ def dropout_costs(log: Log) -> list[dict[str, Any]]:
     The seconds are the longest stall among the aggregations that lacked the update, and among the nodes that had sent
     theirs to a lost leader. Dropouts of one round may share the same stall, so these seconds do not add up.
     """
-    dropouts, stalled_s = log.dropouts, _stalled(log)
+    dropouts, longest_s = log.dropouts, _stalled(log)
     wasted, unused = _wasted_updates(log, "origin"), _wasted_updates(log, "destination")
     missing: dict[tuple[int, int], list[int]] = {}
     for row in np.flatnonzero(dropouts["what"] == records.WHAT["missing"]).tolist():
@@ -120,7 +137,7 @@ def dropout_costs(log: Log) -> list[dict[str, Any]]:
                 "lost_updates": len(lacking),
                 "wasted_bytes": wasted.get((number, node), 0) + unused.get((number, node), 0),
                 "stalled_s": max(
-                    (stalled_s.get((number, other), 0.0) for other in {*lacking, *_unused_senders(log, number, node)}),
+                    (longest_s.get((number, other), 0.0) for other in {*lacking, *_unused_senders(log, number, node)}),
                     default=0.0,
                 ),
             }
@@ -150,6 +167,61 @@ def _stalled(log: Log) -> dict[tuple[int, int], float]:
     """Returns the longest stall by round and node."""
     found, longest = stalls(log), dict[tuple[int, int], float]()
     columns = (found[name].tolist() for name in ("round", "node", "stalled_s"))
-    for number, node, stalled_s in zip(*columns, strict=True):
-        longest[number, node] = max(longest.get((number, node), 0.0), stalled_s)
+    for number, node, stall_s in zip(*columns, strict=True):
+        longest[number, node] = max(longest.get((number, node), 0.0), stall_s)
     return longest
+
+
+def _goodput(log: Log) -> float | None:
+    """Returns used data bytes, without sealing overhead, per simulated second of the rounds."""
+    duration_s = sum(record["end_s"] - record["start_s"] for record in log.rounds)
+    messages = log.messages
+    delivered = messages["outcome"] == records.OUTCOME["delivered"]
+    useful = delivered & (messages["kind"] != records.KIND["control"]) & ~late(messages)
+    payload_bytes = (messages["size_bytes"] - messages["overhead_bytes"])[useful].sum()
+    return float(payload_bytes / duration_s) if duration_s > 0 else None
+
+
+def _seconds(log: Log, roles: Roles) -> dict[str, Any]:
+    paths = list(critical_paths(log, roles.node("proxy")))
+    duration_s = sum(record["end_s"] - record["start_s"] for record, _ in paths)
+    steps = [step for _, path in paths for step in path]
+    return {
+        "per_round_s": duration_s / len(paths) if paths else None,
+        "stalled_s": stalled_s(log),
+        "by_what": _by_what(steps, len(paths), duration_s),
+        "who": _who([path for _, path in paths], roles),
+        "paths": [{"round": record["round"], "steps": [_plain(step) for step in path]} for record, path in paths],
+    }
+
+
+def _by_what(steps: Sequence[CriticalStep], rounds: int, duration_s: float) -> dict[str, dict[str, float]]:
+    """Returns the seconds of the critical paths by type of step, largest first."""
+    sums: dict[str, float] = {}
+    for step in steps:
+        sums[step.what] = sums.get(step.what, 0.0) + step.duration_s
+    ordered = sorted(sums.items(), key=lambda item: -item[1])
+    return {what: {"per_round_s": sum_s / rounds, "share": sum_s / duration_s} for what, sum_s in ordered if sum_s}
+
+
+def _who(paths: Sequence[Sequence[CriticalStep]], roles: Roles) -> list[dict[str, Any]]:
+    """Returns nodes by their seconds on critical paths, longest first, with the longest type of step at each."""
+    nodes: dict[int, dict[str, float]] = {}
+    rounds: dict[int, set[int]] = {}
+    for number, path in enumerate(paths):
+        for step in path:
+            sums = nodes.setdefault(step.blamed, {})
+            sums[step.what] = sums.get(step.what, 0.0) + step.duration_s
+            rounds.setdefault(step.blamed, set()).add(number)
+    entries: list[dict[str, Any]] = []
+    for node, by_what in nodes.items():
+        # On a tie the step that came first.
+        mostly = max(by_what, key=by_what.__getitem__)
+        at = {"node": node, "role": roles.role(node), "rounds": len(rounds[node])}
+        entries.append(at | {"seconds": sum(by_what.values()), "mostly": mostly})
+    return sorted(entries, key=lambda entry: (-entry["seconds"], entry["node"]))
+
+
+def _plain(step: CriticalStep) -> dict[str, Any]:
+    entry = {"what": step.what, "node": step.node, "start_s": step.start_s, "end_s": step.end_s}
+    return entry if step.receiver is None else entry | {"receiver": step.receiver, "held_back_by": step.held_back_by}
