@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from p2p.config.errors import UserError
-from scenarios.cli.commands.calc import compute
+from scenarios.cli.commands.calc_inputs import compute
 from scenarios.run_folder.json_text import plain, to_json
 
 _INFORMATIVE = "monte_carlo"

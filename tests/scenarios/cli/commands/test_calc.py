@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from p2p.config.errors import UserError
 from privacy.calc import CALC
 from scenarios.cli import arguments
-from scenarios.cli.commands.calc import compute, run
+from scenarios.cli.commands.calc import run
 from scenarios.cli.commands.calc_cases import Tolerance, compare_case, read_cases
+from scenarios.cli.commands.calc_inputs import compute
 
 CASES = json.loads((Path(__file__).parents[3] / "privacy" / "reference_cases.json").read_text())["cases"]
 CHEAP = [case for case in CASES if case["kind"] not in {"dp_fedavg_noise_multiplier", "max_rounds_poisson"}]
