@@ -5,29 +5,16 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from p2p.config.errors import UserError
 from p2p.config.units import parse_quantity
-from privacy.accounting.ledger import LedgerRule, release_mu2
-from privacy.calibration.noise_plan import NoisePlan
-from scenarios.build import ledger_rules, plan_run_noise, topology_of
 from scenarios.cli.console import make_console, print_rows
 from scenarios.loading.load import load_scenario
-from scenarios.loading.privacy_classes import budget_epsilons
 from scenarios.loading.problems import printable
 from scenarios.metrics.number_format import bytes_text, count_text, epsilon_text, seconds_text
-from scenarios.planning.memory import estimate_memory, machine_bytes, refuse_what_does_not_fit
-from scenarios.planning.participation import Limits, Rehearsal, project_participation
-from scenarios.planning.privacy_forecast import noise_to_signal, privacy_forecast
-from scenarios.planning.problem_size import is_equal_split, shape_of
-from scenarios.planning.timing import measure
-from scenarios.planning.wire_bytes import planned_bytes
+from scenarios.planning.plan import make_plan
 from scenarios.run_folder.json_text import to_json
-from scenarios.schema import Scenario
 
 _LEAST_MEMORY = 1e6
 
@@ -45,110 +32,6 @@ def plan_command(args: argparse.Namespace) -> int:
         console.print(printable(_title(plan)))
         print_rows(console, [("", label, text) for label, text in plan_rows(plan)])
     return 0
-
-
-def make_plan(scenario: Scenario, memory_bytes: int | None = None, data_dir: Path | None = None) -> dict[str, Any]:
-    """Estimates the rounds, budgets, epsilons, noise, bytes, seconds and memory of a run.
-
-    Raises:
-        UserError: the run would not fit into memory.
-    """
-    available = machine_bytes() if memory_bytes is None else memory_bytes
-    shape = shape_of(scenario, data_dir)
-    # Checked twice: projecting the rounds of a far too large run would itself exhaust the memory.
-    unprojected = Rehearsal(scenario.rounds, None, "", np.zeros(scenario.clients), None)
-    refuse_what_does_not_fit(estimate_memory(scenario, shape, unprojected), available, scenario)
-    # Records are assumed to be split equally; the caveats say so where they are not.
-    noise = plan_run_noise(scenario, shape.per_client(scenario.clients))
-    rules, costs = ledger_rules(scenario, noise), _release_costs(scenario, noise)
-    rehearsal = project_participation(scenario, rules, costs)
-    memory = estimate_memory(scenario, shape, rehearsal)
-    refuse_what_does_not_fit(memory, available, scenario)
-    timing = measure(scenario, shape, rehearsal)
-    return {
-        "scenario": scenario.name,
-        "seed": scenario.seed,
-        "clients": scenario.clients,
-        "model_size": shape.dimension,
-        "records_per_client": shape.records / scenario.clients,
-        "rounds": {
-            "planned": scenario.rounds,
-            "possible": rehearsal.rounds,
-            "stopped_in": rehearsal.stopped_in,
-            "because": rehearsal.why,
-            "first_exhaustion_round": rehearsal.first_exhaustion,
-        },
-        "classes": _classes(scenario, rules, costs, rehearsal),
-        "privacy": privacy_forecast(scenario, topology_of(scenario), noise, rehearsal, float(costs.max(initial=0.0))),
-        "noise_to_signal": None if noise is None else noise_to_signal(scenario, noise, shape.dimension),
-        "bytes": _bytes(planned_bytes(scenario, rehearsal, shape.dimension)),
-        "simulated_s": None
-        if timing is None
-        else {"per_round": timing.round_s, "total": timing.total_s(rehearsal.rounds)},
-        "memory_bytes": memory | {"available": available},
-        "about": list(_caveats(scenario, rehearsal, timing is None)),
-    }
-
-
-def _release_costs(scenario: Scenario, noise: NoisePlan | None) -> np.ndarray[Any, np.dtype[np.float64]]:
-    if noise is None:
-        return np.zeros(scenario.clients)
-    # Clients share a few noise levels; each is converted once.
-    stds, place = np.unique(noise.noise_std, return_inverse=True)
-    return np.array([release_mu2(float(std), noise.sensitivity) for std in stds])[place]
-
-
-def _classes(
-    scenario: Scenario, rules: list[LedgerRule], costs: np.ndarray[Any, Any], rehearsal: Rehearsal
-) -> list[dict[str, Any]]:
-    """Returns for each budget its number of clients, how long it lasts, and their expected participations."""
-    if scenario.privacy is None or not rules:
-        return []
-    limits = Limits.of(scenario.clients, rules, costs)
-    epsilons = budget_epsilons(scenario.privacy, scenario.clients, scenario.seed)
-    rate = scenario.protocol.cohort_size / scenario.clients
-    classes = []
-    for epsilon in np.unique(epsilons).tolist():
-        mine = epsilons == epsilon
-        done, by = rehearsal.participations[mine], rules[int(np.argmax(mine))].by
-        over = ~limits.eligible(rehearsal.rounds + 1, rehearsal.participations)[mine]
-        classes.append(
-            {
-                "epsilon": epsilon,
-                "by": by,
-                "clients": int(mine.sum()),
-                "last_round": float(limits.last_round[mine].min()),
-                "releases_allowed": float(limits.releases[mine].min()),
-                "expected_participations": rate * scenario.rounds,
-                "participations": {"min": done.min(), "mean": done.mean(), "max": done.max()},
-                "exhausted_at_the_end": int(over.sum()),
-            }
-        )
-    return classes
-
-
-def _bytes(found: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
-    return {
-        when: {"sent": sum(kinds.values()), "by_kind": dict(sorted(kinds.items(), key=lambda item: -item[1]))}
-        for when, kinds in found.items()
-    }
-
-
-def _caveats(scenario: Scenario, rehearsal: Rehearsal, untimed: bool) -> Iterator[str]:
-    if scenario.network.loss:
-        yield "lost messages are counted by their expectation"
-    if scenario.faults:
-        yield "faults are left out"
-    if type(scenario.availability).__name__ != "Always":
-        yield "clients that are offline are left out, except from the seconds"
-    if scenario.protocol.selection == "first_come":
-        yield "who comes first is not known: the smallest numbers stand for the fastest"
-    if not is_equal_split(scenario):
-        yield "all clients are taken to hold the same number of records"
-    if rehearsal.extrapolated or len(rehearsal.arranged) < rehearsal.rounds:
-        yield f"extrapolated from the first {len(rehearsal.arranged)} rounds"
-    if untimed:
-        yield "seconds are not told: a round has too many messages to be tried, or none"
 
 
 def _memory(text: str | None) -> int | None:

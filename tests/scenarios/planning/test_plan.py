@@ -11,11 +11,11 @@ import pytest
 
 from p2p.config.errors import UserError
 from scenarios.build import Simulation, build
-from scenarios.cli.commands.plan import make_plan
 from scenarios.cli.main import main
 from scenarios.loading.load import load_scenario
 from scenarios.metrics.privacy_report import report_privacy
 from scenarios.metrics.traffic import books
+from scenarios.planning.plan import make_plan
 from scenarios.planning.wire_bytes import transmissions
 from scenarios.schema import Scenario
 
