@@ -25,7 +25,7 @@ Entry = Callable[..., int]
 
 _SOURCES = Path(__file__).parent
 _INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
-_SIGNATURE = (ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_double, *[ctypes.c_int64] * 4)
+_SIGNATURE = (ctypes.c_int64, ctypes.c_void_p)
 _loaded: list[Any] = []
 
 
@@ -106,7 +106,7 @@ class Element:
 
 
 def load(name: str, function: Callable[..., int]) -> Entry:
-    """The entry point `function(h, operation, x, a, b, c, d)` as machine code, or as it is if nothing is compiled."""
+    """The entry point `function(h)` as machine code, or as it is if nothing is compiled."""
     if _INTERPRETED:
         return _as_c(function)
     path = cache_folder() / f"{name}.o"
@@ -235,8 +235,7 @@ def _compile(name: str, function: Callable[..., int], path: Path) -> None:
 
     if os.environ.get("PEERVEIL_QUIET_COMPILE") != "1":
         print("compiling the event core (once per version, some seconds) ...", file=sys.stderr, flush=True)
-    whole = types.int64
-    signature = whole(types.CPointer(whole), whole, types.float64, whole, whole, whole, whole)
+    signature = types.int64(types.CPointer(types.int64))
     compiled = cfunc(signature, error_model="numpy")(function)
     machine_code = compiled._library.serialize_using_object_code()[2][0]
     # Written under another name first: two processes may compile at once, and both results are good.

@@ -165,8 +165,10 @@ ADVANCE, SEND, TAKE_INBOX, EXPECT, SLEEP, TAKE_DOWN, CUT, SET_CAPACITY = 0, 1, 2
 SETTLE, WAITING_NODES, RELEASE, ASK_WAKE, WAIT_ON, COUNT_LISTED, FILLED, DRAW = 8, 9, 10, 11, 12, 13, 14, 15
 
 
-def enter(h: Handle, operation: int, x: float, a: int, b: int, c: int, d: int) -> int:
-    """The one entry point: an operation with a float and up to four integers."""
+def enter(h: Handle) -> int:
+    """The one entry point: the operation and its arguments stand in the state, which is cheaper than passing them."""
+    state = at.state(h)
+    operation, x, a, b, c, d = state.operation, state.x, state.a, state.b, state.c, state.d
     if operation == ADVANCE:
         return advance(h, x, a)
     if operation == SEND:

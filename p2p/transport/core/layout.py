@@ -193,6 +193,13 @@ STATE = np.dtype(
         ("jittered", "i8"),
         ("hops", "i8"),
         ("layer_bytes", "i8"),
+        # The operation that is asked for, and its arguments.
+        ("x", "f8"),
+        ("operation", "i8"),
+        ("a", "i8"),
+        ("b", "i8"),
+        ("c", "i8"),
+        ("d", "i8"),
         # How long the arrays are that grow.
         ("room_slots", "i8"),
         ("room_events", "i8"),

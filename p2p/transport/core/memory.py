@@ -13,7 +13,10 @@ from p2p.transport.core.compiled import handle_table, load
 _FIRST_SLOTS = 1 << 10
 _FIRST_ENDED = 1 << 16
 _MARGIN = 64
-_ENDED = list(at.STATE.names or ()).index("ended")  # all fields have eight bytes
+# All fields of the state have eight bytes.
+_X, _OPERATION, _A, _B, _C, _D, _ENDED = map(
+    list(at.STATE.names or ()).index, ("x", "operation", "a", "b", "c", "d", "ended")
+)
 
 
 class Memory:
@@ -76,7 +79,10 @@ class Memory:
 
     def call(self, operation: int, x: float = 0.0, a: int = 0, b: int = 0, c: int = 0, d: int = 0) -> int:
         """One operation of the event core."""
-        return self._enter(self.h, operation, x, a, b, c, d)
+        words = self.words
+        words[_OPERATION], words[_A], words[_B], words[_C], words[_D] = operation, a, b, c, d
+        self.seconds[_X] = x
+        return self._enter(self.h)
 
     def next_event_s(self) -> float:
         """Before this nothing happens on the network."""
