@@ -169,7 +169,8 @@ def _summarise(simulation: Simulation, interrupted: bool, wall_s: float, resumes
     facts = RunFacts(
         scenario=scenario,
         log=simulation.log,
-        rounds_completed=outcome.rounds_completed,
+        # As many as the table has: an interrupt may come while a round is being closed.
+        rounds_completed=len(simulation.log.rounds),
         stopped_because=outcome.stopped_because,
         simulated_s=float(simulation.clock.now),
         wall_s=wall_s,
