@@ -1,4 +1,4 @@
-"""Turns an arrangement of a round into what each member is told: its address, and the peers it has to do with."""
+"""Assignments: a round plan as seen by each member, with its own address and its peers' addresses and keys."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Routes = dict[int, dict[str, list[Peer]]]
 
 @dataclass(frozen=True, slots=True)
 class RoundTerms:
-    """What is the same in all assignments of a round.
+    """The terms common to all assignments of a round.
 
     Attributes:
-        whole_graph: whether everyone is told all members and edges
-        weight_total: what the weights of updates are parts of, where updates carry them
+        whole_graph: whether every member is given all members and edges
+        weight_total: the denominator of the updates' weights, where updates carry weights
         lasts_s, acknowledge: see Assignment
     """
 
@@ -41,15 +41,16 @@ def make_assignments(
     answers: Mapping[int, Answer],
     members: Collection[int],
 ) -> dict[int, Assignment]:
-    """One assignment for each node that has an address in the round."""
+    """Returns one assignment for each node that has an address in the round."""
     peers = {node: Peer(address, answers[node].public_key) for node, address in addresses.items()}
     send_to, expect_from = _routes(round_plan, peers)
     members = frozenset(members)
     edges = len(round_plan.edges.get("update", ())) if terms.whole_graph else 0
-    told = {}
+    assignments = {}
     for node, peer in peers.items():
+        # Only the size on the wire depends on `known` and `edges`: a whole graph lists peers the node never contacts.
         known = len(members) if edges else len(_neighbours(send_to[node], expect_from[node]))
-        told[node] = Assignment(
+        assignments[node] = Assignment(
             round_number=terms.round_number,
             role=_role(node, round_plan.leader, members, serves="model" in send_to[node]),
             address=peer.address,
@@ -66,7 +67,7 @@ def make_assignments(
             acknowledge=terms.acknowledge,
             public_key=peer.public_key,
         )
-    return told
+    return assignments
 
 
 def _routes(round_plan: RoundPlan, peers: Mapping[int, Peer]) -> tuple[Routes, Routes]:
@@ -80,7 +81,8 @@ def _routes(round_plan: RoundPlan, peers: Mapping[int, Peer]) -> tuple[Routes, R
 
 
 def _grouped(nodes: NDArray[np.int64], others: NDArray[np.int64]) -> Iterator[tuple[int, list[int]]]:
-    """Each node with its others, in their order."""
+    """Yields each node with its peers, in the order of the edges."""
+    # Stable: peers keep the order of the plan's edges, which fixes the order of sending and so the message rows.
     order = np.argsort(nodes, kind="stable")
     distinct, firsts = np.unique(nodes[order], return_index=True)
     ends = [*firsts[1:].tolist(), len(nodes)]
@@ -94,7 +96,7 @@ def _neighbours(*routes: Mapping[str, list[Peer]]) -> set[bytes]:
 
 
 def _role(node: int, leader: int, members: Collection[int], serves: bool) -> str:
-    """Who hands a model on without leading is a holder, also if it is a member that was done already."""
+    """Returns the role; a node that serves a model without leading is a holder, even if it is a finished member."""
     if node == leader:
         return "leader"
     return "member" if node in members and not serves else "holder"

@@ -1,4 +1,4 @@
-"""How the proxy finds out who will train in a round."""
+"""Invitations: how the proxy finds the clients that are willing to train in a round."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nodes.world import World
 
 @dataclass(slots=True)
 class Invitations:
-    """The invitations of one round and the answers so far; `why_not` says why there are too few, if there are."""
+    """The invitations of one round and the answers so far; `why_not` is the reason if too few clients joined."""
 
     world: World
     endpoint: Endpoint
@@ -24,21 +24,23 @@ class Invitations:
     why_not: str = ""
 
     def until_enough(self, needed: int, everyone: int, must_answer: Collection[int] = ()) -> Steps:
-        """Invites all, and again those who did not answer, until enough join, or it is clear that they will not.
+        """Invites all targets, and the silent ones again, until enough join or it is certain that too few will.
 
         Args:
-            everyone: how many clients there are; those who have not said otherwise may have budget.
-            must_answer: nodes without which there is no round (the server of a central one).
+            everyone: the number of clients; those that have not answered may still have budget.
+            must_answer: nodes that the round cannot do without (the server of the central protocol).
         """
         give_up_s = self._now_s + self.rules.invite_timeout
         while True:
             silent = [node for node in self.targets if node not in self.answers]
             missing = needed - len(self.joined())
+            # `first_come` closes the window once the cohort is complete; `uniform` samples from all answers in it.
             wanted = max(1, missing) if self.rules.selection == "first_come" else len(silent)
             yield from self.once(silent, wanted)
             spent = sum(answer.declines == "budget" for answer in self.answers.values())
             if len(self.joined()) >= needed and all(node in self.answers for node in must_answer):
                 return
+            # Budget never returns, so this cannot improve; clients that are merely offline can, until the timeout.
             if everyone - spent < needed:
                 self.why_not = f"{everyone - spent} of {needed} needed clients have budget left"
                 return
@@ -46,11 +48,11 @@ class Invitations:
                 self.why_not = f"{len(self.joined())} of {needed} needed clients joined before the invitation timed out"
                 return
             if len(self.joined()) + len(self.without_model()) >= needed and self.without_model():
-                return  # they would, if they had a model: the proxy sees to that and invites again
+                return  # enough once the decliners have a model: the proxy hands it out and invites again
             self._ask_decliners_again()
 
     def once(self, nodes: Sequence[int], wanted: int) -> Steps:
-        """One invitation: waits until `wanted` have joined, all have answered, or the window is over."""
+        """Sends one invitation and waits until `wanted` joined, all answered, or the window is over."""
         close_s = self._now_s + self.rules.invite_window
         self.endpoint.send_control(
             nodes, self.round_number, Invite(self.round_number, self.rules.invite_window), close_s
@@ -59,24 +61,25 @@ class Invitations:
         key = ("answer", self.round_number)
         while missing > 0 and wanted > 0 and self._now_s < close_s:
             new: list[Answer] = yield self.endpoint.inbox.expect(key, min(wanted, missing), close_s)
-            # Whoever was invited twice may answer twice.
+            # A node that was invited twice may answer twice; its first answer holds the key that is used.
             fresh = {answer.node: answer for answer in new if answer.node not in self.answers}
             self.answers.update(fresh)
             missing -= len(fresh)
             wanted -= sum(not answer.declines for answer in fresh.values())
+        # Without this pause `until_enough` would spin at one instant when all targets have answered.
         if not nodes:
             yield self.world.clock.sleep(self.rules.invite_window, self.world.proxy)
 
     def joined(self) -> list[Answer]:
-        """The clients that want to train, in the order of their answers."""
+        """Returns the answers of the clients that join, in the order of arrival."""
         return [answer for answer in self.answers.values() if not answer.declines and answer.node != self.world.server]
 
     def without_model(self) -> list[int]:
-        """Those who answered that they cannot train yet."""
+        """Returns the nodes that declined because they have no model yet."""
         return sorted(node for node, answer in self.answers.items() if answer.declines == "declined")
 
     def log_absences(self, needed: int) -> None:
-        """Writes down who was invited and did not join; who was merely slower than the first to come was not absent."""
+        """Logs the invited nodes that did not join; under `first_come`, merely slower nodes are not absent."""
         first_come = self.rules.selection == "first_come" and len(self.joined()) >= needed
         asked: Iterable[int] = self.answers if first_come else self.targets
         for node in asked:
@@ -86,7 +89,7 @@ class Invitations:
                 self.world.log.dropout("absence", self.round_number, node, reason, self._now_s)
 
     def _ask_decliners_again(self) -> None:
-        """Who has no model yet may have one by now; who has no budget will not get any."""
+        """Drops the answers of nodes without a model, which may have one by now; spent budgets never return."""
         for node in [node for node, answer in self.answers.items() if answer.declines == "declined"]:
             del self.answers[node]
 

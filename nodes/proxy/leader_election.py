@@ -1,4 +1,4 @@
-"""What to do when a round's leader is gone: find who has its model already, or appoint another."""
+"""Leader election: the new plan of a round whose leader was lost."""
 
 from __future__ import annotations
 
@@ -20,17 +20,20 @@ def arrange_without_leader(
     complained: Collection[int],
     done: Mapping[int, Done],
 ) -> RoundPlan | None:
-    """A new arrangement for the members still waiting, or None if nothing can be done for them.
+    """Returns a new plan for the members still waiting, or None if there is none.
 
-    If the old leader's model has reached anybody, that one hands it on and nothing is aggregated again. Else one of
-    those who complained (they are alive) becomes leader, and the others send it the identical updates.
+    If the old leader's model has reached a node, that node hands it on and nothing is aggregated again. Otherwise one
+    of the members that complained (they are alive) becomes leader, and the others send it the identical updates.
     """
     having = sorted(node for node, report in done.items() if report.model_round == round_number)
     others = np.array(sorted(waiting), dtype=np.int64)
+    # A second aggregation beside the first would leave the cohort with two models, so an existing one comes first.
+    # Any holder would do; the smallest number keeps the choice deterministic.
     if having and len(others):
         return RoundPlan({"model": np.column_stack([np.full_like(others, having[0]), others])}, NOBODY)
     if len(others) < 2:
         return None
+    # The epoch is part of the stream's name: a second election of the same round draws afresh.
     candidates = sorted(set(complained) & set(waiting)) or others.tolist()
     leader = int(stream(seed, "leader", round_number, epoch).choice(candidates))
     others = others[others != leader]

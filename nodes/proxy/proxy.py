@@ -1,7 +1,7 @@
-"""The trusted proxy: it knows who is who, forms each round's cohort, and hands out addresses and keys.
+"""The trusted proxy: knows true identities, forms each round's cohort, and hands out addresses and keys.
 
-It never receives an update. Between its actions it only waits, always with a deadline, so no run hangs on a lost
-message. Its state is what a standby needs to go on: after a takeover the same life continues on another node.
+It never receives an update. Every wait has a deadline, so no run hangs on a lost message. Its state is replicated to
+the standby: after a takeover the same object continues on another node.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from p2p.log.records import NOBODY
 from p2p.random_streams import stream
 
 MOST_SET_UPS = 5
-"""How often the first model is handed out again before a round, for those who did not get it."""
+"""How often the first model is handed out again before a round, to clients that did not receive it."""
 
 
 class Proxy:
-    """One life, on the proxy's node and, after a failover, on the standby's; `outcome` says how the run ended."""
+    """The proxy process, on its own node or, after a failover, on the standby; `outcome` says how the run ended."""
 
     def __init__(self, world: World, config: ProxyConfig, records: dict[int, RoundRecord]) -> None:
         self.outcome = Outcome()
@@ -48,32 +48,33 @@ class Proxy:
         self._probes = 0
         self._set_ups: dict[int, int] = {}
         self._stopped = False
-        self._to_forget: dict[int, dict[int, None]] = {}  # who has had a part in each round that is not quiet yet
+        self._to_forget: dict[int, dict[int, None]] = {}  # participants of rounds with messages in flight
 
     def note_crash(self, node: int) -> None:
-        """Writes down that a node went down during the round under way; who holds its noise shares may be told."""
+        """Records that a node went down during the current round, and notifies the partners of its noise shares."""
         if self._running is not None and self._config.tracker is not None:
-            self._tell_partners(self._running, node)
+            self._notify_partners(self._running, node)
         if self._running is not None and self._running.round_number in self._records:
             self._records[self._running.round_number].crashed.add(node)
 
-    def _tell_partners(self, running: RoundState, lost: int) -> None:
-        """The proxy sees a member's connection end; whoever holds a share of it need not use it."""
+    def _notify_partners(self, running: RoundState, lost: int) -> None:
+        """Notifies the share partners of a lost member, whose connection the proxy sees end; they may omit its share."""
         partners = self._config.tracker.to_be_told(running.round_plan, lost) if self._config.tracker else []
         if partners and lost in running.assignments:
             notice = PeerLost(running.round_number, running.assignments[lost].address)
             self._endpoint.send_control(partners, running.round_number, notice, running.closes_s)
 
     def move_to(self, node: int) -> None:
-        """A standby takes over: the state is replicated, what was in the old mailbox is not."""
+        """Moves to the standby's node; the state is replicated, the content of the old inbox is lost."""
         self.node = node
         self._endpoint = Endpoint(node, self._world)
 
     def run(self) -> Steps:
-        """Set-up, the rounds, and the collection of the final model; goes on where the state says."""
+        """Runs set-up, the rounds and the collection of the final model, from wherever the state stands."""
         if self._running is not None:
+            # After a takeover or restart, reports may have been lost: members that are done answer with their report.
             self._hand_out(self._running.pending(), urgent=True)
-            yield from self._see_through(self._running)
+            yield from self._await_reports(self._running)
         if self._next_round == 0:
             yield from self._set_up()
         while self._next_round <= self._config.rounds and not self._stopped:
@@ -82,12 +83,13 @@ class Proxy:
             yield from self._collect(self._config.rounds + 1)
 
     def _set_up(self) -> Steps:
-        """Registers everyone and lets the server hand out the first model (round 0)."""
+        """Registers the nodes and lets the server hand out the first model (round 0)."""
         give_up_s = self._now_s + self._config.rules.invite_timeout
         while self._now_s < give_up_s and len(self._registered) <= self._config.clients:
             window_s = self._now_s + self._config.rules.invite_window
             missing = self._config.clients + 1 - len(self._registered)
             self._register((yield self._endpoint.inbox.expect("register", missing, window_s)))
+            # A cohort and the server suffice to begin; clients that register later are newcomers of a later round.
             if self._world.server in self._registered and len(self._registered) > self._config.protocol.cohort_size:
                 break
         self._next_round = 1
@@ -96,11 +98,11 @@ class Proxy:
         if self._world.server in self._registered and len(members) and not self._config.central:
             edges = np.column_stack([np.full_like(members, self._world.server), members])
             longest_s = self._config.protocol.longest_s + self._config.extra_s + self._config.rules.grace
-            yield from self._carry_out(0, RoundPlan({"bootstrap": edges}), self._first_answers, [], longest_s)
+            yield from self._run_round(0, RoundPlan({"bootstrap": edges}), self._first_answers, [], longest_s)
         self._first_answers = {}
 
     def _round(self, round_number: int) -> Steps:
-        """One round, or none if there cannot be one, with the reason in the outcome."""
+        """Runs one round, or stops the run with the reason in the outcome if no cohort can be formed."""
         start_s, first_row = self._now_s, len(self._world.log.messages)
         self._register(self._endpoint.inbox.take("register"))
         invited = yield from self._invite(round_number)
@@ -119,6 +121,7 @@ class Proxy:
         joined = np.array([answer.node for answer in invited.joined()], dtype=np.int64)
         members = choose_cohort(joined, size, rules.selection, self._world.seed, round_number)
         answers = invited.answers
+        # The protocol plans first: newcomers are served beside its plan, and share partners depend on its edges.
         round_plan = self._config.protocol.plan_round(self._round_context(round_number, members, answers))
         self._serve_newcomers(round_plan, answers)
         if self._config.tracker is not None:
@@ -126,12 +129,12 @@ class Proxy:
         self._open(round_number, start_s, members, round_plan, first_row)
         barrier_s = self._barrier(members, answers, start_s) if rules.send_at == "barrier" else None
         longest_s = self._config.protocol.longest_s + self._config.extra_s + rules.grace
-        yield from self._carry_out(round_number, round_plan, answers, members.tolist(), longest_s, barrier_s)
+        yield from self._run_round(round_number, round_plan, answers, members.tolist(), longest_s, barrier_s)
 
     def _open(
         self, round_number: int, start_s: float, members: NDArray[np.int64], round_plan: RoundPlan, first_row: int
     ) -> RoundRecord:
-        """A cohort is formed."""
+        """Creates the round's record and logs its graph, once the cohort is formed."""
         record = RoundRecord(round_number, start_s, members, round_plan.leader, round_plan.edges, first_row=first_row)
         record.first_aggregation = len(self._world.log.aggregations)
         self._records[round_number] = record
@@ -140,7 +143,7 @@ class Proxy:
         return record
 
     def _set_up_again(self, invited: Invitations) -> Steps:
-        """Too many clients have no model to form a cohort: the server hands it out once more, before the round."""
+        """Lets the server hand out the first model again, before a round for which too few clients have one."""
         round_number, server = invited.round_number, self._world.server
         if server not in invited.answers:
             yield from invited.once([server], 1)
@@ -149,7 +152,7 @@ class Proxy:
         self._serve_newcomers(round_plan, invited.answers)
         longest_s = self._config.protocol.longest_s + self._config.rules.grace
         if round_plan.edges:
-            yield from self._carry_out(round_number, round_plan, invited.answers, [], longest_s)
+            yield from self._run_round(round_number, round_plan, invited.answers, [], longest_s)
         self._set_ups[round_number] = self._set_ups.get(round_number, 0) + 1
 
     def _invite(self, round_number: int) -> Generator[simpy.Event, Any, Invitations]:
@@ -170,18 +173,20 @@ class Proxy:
         return RoundContext(self._world.seed, round_number, members, holder, stale_members, self._world.server)
 
     def _serve_newcomers(self, round_plan: RoundPlan, answers: dict[int, Answer]) -> None:
-        """Whoever registered late gets the first model from the server, beside this round."""
+        """Adds edges from the server to late registrants, which receive the first model beside this round."""
         there = np.array(sorted(self._newcomers & answers.keys()), dtype=np.int64)
+        # Both ends must have answered: without a key of this round nothing can be sealed for them.
         if len(there) and self._world.server in answers:
             round_plan.edges["bootstrap"] = np.column_stack([np.full_like(there, self._world.server), there])
             self._newcomers -= set(there.tolist())
 
     def _barrier(self, members: NDArray[np.int64], answers: dict[int, Answer], invited_s: float) -> float:
-        """When all members should be ready: the slowest training, plus once more what the invitation took."""
+        """Returns the common sending time: the slowest training, plus once more the duration of the invitation."""
+        # The invitation's duration stands in for the delivery of assignments, which the proxy cannot know in advance.
         slowest_s = max(answers[node].train_s for node in members.tolist())
         return self._now_s + slowest_s + (self._now_s - invited_s)
 
-    def _carry_out(
+    def _run_round(
         self,
         round_number: int,
         round_plan: RoundPlan,
@@ -190,17 +195,18 @@ class Proxy:
         longest_s: float,
         barrier_s: float | None = None,
     ) -> Steps:
-        """Hands out assignments and sees the round through."""
+        """Hands out assignments and waits until the round is over."""
         ends = [edges.ravel() for edges in round_plan.edges.values()]
         nodes = np.unique(np.concatenate([*ends, np.array(members, dtype=np.int64)])).tolist()
-        # The first model may have been handed out once more in this round, and its last messages be under way.
+        # A repeated set-up in this round has closed it, and its last messages may still be in flight.
         self._world.network.reopen_round(round_number)
+        # Each repeated set-up counts as an epoch, so that a member takes its later assignment for a new one.
         epoch = self._set_ups.get(round_number, 0)
         running = RoundState(round_number, answers, round_plan, members, {}, self._now_s + longest_s, longest_s, epoch)
         self._running = running
         self._assign(running, nodes, barrier_s)
         self._hand_out(nodes)
-        yield from self._see_through(running)
+        yield from self._await_reports(running)
 
     def _assign(self, running: RoundState, nodes: Sequence[int], barrier_s: float | None = None) -> None:
         addresses = self._world.router.open_round(running.round_number, nodes)
@@ -217,37 +223,39 @@ class Proxy:
             self._world.network.prefetch(running.round_plan.edges["update"])
 
     def _weight_total(self, running: RoundState) -> float:
-        """What updates that carry their weights are parts of: everyone who was to take part, also after an election."""
+        """Returns the denominator of the updates' weights: the cohort as first planned, also after an election."""
         if self._config.tracker is None or "update" not in running.round_plan.edges:
             return 0.0
         return self._config.tracker.weight_total(running.members, self._records[running.round_number].leader)
 
     def _hand_out(self, nodes: Sequence[int], *, urgent: bool = False) -> None:
-        """Sends assignments; those of a round under way are urgent, since their receivers may be in it."""
+        """Sends assignments; those of a running round are urgent, since their receivers may wait inside it."""
         if self._running is not None:
             orders = [self._running.assignments[node] for node in nodes]
             number, closes_s = self._running.round_number, self._running.closes_s
             self._endpoint.send_controls(nodes, number, orders, closes_s, urgent=urgent)
 
-    def _see_through(self, running: RoundState) -> Steps:
-        """Waits until all are done or time is up, replacing a leader that is gone; then closes the round."""
+    def _await_reports(self, running: RoundState) -> Steps:
+        """Waits until all members are done or time is up, replacing a lost leader; then closes the round."""
         round_number = running.round_number
         while (pending := running.pending()) and self._now_s < running.closes_s:
             reports: list[Done] = yield self._endpoint.inbox.expect(
                 ("done", round_number), len(pending), running.closes_s
             )
             current = running.record_done(reports)
+            # A leader that skipped its aggregation sends no model: members need not wait for the deadline.
             if any(report.skipped and report.node == running.round_plan.leader for report in current):
                 self._endpoint.send_control(running.pending(), round_number, Close(round_number), running.closes_s)
             complaints = self._endpoint.inbox.take(("complaint", round_number))
+            # Complaints of an earlier epoch are about a leader that has been replaced already.
             heeded = [complaint for complaint in complaints if complaint.epoch == running.epoch]
             if heeded:
                 yield from self._check_leader(running, heeded)
-        # Whoever acts at the closing instant, the server too, does so before the round is closed.
+        # Everything that happens at the closing instant, on any node, comes before the round is closed.
         yield self._world.clock.at(self._now_s, Rank.START, LAST)
         self._running = None
         if round_number < self._next_round or round_number in self._records:
-            # Not after a repeated set-up: its round is still to come.
+            # Not after a repeated set-up, whose round is still to come.
             self._world.network.close_round(round_number)
         if round_number in self._records:
             self._close(self._records[round_number])
@@ -257,17 +265,18 @@ class Proxy:
         self._world.network.when_drained(round_number, lambda: self._forget(round_number))
 
     def _check_leader(self, running: RoundState, complaints: Sequence[LeaderTimeout]) -> Steps:
-        """Asks the leader whether it still leads; if it does not say so in time, arranges the round anew."""
+        """Probes the leader, and re-elects if it does not acknowledge in time."""
         if running.round_plan.leader not in running.gone and (yield from self._leads(running)):
             return
-        yield from self._arrange_anew(running, {complaint.node for complaint in complaints})
+        yield from self._reelect(running, {complaint.node for complaint in complaints})
 
     def _leads(self, running: RoundState) -> Generator[simpy.Event, Any, bool]:
-        """Whether the leader says within the window that it leads; one that does not is gone."""
+        """Returns whether the leader acknowledges a probe in time; otherwise it counts as lost."""
         leader, round_number = running.round_plan.leader, running.round_number
         if leader == NOBODY:
             return False
         self._probes += 1
+        # A key per probe: the late acknowledgement of an earlier probe must not confirm this one.
         key, mailbox = ("alive", self._probes), self._endpoint.inbox
         probe = LeaderProbe(round_number, running.epoch, lambda: mailbox.put(key, leader))
         self._endpoint.send_control([leader], round_number, probe)
@@ -276,8 +285,8 @@ class Proxy:
         running.gone.add(leader)
         return False
 
-    def _arrange_anew(self, running: RoundState, complained: set[int]) -> Steps:
-        """Appoints leaders until one confirms, then tells the members; or lets whoever has the model hand it on."""
+    def _reelect(self, running: RoundState, complained: set[int]) -> Steps:
+        """Appoints leaders until one confirms, then informs the members; or lets a node that has the model serve it."""
         round_number, protocol = running.round_number, self._config.protocol
         while True:
             waiting = [node for node in running.pending() if node in running.members]
@@ -297,22 +306,25 @@ class Proxy:
             self._assign(running, nodes)
             if found.leader == NOBODY:
                 break
+            # The leader alone at first: members must not turn to a new leader that may be down as well.
             self._hand_out([found.leader])
             confirmed = yield from self._leads(running)
             reports = self._endpoint.inbox.take(("done", round_number))
             if any(report.model_round == round_number for report in reports):
                 running.done |= {report.node: report for report in reports}
-                continue  # the old leader's model has come to somebody after all, who hands it on
+                continue  # the old leader's model has reached a node after all, which serves it
             running.record_done(reports)
             if confirmed:
                 self._note_election(running)
                 break
+        # Their earlier reports were about the old plan; each one has a new part to finish.
         for node in nodes:
             running.done.pop(node, None)
         self._hand_out([node for node in nodes if node != found.leader])
 
     def _note_election(self, running: RoundState) -> None:
         record = self._records[running.round_number]
+        # What a lost leader averaged never became the round's model, so it must not count as used.
         for lost in running.gone:
             record.void(self._world.log, lost)
         record.leader, record.edges = running.round_plan.leader, running.round_plan.edges
@@ -327,7 +339,7 @@ class Proxy:
         self._config.on_closed(record)
 
     def _collect(self, round_number: int) -> Steps:
-        """The server fetches the final model: a random client's, the last leader's, or all of them for the mean."""
+        """Lets the server collect the final model: a random client's, the last leader's, or all for the mean."""
         clients = self._clients().tolist()
         if not clients or self._world.server not in self._registered:
             return
@@ -346,7 +358,7 @@ class Proxy:
         edges = np.array([(node, self._world.server) for node in sources], dtype=np.int64)
         longest_s = self._config.protocol.longest_s + self._config.extra_s + self._config.rules.grace
         round_plan = RoundPlan({"collect": edges}, self._world.server)
-        yield from self._carry_out(round_number, round_plan, invited.answers, [], longest_s)
+        yield from self._run_round(round_number, round_plan, invited.answers, [], longest_s)
         self.outcome.collected_from = sources
 
     def _register(self, entries: Sequence[Register]) -> None:

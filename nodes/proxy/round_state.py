@@ -1,4 +1,4 @@
-"""What the proxy goes by: what it is told about the run, the round under way, and how the run ended."""
+"""The proxy's state: its configuration, the current round, and the outcome of the run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from nodes.round_record import RoundRecord
 
 @dataclass(slots=True)
 class ProxyConfig:
-    """What the proxy is told about the run; the functions are the experimenter's, who only watches."""
+    """The proxy's configuration; the callbacks belong to the observer, which changes nothing."""
 
     clients: int
     rounds: int
@@ -37,7 +37,7 @@ class ProxyConfig:
 
 @dataclass(slots=True)
 class Outcome:
-    """How the run ended."""
+    """The outcome of the run."""
 
     rounds_completed: int = 0
     stopped_because: str = "all rounds done"
@@ -46,7 +46,7 @@ class Outcome:
 
 @dataclass(slots=True)
 class RoundState:
-    """A round under way."""
+    """The state of the current round; `gone` holds nodes that count as lost, `epoch` the number of re-plannings."""
 
     round_number: int
     answers: dict[int, Answer]
@@ -60,16 +60,17 @@ class RoundState:
     gone: set[int] = field(default_factory=set)
 
     def extend(self, closes_s: float) -> None:
-        """A member has its assignment, and its time is up then: the round stays open for it."""
+        """Keeps the round open for a member whose time runs from the receipt of its assignment until `closes_s`."""
         self.closes_s = max(self.closes_s, closes_s)
 
     def record_done(self, reports: Iterable[Done]) -> list[Done]:
-        """Takes in who is done with what it was last assigned; other reports were on their way when that changed."""
+        """Records the reports that refer to a node's latest assignment, and returns them; others are outdated."""
         assigned = [(report, self.assignments.get(report.node)) for report in reports]
+        # An outdated report was in flight when the round was re-planned; its node has a new part to finish.
         current = [report for report, last in assigned if last is not None and report.epoch >= last.epoch]
         self.done |= {report.node: report for report in current}
         return current
 
     def pending(self) -> list[int]:
-        """Who has not reported yet and is not known to be gone."""
+        """Returns the assigned nodes that have not reported and do not count as lost."""
         return [node for node in self.assignments if node not in self.done and node not in self.gone]

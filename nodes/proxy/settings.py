@@ -1,4 +1,4 @@
-"""The `proxy` section of a scenario: whether somebody stands by for the trusted proxy."""
+"""The `proxy` section of a scenario: whether a standby takes over from the trusted proxy."""
 
 from __future__ import annotations
 
