@@ -58,7 +58,7 @@ class Proxy:
             self._records[self._running.round_number].crashed.add(node)
 
     def _notify_partners(self, running: RoundState, lost: int) -> None:
-        """Notifies the share partners of a lost member, whose connection the proxy sees end; they may omit its share."""
+        """Notifies the share partners of a member whose connection the proxy sees end; they may omit its share."""
         partners = self._config.tracker.to_be_told(running.round_plan, lost) if self._config.tracker else []
         if partners and lost in running.assignments:
             notice = PeerLost(running.round_number, running.assignments[lost].address)

@@ -26,7 +26,7 @@ Protecting = Generator[simpy.Event, Any, bool]
 
 @dataclass(frozen=True, slots=True)
 class ClientProfile:
-    """What a client brings along: its records and speed, and the noise it adds."""
+    """A client's training time, noise level and sensitivity."""
 
     train_s: float
     noise_std: float
@@ -34,7 +34,7 @@ class ClientProfile:
 
 
 class Client(Participant):
-    """A peer. Its ledger is its own; it refuses to join when the next release would overspend."""
+    """A peer with its own privacy ledger; it declines to join when the next release would exceed its budget."""
 
     __slots__ = ("_invited_s", "_taken", "_training", "ledger", "profile", "protocol", "slow")
 
@@ -56,7 +56,7 @@ class Client(Participant):
         self._training = (-1, 0.0)
 
     def run(self) -> Generator[simpy.Event, Any, None]:
-        """The client's life, until it crashes or the simulation ends; one that has no model yet registers (again)."""
+        """Runs the client until it crashes or the simulation ends; a client without a model registers (again)."""
         if self.model_round < 0 or not self.world.router.knows(self.node):
             register(self)
         while True:
@@ -70,16 +70,17 @@ class Client(Participant):
                     yield from self._take_part(order)
 
     def lose_state(self) -> None:
-        """A crash: what it was training is lost as well."""
+        """Discards what a crash destroys, including the training in progress."""
         Participant.lose_state(self)
         self._training = (-1, 0.0)
 
     def train(self, assignment: Assignment, deadline_s: float = np.inf) -> Training:
-        """Trains for as long as its speed takes, then waits for the common instant if one was named.
+        """Trains for its training time, then waits for the common sending time if there is one.
 
-        Returns False, at the deadline, if that is too early: there is no update then. A round that was arranged anew
-        after this member had finished its part has the same update, not another one with new noise.
+        Returns False at the deadline if the update is not ready by then. A round that was re-planned after this member
+        finished training uses the same update, not another one with new noise.
         """
+        # Once per round: two releases of one round's data with independent noise would cost privacy twice.
         if self._training[0] != assignment.round_number:
             self.world.phase_hooks.notify(self.node, assignment.round_number, "train")
             self.learning.start_training(self.node, assignment.round_number)
@@ -94,31 +95,31 @@ class Client(Participant):
         return send_s <= deadline_s
 
     def protect(self, assignment: Assignment, deadline_s: float) -> Protecting:
-        """Exchanges noise shares, where the scenario asks for them; False if the update must not leave without."""
+        """Exchanges noise shares if the scenario has them; returns False if the update must not be sent."""
         if self.shares is None:
             return True
         return (yield from self.shares.exchange(self, assignment, deadline_s))
 
     def wait_until(self, end_s: float, assignment: Assignment, span: str) -> Steps:
-        """Lets time pass, and writes down what it was for."""
+        """Waits until `end_s` and logs the interval as `span`."""
         start_s = self.now_s
         if end_s > start_s:
             yield self.endpoint.inbox.sleep(end_s)
             self.world.log.span(self.node, assignment.round_number, span, start_s, end_s)
 
     def release(self, assignment: Assignment) -> Vector:
-        """This round's clipped and noised update."""
+        """Returns this round's clipped and noised update."""
         return self.learning.release(self.node, assignment.round_number)
 
     def publish(self, assignment: Assignment, update: Vector, give_up_s: float) -> None:
-        """Sends the identical noisy update to all successors; charged once, when first handed over."""
+        """Sends the identical noisy update to all successors; the ledger is charged once, at the first hand-over."""
         if self.shares is not None and not self.shares.protects(assignment.round_number):
             raise RuntimeError("an update was about to leave without noise shares; `yield from client.protect(...)`")
         self.charge(assignment)
         self.send(assignment, "update", update, give_up_s)
 
     def charge(self, assignment: Assignment) -> None:
-        """Charges this round's release to the ledger and writes the charge down."""
+        """Charges this round's release to the ledger and logs the charge."""
         std = self.profile.noise_std if self.shares is None else self.shares.charged_std(assignment)
         self._charge(assignment.round_number, std)
 
@@ -139,7 +140,7 @@ class Client(Participant):
             )
 
     def catch_up(self, assignment: Assignment, deadline_s: float) -> Steps:
-        """Hands the current model on if it is the holder; waits for it if it is stale."""
+        """Sends the current model if this node is the holder; waits for it if its own is stale."""
         if assignment.send_to.get("handover"):
             self.send(assignment, "handover", self.learning.model(self.node), deadline_s)
         received: list[Received] = yield from self.collect(assignment, "handover", deadline_s)
@@ -173,6 +174,7 @@ class Client(Participant):
         self.endpoint.enter(assignment)
         if not self.endpoint.has_session(round_number):
             return
+        # While `active_round` is set, new orders for the round interrupt its waits instead of queueing behind them.
         self.endpoint.active_round, self.skipped = round_number, False
         self.world.phase_hooks.notify(self.node, round_number, "appointed")
         if assignment.expect_from.get("bootstrap"):
@@ -188,7 +190,7 @@ class Client(Participant):
         self.report(done)
 
     def _follow_orders(self, assignment: Assignment) -> Steps:
-        """Its part as it was assigned, and once more if the round was arranged anew and nobody has looked yet."""
+        """Runs the protocol's part, and again for each newer plan that the protocol itself has not taken up."""
         order: Assignment | Close | None = assignment
         while isinstance(order, Assignment):
             self.skipped = False

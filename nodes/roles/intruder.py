@@ -1,7 +1,7 @@
-"""A node that never registered: it overhears envelopes, replays them, forges others and guesses addresses.
+"""The intruder: an unregistered node that overhears envelopes, replays them, forges others and guesses addresses.
 
-It knows what an eavesdropper on the wire knows: envelopes as they pass, not what is in them. Nothing it sends may be
-used.
+Its knowledge is that of an eavesdropper on the wire: envelopes, not their contents. Receivers must reject everything
+it sends.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from p2p.transport.messages import Batch, Message
 from privacy.sealing.envelopes import Envelope
 
 KEPT = 64
-"""How many overheard envelopes it remembers."""
+"""The number of overheard envelopes that it keeps."""
 
 
 class Intruder:
-    """One process that bothers the others at random times."""
+    """One process that injects messages at random times."""
 
     def __init__(self, node: int, world: World, name: str, every_s: float, end_s: float) -> None:
         self._node, self._world, self._every_s, self._end_s = node, world, every_s, end_s
@@ -32,7 +32,7 @@ class Intruder:
         self._overheard: list[Message] = []
 
     def begin(self, clock: Clock) -> None:
-        """Starts to listen and to send."""
+        """Starts listening and sending."""
         self._world.network.listen(self._overhear)
         clock.process(self._run())
 
@@ -42,15 +42,17 @@ class Intruder:
 
     def _run(self) -> Generator[simpy.Event, Any, None]:
         while True:
+            # The constant keeps intervals positive, so that the loop always advances.
             yield self._world.clock.sleep(float(self._rng.exponential(self._every_s)) + 1e-6, self._node)
             if self._world.clock.now > self._end_s:
                 return
+            # The network reports overheard messages in bulk; without this call the newest would be missing.
             self._world.network.read_wire()
             if self._overheard:
-                self._bother(self._overheard[int(self._rng.integers(len(self._overheard)))])
+                self._inject(self._overheard[int(self._rng.integers(len(self._overheard)))])
 
-    def _bother(self, message: Message) -> None:
-        """Replays an envelope, forges its sender, or sends it to an address it made up."""
+    def _inject(self, message: Message) -> None:
+        """Replays an envelope, forges its sender, or sends it to an invented address."""
         envelope: Envelope = message.content
         receiver = message.receiver
         trick = int(self._rng.integers(3))

@@ -76,6 +76,7 @@ class ProcessSupervisor:
         process = self._processes.pop(node, None)
         if process is not None and process.is_alive:
             _close(process)
+        # The process is closed first: it must not go on with the fresh inbox of the next incarnation.
         if node in self.restartables:
             self.restartables[node].lose_state()
         if node == self.proxy.node:
@@ -108,9 +109,9 @@ class ProcessSupervisor:
         self._processes[node] = self.world.clock.process(self.restartables[node].run())
 
     def _start_proxy(self) -> None:
-        self._processes[self.proxy.node] = self.world.clock.process(self._proxy_life())
+        self._processes[self.proxy.node] = self.world.clock.process(self._run_proxy())
 
-    def _proxy_life(self) -> Generator[simpy.Event, Any, None]:
+    def _run_proxy(self) -> Generator[simpy.Event, Any, None]:
         yield from self.proxy.run()
         self._end("")
 

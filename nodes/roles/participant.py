@@ -1,7 +1,7 @@
-"""What a process of the protocol can do in a round: send, collect, average, hand a model on.
+"""The operations of a protocol process in a round: send, collect, average, hand a model on.
 
-These verbs are what a protocol is written in (see nodes/protocols/). They do the bookkeeping, so that a protocol
-reads like its paper: every wait has a deadline, every aggregation is written down, every message used is marked.
+Protocols are written in these verbs (see nodes/protocols/). The verbs do the logging, so that a protocol reads like
+its paper: every wait has a deadline, every aggregation is logged, every message used is marked.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _PHASE_OF_KIND: dict[str, Phase] = {"update": "send", "model": "broadcast", "sha
 
 
 class Participant:
-    """A node that takes part in rounds, with its endpoint, its model and the run's books.
+    """A node that takes part in rounds, with its endpoint, its model and the rounds' records.
 
     Attributes:
-        shares: what exchanges noise shares for it
+        shares: this node's side of the noise-share exchange, if there is one
     """
 
     __slots__ = ("_records", "_reported", "endpoint", "learning", "model_round", "node", "shares", "skipped", "world")
@@ -49,13 +49,13 @@ class Participant:
         self._records = records
         self._reported: Done | None = None
 
-    def share_noise(self, desk: NoiseShareClient) -> None:
-        """From now on it exchanges noise shares, and answers for those who are lost."""
-        self.shares = desk
+    def share_noise(self, exchange: NoiseShareClient) -> None:
+        """Enables the noise-share exchange, and answers to correction requests about lost partners."""
+        self.shares = exchange
         self.endpoint.answer = self._answer_for_the_lost
 
     def lose_state(self) -> None:
-        """A crash: only the model, the ledger and the count of noise drawn survive."""
+        """Discards what a crash destroys; only the model, the ledger and the count of noise drawn survive."""
         self.endpoint.lose_state()
         if self.shares is not None:
             self.shares.lose_state()
@@ -69,14 +69,15 @@ class Participant:
         now_s = property(attrgetter("world.clock.now"), doc="Simulated time.")
 
     def accept(self, assignment: Assignment) -> Assignment:
-        """Takes up an assignment, whose time runs from here; the proxy learns of the receipt."""
+        """Accepts an assignment, whose time runs from its receipt, and acknowledges it to the proxy."""
+        # A slow control link must not shorten a member's time, so the proxy extends the round to this instant.
         closes_s = max(assignment.closes_s, self.now_s + assignment.lasts_s)
         if assignment.acknowledge is not None:
             assignment.acknowledge(closes_s)
         return assignment._replace(closes_s=closes_s)
 
     def deadline_s(self, assignment: Assignment, within_s: float) -> float:
-        """The instant `within_s` from now, but never after the round is closed."""
+        """Returns the instant `within_s` from now, or the closing of the round if that is earlier."""
         return min(self.now_s + within_s, assignment.closes_s)
 
     def tell_proxy(self, round_number: int, control: Control) -> None:
@@ -84,12 +85,12 @@ class Participant:
         self.endpoint.send_control([self.world.proxy], round_number, control)
 
     def report(self, done: Done) -> None:
-        """Tells the proxy that its part of a round is done."""
+        """Reports to the proxy that this node's part of a round is done."""
         self._reported = done
         self.tell_proxy(done.round_number, done)
 
     def has_reported(self, assignment: Assignment) -> bool:
-        """Whether its part is done already; if so it says so again, to a proxy that may have lost the report."""
+        """Returns whether its part is done already; if so, repeats the report, which the proxy may have lost."""
         done = self._reported
         if done is None or (done.round_number, done.epoch) < (assignment.round_number, assignment.epoch):
             return False
@@ -98,11 +99,12 @@ class Participant:
         return True
 
     def new_order(self, assignment: Assignment) -> Assignment | Close | None:
-        """What the proxy has said about this round since: a new arrangement, which is taken up, or its end."""
+        """Returns the proxy's latest order for this round, if any: a new plan, which is accepted, or its end."""
         orders = self.endpoint.inbox.take(("reorder", assignment.round_number))
         newer = [order for order in orders if isinstance(order, Close) or order.epoch > assignment.epoch]
         if not newer:
             return None
+        # Only the last order counts: each one replaces the plan before it.
         last: Assignment | Close = newer[-1]
         self.world.log.end_wait(self.node)
         if isinstance(last, Assignment):
@@ -117,14 +119,15 @@ class Participant:
         self.endpoint.send(assignment.round_number, kind, vector.payload(), give_up_s)
 
     def collect(self, assignment: Assignment, kind: str, deadline_s: float, quorum: float = 1.0) -> Collecting:
-        """Waits for one message of a kind from each peer expected; at the deadline takes what has come.
+        """Waits for one message of a kind from each peer expected; at the deadline returns what has arrived.
 
-        Comes back early, with what there is, when the proxy has arranged the round anew or closed it.
+        Returns early, with what has arrived, when the proxy has re-planned or closed the round.
 
         Args:
-            quorum: the share of the expected messages that is enough.
+            quorum: the fraction of the expected messages that is enough.
         """
         start_s = self.now_s
+        # The tolerance keeps a product such as 0.07 * 100 = 7.000000000000001 from demanding one message more.
         expected = math.ceil(quorum * len(assignment.expect_from.get(kind, ())) - 1e-9)
         if not expected or self.endpoint.inbox.peek(("reorder", assignment.round_number)):
             return []
@@ -134,7 +137,7 @@ class Participant:
         return received
 
     def repair(self, assignment: Assignment, received: Sequence[Received]) -> Repairing:
-        """What takes off the noise that lost share partners left in the updates received; mostly nothing."""
+        """Returns vectors that cancel the noise left by lost share partners in the received updates; usually none."""
         if self.shares is None:
             return []
         return (yield from self.shares.repair(self, assignment, received))
@@ -150,9 +153,9 @@ class Participant:
         min_updates: int = 1,
         repairs: Sequence[Vector] = (),
     ) -> bool:
-        """Moves this node's model by minus the mean of the updates received, and of its own if given.
+        """Subtracts from this node's model the mean of the received updates, and of its own if given.
 
-        Where updates carry their weights (noise shares), by minus their sum, and that of `repairs`.
+        Where updates carry their weights (noise shares), subtracts their sum and that of `repairs` instead.
         Returns False, and moves nothing, if fewer than `min_updates` were received.
         """
         vectors = [item.value for item in received] + ([own] if own is not None else [])
@@ -165,7 +168,7 @@ class Participant:
         return True
 
     def adopt(self, received: Received, model_round: int) -> None:
-        """Takes over a model received."""
+        """Replaces this node's model by a received one."""
         self.learning.adopt(self.node, received.value)
         self.endpoint.mark_used([received])
         self.model_round = model_round
@@ -173,7 +176,7 @@ class Participant:
     def _write_down(self, assignment: Assignment, received: Sequence[Received], own: bool) -> None:
         log, round_number = self.world.log, assignment.round_number
         self.endpoint.mark_used(received)
-        # Whoever sealed it contributed it: a stranger may bring an overheard message, not make one.
+        # The contributor is the node that sealed the update: an intruder can replay a message but not make one.
         contributors = self._records[round_number].nodes_of([item.sender for item in received])
         contributors += [self.node] if own else []
         node, now_s = self.node, self.now_s

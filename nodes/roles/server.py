@@ -19,7 +19,7 @@ from nodes.world import World
 
 
 class Server(Participant):
-    """A process that waits for the proxy's orders like any other node."""
+    """The server process; it waits for the proxy's orders like any other node."""
 
     def __init__(
         self, node: int, world: World, learning: Learning, records: dict[int, RoundRecord], protocol: object
@@ -29,7 +29,7 @@ class Server(Participant):
         self.collected: list[Received] = []
 
     def run(self) -> Generator[simpy.Event, Any, None]:
-        """The server's life, until it crashes or the simulation ends."""
+        """Runs the server until it crashes or the simulation ends."""
         if not self.world.router.knows(self.node):
             register(self)
         while True:
@@ -44,6 +44,7 @@ class Server(Participant):
                     yield from self._take_part(order)
 
     def _take_part(self, order: Assignment) -> Steps:
+        # The proxy may repeat an assignment after a failover; a finished part is reported again, not run again.
         if self.has_reported(order) or self.now_s >= order.closes_s:
             return
         order = self.accept(order)
