@@ -1,4 +1,4 @@
-"""What is written down about one round while it goes, and the tables' rows made of it when it ends."""
+"""The record of one round, and the log rows derived from it when the round ends."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SPAN_OF_KIND = {"update": "send", "handover": "send", "share": "share", "model"
 
 @dataclass(slots=True)
 class RoundRecord:
-    """One round as it happened: who was in it, who was to hear from whom, and when each aggregation was made."""
+    """One round as it happened: its cohort, its planned edges, and the time of each aggregation."""
 
     round_number: int
     start_s: float
@@ -39,13 +39,14 @@ class RoundRecord:
     _nodes: dict[bytes, int] = field(default_factory=dict)
 
     def nodes_of(self, addresses: Sequence[bytes]) -> list[int]:
-        """Who has each of these addresses in this round."""
+        """Returns the node behind each address of this round."""
+        # Addresses are added when a round is re-planned, so the inverse is rebuilt at the first unknown one.
         if False in [address in self._nodes for address in addresses]:
             self._nodes = {address: node for node, address in self.addresses.items()}
         return [self._nodes[address] for address in addresses]
 
     def close(self, log: Log, end_s: float) -> None:
-        """Derives sending spans, missing updates and dropouts from the books, and records them."""
+        """Derives sending spans, missing updates and dropouts from the message log, and logs them."""
         self.end_s = end_s
         self.skipped = not self.aggregated_s
         rows = self.first_row + np.flatnonzero(log.messages["round"][self.first_row :] == self.round_number)
@@ -60,23 +61,25 @@ class RoundRecord:
         reasons: dict[int, set[str]] = {}
         edges = self.edges.get("update", np.empty((0, 2), dtype=np.int64))
         for sender, receiver in edges[~_among(_pairs(edges[:, 0], edges[:, 1]), heard)].tolist():
+            # A crash explains everything that follows from it, so it comes before the fate of single messages.
             reason = "crashed" if sender in self.crashed else _why_missing(log, updates, sender, receiver)
             reasons.setdefault(sender, set()).add(reason)
             if receiver in self.aggregated_s:
                 at_s = self.aggregated_s[receiver]
                 log.dropout("missing", self.round_number, sender, reason, at_s, receiver)
                 self.missing += 1
+        # The upper half of a pair is the sender (see `_pairs`).
         self._record_dropouts(log, set((heard >> 32).tolist()), reasons)
 
     def _contributions(self, log: Log) -> NDArray[np.int64]:
-        """Who contributed to whose aggregation, as `_pairs`, void ones and own updates left out."""
+        """Returns the distinct pairs (contributor, aggregator) without void aggregations and own updates."""
         contributors, aggregators = self.averaged(log).T
         pairs: NDArray[np.int64] = np.sort(_pairs(contributors, aggregators)[contributors != aggregators])
         twice = np.flatnonzero(pairs[1:] == pairs[:-1])
         return np.delete(pairs, twice) if len(twice) else pairs
 
     def averaged(self, log: Log, *, void: bool = False) -> Edges:
-        """Rows (contributor, aggregator) of what was averaged in this round, void ones left out unless asked for."""
+        """Returns rows (contributor, aggregator) of this round's aggregations, without void ones unless asked for."""
         table, here = log.aggregations, slice(self.first_aggregation, None)
         rows = table["round"][here] == self.round_number
         if not void:
@@ -89,11 +92,12 @@ class RoundRecord:
             leads = member == self.leader and member in self.aggregated_s
             if member not in contributors and not leads:
                 usual = "crashed" if member in self.crashed else "late"
+                # `MISSING` is in order of precedence: a member with several reasons counts under the first.
                 reason = next((word for word in MISSING if word in reasons.get(member, ())), usual)
                 log.dropout("dropout", self.round_number, member, reason, self.end_s)
 
     def void(self, log: Log, aggregator: int) -> None:
-        """An aggregator was lost before its model reached anybody: what it averaged counts as not used."""
+        """Marks an aggregation as void: its aggregator was lost before its model reached any node."""
         self.aggregated_s.pop(aggregator, None)
         table, columns = log.aggregations, log.messages
         table["void"][(table["round"] == self.round_number) & (table["aggregator"] == aggregator)] = True
@@ -102,7 +106,7 @@ class RoundRecord:
         columns["used"][here][updates & (columns["receiver"][here] == aggregator)] = False
 
     def row(self) -> dict[str, Any]:
-        """The round's row in `rounds.parquet`, without what learning adds."""
+        """Returns the round's row in `rounds.parquet`, without the columns that learning adds."""
         return {
             "round": self.round_number,
             "start_s": self.start_s,
@@ -116,12 +120,13 @@ class RoundRecord:
 
 
 def _record_sending(log: Log, round_number: int, rows: NDArray[np.int64], end_s: float) -> None:
-    """One span per sender and kind: from the first hand-over to the last byte off its uplink."""
+    """Logs one span per sender and kind: from the first hand-over to the last byte off its uplink."""
     columns = log.messages
     for kind, name in _SPAN_OF_KIND.items():
         of_kind = rows[columns["kind"][rows] == KIND[kind]]
         of_kind = of_kind[columns["sender"][of_kind] == columns["origin"][of_kind]]  # relays only pass on
         senders = columns["sender"][of_kind]
+        # Bytes that have not left when the round ends keep the sender busy until then.
         left_s = np.where(np.isnan(columns["left_s"][of_kind]), end_s, columns["left_s"][of_kind])
         order = np.argsort(senders, kind="stable")
         nodes, firsts = np.unique(senders[order], return_index=True)
@@ -131,12 +136,12 @@ def _record_sending(log: Log, round_number: int, rows: NDArray[np.int64], end_s:
 
 
 def _pairs(senders: Nodes, receivers: Nodes) -> NDArray[np.int64]:
-    """Each edge (sender, receiver) as one number."""
+    """Encodes each edge (sender, receiver) as one integer; node numbers fit in 31 bits."""
     return senders << 32 | receivers
 
 
 def _among(values: NDArray[np.int64], known: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which of some values are among the known ones, which are sorted."""
+    """Returns which values are among the known ones, which are sorted."""
     if not len(known):
         return np.zeros(len(values), dtype=np.bool_)
     found: NDArray[np.bool_] = known[np.searchsorted(known, values).clip(max=len(known) - 1)] == values
@@ -144,7 +149,7 @@ def _among(values: NDArray[np.int64], known: NDArray[np.int64]) -> NDArray[np.bo
 
 
 def _why_missing(log: Log, updates: NDArray[np.int64], sender: int, receiver: int) -> str:
-    """The first reason that applies to an update that was expected and not used."""
+    """Returns the first applicable reason for an update that was expected and not used."""
     columns = log.messages
     rows = updates[(columns["origin"][updates] == sender) & (columns["destination"][updates] == receiver)]
     outcomes, reasons = columns["outcome"][rows], columns["reason"][rows]

@@ -1,7 +1,7 @@
-"""What the proxy and the others say to each other, and how many bytes each saying takes.
+"""Control messages between the proxy and the nodes, and their sizes on the wire.
 
 Control messages run over a node's own authenticated connection to the proxy (assumed, like TLS); payloads travel
-between addresses and are sealed for real. Sizes follow the wire format of privacy/sealing/control_format.py.
+between addresses and are really sealed. Sizes follow the wire format of privacy/sealing/control_format.py.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from privacy.sealing.control_format import assignment_size, control_size
 
 
 class Peer(NamedTuple):
-    """The other end as a member knows it: this round's address and one-time public key."""
+    """A peer as a member knows it: its address and one-time public key of this round."""
 
     address: bytes
     public_key: bytes
 
 
 class Register(NamedTuple):
-    """A node asks to take part; it has drawn an initial address and a key for the set-up round."""
+    """A node's request to take part, with its key for the set-up round."""
 
     node: int
     public_key: bytes
@@ -48,7 +48,7 @@ class Register(NamedTuple):
 
 
 class Invite(NamedTuple):
-    """The proxy asks who will train in a round."""
+    """The proxy's invitation to train in a round."""
 
     round_number: int
     window_s: float
@@ -75,7 +75,7 @@ class Invite(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """A client joins with a fresh key, or declines with a reason; it tells its model's age and its training time."""
+    """A client's answer: it joins with a fresh key or declines with a reason, and states its model's round."""
 
     round_number: int
     node: int
@@ -107,9 +107,9 @@ class Answer(NamedTuple):
 
 
 class Done(NamedTuple):
-    """A member has finished its part of a round; it tells which model it has, or that its aggregation was skipped.
+    """A member's report that its part of a round is done, with its model's round or a skipped aggregation.
 
-    The part is that of its last assignment: `epoch` tells which, for a round may have been arranged anew meanwhile.
+    `epoch` names the assignment it refers to, since the round may have been re-planned meanwhile.
     """
 
     round_number: int
@@ -140,7 +140,7 @@ class Done(NamedTuple):
 
 
 class LeaderTimeout(NamedTuple):
-    """A member has waited too long for the model of the leader it was given in this epoch."""
+    """A member's complaint that the model of this epoch's leader is overdue."""
 
     round_number: int
     node: int
@@ -149,6 +149,7 @@ class LeaderTimeout(NamedTuple):
     @property
     def key(self) -> Hashable:
         """The inbox key it is filed under."""
+        # A key of its own: the proxy waits for reports, and a complaint wakes that wait without counting as one.
         return ("complaint", self.round_number)
 
     @property
@@ -168,10 +169,10 @@ class LeaderTimeout(NamedTuple):
 
 
 class LeaderProbe(NamedTuple):
-    """The proxy asks whether a leader leads its round, as arranged in this epoch.
+    """The proxy's question whether a leader leads its round under the plan of this epoch.
 
-    The answer is the transport's own acknowledgement, free and instant like all of them: a message would wait behind
-    the models on the leader's uplink, and the leader would seem to be gone while it is at its busiest.
+    The answer is the transport's own acknowledgement, free and instant like all of them: a message would queue behind
+    the models on the leader's uplink, and a busy leader would count as lost.
     """
 
     round_number: int
@@ -200,7 +201,7 @@ class LeaderProbe(NamedTuple):
 
 
 class Close(NamedTuple):
-    """The proxy tells members that nothing more will come in a round."""
+    """The proxy's notice that no further message of a round will come."""
 
     round_number: int
 
@@ -226,7 +227,7 @@ class Close(NamedTuple):
 
 
 class PeerLost(NamedTuple):
-    """The proxy tells a member that a peer whose noise share it holds has gone."""
+    """The proxy's notice that a share partner was lost."""
 
     round_number: int
     address: bytes
@@ -253,20 +254,20 @@ class PeerLost(NamedTuple):
 
 
 class Assignment(NamedTuple):
-    """What a member is told for one round: its address, and whom it sends to and hears from, by kind of message.
+    """A member's assignment for one round: its address, and its peers by direction and kind of message.
 
     Attributes:
-        role: `leader`, `member`, or `holder`: somebody outside the cohort who serves or gets a model
+        role: `leader`, `member`, or `holder`: a node outside the cohort that serves or receives a model
         barrier_s: the common instant to send at; None means as soon as ready
-        known: how many peers' addresses and keys it was given, for the size
-        edges: edges of the graph it was told beyond its own
-        epoch: how often the round was arranged anew after its leader was lost
-        closes_s: when the proxy closes the round at the latest, as far as it knows when it hands this out
+        known: the number of peers whose addresses and keys it lists, for the size
+        edges: the number of edges it lists beyond the member's own, for the size
+        epoch: how often the round was re-planned after its leader was lost
+        closes_s: the latest closing time of the round, as known when the assignment is handed out
         lasts_s: how long the round may take a member, from the receipt of its assignment
-        public_key: the key it joined with, which its peers seal for; a node that has restarted since has another
-        acknowledge: the transport's acknowledgement of the receipt, free and instant like all of them: tells the proxy
-            when the member's time is up
-        weight_total: where updates carry their weight, the members or records that they are weighted by; else 0
+        public_key: the key the member joined with, which its peers seal for; a restart since then draws another
+        acknowledge: the transport's acknowledgement of the receipt, free and instant like all of them; reports to the
+            proxy when the member's time is up
+        weight_total: where updates carry weights, their denominator (members or records); else 0
     """
 
     round_number: int
@@ -298,11 +299,12 @@ class Assignment(NamedTuple):
     @property
     def urgent(self) -> bool:
         """Whether its receiver handles it at its arrival, whatever it waits for."""
+        # A first assignment finds an idle member; a later one must interrupt the wait of the plan that it replaces.
         return self.epoch > 0
 
     @property
     def payload_bytes(self) -> int:
-        """Bytes on the wire without framing; a whole takes eight."""
+        """Bytes on the wire without framing; a weight total takes eight."""
         return assignment_size(self.known, self.edges, self.keyed) + (8 if self.weight_total else 0)
 
 

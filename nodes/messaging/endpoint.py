@@ -1,4 +1,4 @@
-"""A node's handle on the network: it seals and sends, and checks everything that arrives before a process reads it."""
+"""A node's endpoint: seals and sends messages, and checks arrivals before a process reads them."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ from privacy.sealing.envelopes import Bundle, Envelope, Payload, Rejected
 from privacy.sealing.keys import KeyPair
 from privacy.sealing.message_sizes import message_size
 
-# What most endpoints hold most of the time, once for all of them.
+# Shared empty defaults: most endpoints hold nothing most of the time, and a run may have very many of them.
 _NO_EARLY: Mapping[int, Message] = MappingProxyType({})
 _NO_KEYS: Mapping[int, KeyPair] = MappingProxyType({})
-_NO_PASSES: Mapping[int, RoundSession] = MappingProxyType({})
+_NO_SESSIONS: Mapping[int, RoundSession] = MappingProxyType({})
 EARLY_S = 10.0
 """How long a message that overtook its receiver's assignment is kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class Damaged:
-    """A control message whose bytes changed on the way; the connection's own check will notice."""
+    """A control message corrupted in transit; the connection's own integrity check rejects it."""
 
     content: Control
 
 
 class Endpoint:
-    """Sends under this round's address; refuses what is altered, replayed, foreign or stale, with the reason.
+    """Sends under this round's address; rejects altered, replayed, foreign and stale messages, with the reason.
 
     Attributes:
-        life: the number of restarts: another life has other keys
-        answer: called with every opened payload; one that it answers itself does not go to the inbox
+        life: the incarnation, counted by restarts; each incarnation has other keys
+        answer: called with every opened payload; returns True for one that it handles itself, which skips the inbox
     """
 
     __slots__ = (
@@ -55,7 +55,7 @@ class Endpoint:
         self.node = node
         self._world = world
         self._keys: Mapping[int, KeyPair] = _NO_KEYS
-        self._sessions: Mapping[int, RoundSession] = _NO_PASSES
+        self._sessions: Mapping[int, RoundSession] = _NO_SESSIONS
         self._early: Mapping[int, Message] = _NO_EARLY  # by row
         self._probes: Sequence[LeaderProbe] = ()
         self._controls: frozenset[tuple[int, int]] = frozenset()
@@ -71,7 +71,7 @@ class Endpoint:
         network.attach(self.node, self.receive, self.inbox)
 
     def draw_keys(self, round_number: int) -> bytes:
-        """Draws this round's one-time pair and returns the public half; keys of rounds it is not in are dropped."""
+        """Draws this round's one-time key pair and returns the public key; drops keys of rounds without a session."""
         self.inbox.read()
         if self._keys:
             self._keys = {number: keys for number, keys in self._keys.items() if number in self._sessions}
@@ -85,7 +85,7 @@ class Endpoint:
         return keys.public
 
     def lose_state(self) -> None:
-        """A crash: inbox, keys and addresses are gone; a message kept for a later assignment is lost."""
+        """Discards inbox, keys and addresses at a crash; messages kept for a later assignment are lost."""
         self.inbox.read()
         for message in self._early.values():
             self._world.network.lose(message, "receiver_down")
@@ -93,22 +93,22 @@ class Endpoint:
             self._world.network.close_session(self.node, round_number)
         self.inbox.close()
         self._open_inbox()
-        self._keys, self._sessions, self._early = _NO_KEYS, _NO_PASSES, _NO_EARLY
+        self._keys, self._sessions, self._early = _NO_KEYS, _NO_SESSIONS, _NO_EARLY
         self._controls, self._probes = frozenset(), ()
-        # Another life draws other keys: the old ones may have sealed something already.
+        # The next incarnation draws other keys: the old ones may have sealed messages with the same sequence numbers.
         self.life += 1
         self.active_round = -1
 
     def enter(self, assignment: Assignment) -> None:
-        """Takes up an address for a round; the peers named in the assignment may send from now on."""
-        # Whatever arrived before is judged by the rules of before.
+        """Opens a session under a round's address; the peers named in the assignment may send from now on."""
+        # Earlier arrivals are judged by the sessions that were open when they arrived.
         self.inbox.read()
         round_number = assignment.round_number
         known = self._sessions.get(round_number)
         if known is None:
             keys = self._keys.get(round_number)
             if keys is None or assignment.public_key not in (None, keys.public):
-                return  # it crashed between joining and being assigned: the keys that peers seal for are gone
+                return  # crashed between joining and its assignment: the keys that peers seal for are lost
             self._sessions = {**self._sessions, round_number: RoundSession(assignment, keys, (assignment.expect_from,))}
             self._world.network.open_session(self.node, round_number)
         else:
@@ -120,7 +120,7 @@ class Endpoint:
             self._answer_probes()
 
     def leave(self, round_number: int) -> None:
-        """Drops the round's address and keys, and what came too late for a round it is no longer in."""
+        """Drops the round's address and keys, and late messages of a round that it is no longer in."""
         self.inbox.read()
         if round_number not in self._sessions and round_number not in self._keys and not self.inbox.holds_items:
             return
@@ -133,7 +133,7 @@ class Endpoint:
             self.inbox.clear(round_number, KINDS)
 
     def has_session(self, round_number: int) -> bool:
-        """Whether it has an address in a round."""
+        """Returns whether it has an address in a round."""
         return round_number in self._sessions
 
     def send(self, round_number: int, kind: str, payload: Payload, give_up_s: float = np.inf) -> None:
@@ -155,7 +155,7 @@ class Endpoint:
     def send_each(
         self, round_number: int, kind: str, items: Sequence[tuple[Peer, Payload]], give_up_s: float = np.inf
     ) -> None:
-        """Seals a payload of its own for each peer; all of the same size."""
+        """Seals a separate payload for each peer; all payloads have the same size."""
         held = self._sessions.get(round_number)
         if held is None or not items:
             return
@@ -166,7 +166,7 @@ class Endpoint:
         self.send_envelopes(envelopes, kind, round_number, give_up_s)
 
     def agree(self, round_number: int, peer: Peer, purpose: bytes) -> bytes:
-        """A secret with a peer from this round's one-time keys; nothing is sent."""
+        """Derives a shared secret with a peer from this round's one-time keys; sends nothing."""
         return self._world.sealer.agree(round_number, self._sessions[round_number].keys, peer.public_key, purpose)
 
     def send_envelopes(
@@ -181,24 +181,24 @@ class Endpoint:
         self._world.network.send(batch)
 
     def _urgent(self, kind: str) -> bool:
-        """Whether receivers look at each message at once: a question to answer, or phases that a fault waits for."""
+        """Returns whether receivers handle each message on arrival: corrections, or any if phases have listeners."""
         return kind == "correction" or bool(self._world.phase_hooks.listeners)
 
     def _find(self, addresses: Sequence[bytes]) -> list[int]:
-        """The router finds the node behind each address."""
+        """Returns the node behind each address, NOBODY for an unknown one."""
         return [NOBODY if node is None else node for node in self._world.router.nodes_of(addresses)]
 
     def send_control(
         self, nodes: Sequence[int], round_number: int, control: Control, give_up_s: float = np.inf
     ) -> None:
-        """Sends one control message to each of some nodes; only the proxy, or a node speaking to it, does that."""
+        """Sends one control message to each node; one end is always the proxy."""
         if not nodes:
             return
         size_bytes = message_size(control.payload_bytes, many=False, sealed=self._world.sealed)
         sizes = size_bytes, size_bytes - control.payload_bytes
         batch = Batch(self.node, nodes, "control", round_number, *sizes, [control] * len(nodes), give_up_s)
         batch.topic, batch.immediate = control.topic, control.urgent
-        # A registration is for the whole run, whatever round it is counted in.
+        # A registration concerns the entire run: it is retransmitted even after its nominal round has closed.
         batch.outlives_round = isinstance(control, Register)
         self._world.network.send(batch)
 
@@ -211,21 +211,21 @@ class Endpoint:
         *,
         urgent: bool = False,
     ) -> None:
-        """Sends each of some nodes a control message of its own, all about the same topic."""
+        """Sends each node its own control message; all have the same topic."""
         if not nodes:
             return
         payloads = [control.payload_bytes for control in controls]
-        whole = [message_size(payload, many=False, sealed=self._world.sealed) for payload in payloads]
-        sizes = np.array(whole, dtype=np.int64)
+        totals = [message_size(payload, many=False, sealed=self._world.sealed) for payload in payloads]
+        sizes = np.array(totals, dtype=np.int64)
         overheads = sizes - np.array(payloads, dtype=np.int64)
         batch = Batch(self.node, nodes, "control", round_number, sizes, overheads, controls, give_up_s)
         batch.topic, batch.immediate, batch.separate = controls[0].topic, urgent or controls[0].urgent, True
         self._world.network.send(batch)
 
     def receive(self, message: Message) -> str | None:
-        """Files a message at its arrival, or returns why it is refused.
+        """Files a message on arrival, or returns why it is rejected.
 
-        A message of a round this node has joined may overtake its assignment: it is kept until that comes.
+        A message of a round that this node has joined may overtake its assignment; it is kept until that arrives.
         """
         self.inbox.read()
         if message.kind == "control":
@@ -255,7 +255,7 @@ class Endpoint:
         return ""
 
     def _open(self, deliveries: Sequence[Delivery]) -> None:
-        """Checks and files messages from the inbox; sessions have not changed since they arrived."""
+        """Checks and files messages from the inbox; every change of sessions reads the inbox first."""
         for (topic, round_number), group in _by_topic(deliveries):
             if topic >= FIRST_TOPIC:
                 self._open_controls(group)
@@ -266,6 +266,7 @@ class Endpoint:
         world, network = self._world, self._world.network
         held = self._sessions.get(round_number)
         contents = [network.contents_of(delivery) for delivery in deliveries]
+        # The common case, in bulk; one irregular message sends the whole group through the individual checks.
         bundles = [one for one in contents if isinstance(one, Bundle)]
         if held is not None and len(bundles) == len(contents):
             items = held.open_unaltered(kind, deliveries, bundles)
@@ -278,7 +279,7 @@ class Endpoint:
                 world.network.refuse(delivery.row, reason)
 
     def _open_one(self, envelope: Envelope, delivery: Delivery) -> str:
-        """Opens one message by its own header, which damage may have changed."""
+        """Opens one message by its own header, which corruption may have changed."""
         held = self._sessions.get(envelope.round)
         if held is None:
             return "stale_round" if envelope.round < self._latest_round else "unknown_address"
@@ -293,23 +294,23 @@ class Endpoint:
                 network.refuse(delivery.row, reason)
 
     def mark_used(self, received: Sequence[Received]) -> None:
-        """Notes in the message log that these messages served their purpose."""
+        """Marks messages as used in the message log."""
         self._world.log.mark_used([item.row for item in received])
 
     def _answer_probes(self) -> None:
-        """Confirms that it leads, once it knows: the question may overtake the assignment."""
+        """Acknowledges probes whose assignment has arrived; a probe may overtake it."""
         answered = [probe for probe in self._probes if self.epoch(probe.round_number) >= probe.epoch]
         self._probes = [probe for probe in self._probes if probe not in answered]
         for probe in answered:
             probe.acknowledge()
 
     def epoch(self, round_number: int) -> int:
-        """How often a round had been arranged anew when its last assignment came; -1 if it has none."""
+        """Returns the epoch of the latest assignment for a round; -1 without one."""
         held = self._sessions.get(round_number)
         return -1 if held is None else held.assignment.epoch
 
     def _judge_early(self) -> None:
-        """Looks again at messages that came before their assignment; those still too early stay."""
+        """Judges messages that arrived before their assignment; those that are still early stay."""
         early, self._early = self._early, _NO_EARLY
         for row, message in early.items():
             round_number = message.content.round
@@ -325,14 +326,14 @@ class Endpoint:
             self._world.network.settle(message, "unknown_address")
 
     def _receive_control(self, sender: int, sequence: int, flags: int, control: Control | Damaged) -> str:
-        """Files a control message, or returns why it is refused."""
+        """Files a control message, or returns why it is rejected."""
         if isinstance(control, Damaged):
             known = self._is_service(sender) or self._is_service(self.node)
             return "corrupt" if known else "not_neighbour"
         reason = self._refuses_control(sender, control)
         if reason:
             return reason
-        # Only a message with a copy can come twice: lost ones are sent again, delivered ones are not.
+        # Only a duplicated message can arrive twice: lost ones are sent again, delivered ones are not.
         if flags & DOUBLED:
             if (sender, sequence) in self._controls:
                 return "replay"
@@ -341,7 +342,7 @@ class Endpoint:
         return ""
 
     def _refuses_control(self, sender: int, control: Control) -> str:
-        """Only the proxy speaks to nodes, and nodes speak to it once they are known."""
+        """Returns why a control message is rejected: one end must be the proxy, the other a registered node."""
         if not self._is_service(self.node):
             return "" if self._is_service(sender) else "not_neighbour"
         return "" if isinstance(control, Register) or self._world.router.knows(sender) else "unknown_address"
@@ -350,7 +351,7 @@ class Endpoint:
         return node in (self._world.proxy, self._world.standby)
 
     def _file(self, control: Control) -> None:
-        """Puts a control message where it is read; one about the round under way wakes the process in it."""
+        """Files a control message by its key; one about the active round wakes the process that runs it."""
         if isinstance(control, LeaderProbe):
             self._probes = [*self._probes, control]
             self._answer_probes()
@@ -364,7 +365,7 @@ class Endpoint:
     def _take_new_order(self, order: Assignment | Close) -> None:
         round_number = order.round_number
         if isinstance(order, Assignment) and self.epoch(round_number) >= order.epoch:
-            return  # handed out twice, by a standby that could not know
+            return  # handed out twice, by a standby without knowledge of the first
         self.inbox.put(("reorder", round_number), order)
         self.inbox.wake_if_waiting(*((kind, round_number) for kind in KINDS))
 
@@ -374,8 +375,9 @@ def _answers_nothing(kind: str, round_number: int, item: Received) -> bool:
 
 
 def _by_topic(deliveries: Sequence[Delivery]) -> list[tuple[tuple[int, int], Sequence[Delivery]]]:
-    """Runs of messages about one topic and round, in the order of arrival."""
+    """Groups consecutive messages of one topic and round, in the order of arrival."""
     first = deliveries[0]
+    # Most inboxes hold one topic; indices 5 and 6 are round and topic, faster to read than by name.
     if len(deliveries) == 1 or len({(one[5], one[6]) for one in deliveries}) == 1:
         return [((first.topic, first.round_number), deliveries)]
     groups = groupby(deliveries, key=lambda delivery: (delivery.topic, delivery.round_number))

@@ -1,4 +1,4 @@
-"""What a node holds for one round, and how it checks what comes under the round's address."""
+"""A node's session of one round: its address and keys, and the checks of messages to that address."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from privacy.sealing.sealers import Sealer
 
 
 class Received(NamedTuple):
-    """A payload that was checked and opened: whose address sealed it, what it holds, its row in the books, and when."""
+    """A checked and opened payload: its sender's address, its value, its row in the message log, its arrival time."""
 
     sender: bytes
     value: Any
@@ -29,7 +29,7 @@ class Received(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def _accepted_once(sequence: int, epoch: int) -> tuple[tuple[int, int], ...]:
-    """What is noted of a sender's first message; the same for most senders."""
+    """Returns the record of a sender's first message; cached, since it is equal for most senders."""
     return ((sequence, epoch),)
 
 
@@ -38,8 +38,8 @@ class RoundSession:
     """A node's admission to a round, until the round's last message has ended.
 
     Attributes:
-        expected: whose messages of each kind are expected, in each arrangement of the round so far
-        accepted: by kind and sender, number and arrangement (epoch) of each message that was accepted
+        expected: the peers whose messages of each kind are expected, in each plan of the round so far
+        accepted: by kind and sender, the sequence number and epoch of each accepted message
     """
 
     assignment: Assignment
@@ -51,28 +51,30 @@ class RoundSession:
     _senders: dict[str, dict[bytes, bytes]] = field(default_factory=dict)
 
     def update(self, assignment: Assignment) -> None:
-        """The round was arranged anew: more peers may send, and those who had may again."""
+        """Adds the peers of a re-planned round; peers that have sent already may send again."""
         self.assignment = assignment
         self.expected += (assignment.expect_from,)
         self._senders.clear()
 
     def senders(self, kind: str) -> Mapping[bytes, bytes]:
-        """The addresses and keys of those whose messages of a kind are expected."""
+        """Returns the addresses and keys of the peers whose messages of a kind are expected."""
         known = self._senders.get(kind)
         if known is None:
             known = self._senders[kind] = {}
+            # Peers of earlier plans stay welcome: their messages may be in flight when the round is re-planned.
             for peers in self.expected:
                 known.update(peers.get(kind, ()))
         return known
 
     def record_accepted(self, sender: bytes, kind: str, sequence: int) -> None:
-        """Remembers an accepted message by its number, and that its sender has had its say in this arrangement."""
+        """Records an accepted message by sequence number and epoch, for the replay check."""
         heard = self.accepted.setdefault(kind, {})
         heard[sender] = (*heard.get(sender, ()), (sequence, self.assignment.epoch))
 
     def open(self, sealer: Sealer, router: Pseudonyms, envelope: Envelope, kind: str) -> Any:
-        """A message's value; raises `Rejected` if it is not welcome."""
+        """Returns a message's value; raises `Rejected` if a check fails."""
         public_key = self._check(router, kind, envelope.sender, envelope.receiver, envelope.sequence)
+        # Accepted only after it opens: a forged copy must not block the genuine message as a replay.
         value = sealer.open(envelope, self.keys, public_key)
         self.record_accepted(envelope.sender, kind, envelope.sequence)
         return value
@@ -94,6 +96,7 @@ class RoundSession:
         if len(set(names)) < len(names) or not heard.keys().isdisjoint(names):
             return None
         epoch, new = self.assignment.epoch, tuple.__new__  # `Received(...)` takes twice as long
+        # Recorded for all or none: the checks above have passed for the whole group.
         heard.update(zip(names, [_accepted_once(bundle.sequence, epoch) for bundle in bundles], strict=True))
         return [
             new(Received, (name, value, one.row, one.arrived_s))
@@ -101,13 +104,13 @@ class RoundSession:
         ]
 
     def _check(self, router: Pseudonyms, kind: str, sender: bytes, receiver: bytes, sequence: int) -> bytes:
-        """The key that a message's sender should have; raises `Rejected` if nobody need try to open it."""
+        """Returns the sender's expected key; raises `Rejected` if the header alone disqualifies the message."""
         if receiver != self.assignment.address:
             raise Rejected("unknown_address")
         public_key = self.senders(kind).get(sender)
         if public_key is None:
             raise Rejected("unknown_address" if router.node_of(sender) is None else "not_neighbour")
-        # Nobody sends a message twice, nor has two votes in one arrangement.
+        # A sequence number is used once, and a sender contributes once per plan.
         heard, epoch = self.accepted.get(kind, {}).get(sender, ()), self.assignment.epoch
         if any(number == sequence or when == epoch for number, when in heard):
             raise Rejected("replay")

@@ -1,4 +1,4 @@
-"""A participant's part in the exchange: send shares, take those of peers, protect the upload, answer for the lost."""
+"""A participant's side of the exchange: send and receive shares, protect the upload, answer correction requests."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Repairing = Generator[simpy.Event, Any, list[Vector]]
 
 
 class NoiseShareClient:
-    """One node's side of the exchange. What it has uploaded is gone after a crash; its count of draws is not."""
+    """One node's side of the exchange; a crash destroys its uploads but not its count of draws."""
 
     def __init__(self, node: int, world: World, plan: NoiseSharePlan, book: NoiseShareLog) -> None:
         self._node, self._world, self._plan, self._book = node, world, plan, book
@@ -40,34 +40,37 @@ class NoiseShareClient:
         self._draws = 0
 
     def lose_state(self) -> None:
-        """A crash: seeds and what was received are gone; seeds drawn before are never drawn again."""
+        """Discards seeds and received shares at a crash; the count of draws stays, so that no seed is drawn twice."""
         self._uploads = {}
 
     def protects(self, round_number: int) -> bool:
-        """Whether this round's update has been given its noise."""
+        """Returns whether this round's update has its noise."""
         return round_number in self._uploads
 
     def charged_std(self, assignment: Assignment) -> float:
-        """The noise per coordinate of the unweighted update that nobody can take off: only that is charged."""
+        """Returns the noise per coordinate of the unweighted update that cannot be cancelled; only that is charged."""
         weight = self._plan.weight(self._node, assignment.weight_total)
+        # Independent noises add in variance. `tau_ind` is added to the weighted upload, hence the division.
         return math.hypot(float(self._plan.noise_std[self._node]), self._plan.settings.tau_ind / weight)
 
     def exchange(self, client: Client, assignment: Assignment, deadline_s: float) -> Exchanging:
-        """Sends shares, waits for those of peers, and gives the upload its noise; False if it must not leave."""
+        """Sends and receives shares and adds the noise to the upload; returns False if it must not be sent."""
         settings, number = self._plan.settings, assignment.round_number
         until_s = max(deadline_s - self._plan.margin_s, 0.0)
         self._draws += 1
-        gone = self._gone(client, number)
-        receivers = [peer for peer in assignment.send_to.get("share", ()) if peer.address not in gone]
+        lost = self._lost_partners(client, number)
+        # No shares for partners that are lost already: their counterpart would never enter a sum, and nothing cancel.
+        receivers = [peer for peer in assignment.send_to.get("share", ()) if peer.address not in lost]
         senders = assignment.expect_from.get("share", ())
         if receivers:
             self._world.phase_hooks.notify(self._node, number, "share")
         sent = self._send(client, assignment, receivers, until_s)
         taken = yield from self._take(client, assignment, senders, until_s)
+        # `omit` waits out the deadline, since a partner may be reported lost until then.
         if settings.policy == "omit":
             yield from client.wait_until(until_s, assignment, "idle")
-            gone |= self._gone(client, number)
-            taken = tuple(one for one in taken if one.share.sender not in {self._true(address) for address in gone})
+            lost |= self._lost_partners(client, number)
+            taken = tuple(one for one in taken if one.share.sender not in {self._true(address) for address in lost})
         upload = self._decide(assignment, sent, taken, len(senders))
         if upload is None:
             self._book.skipped.append((number, self._node))
@@ -81,14 +84,16 @@ class NoiseShareClient:
     def _decide(
         self, assignment: Assignment, sent: tuple[Share, ...], taken: tuple[ReceivedShare, ...], expected: int
     ) -> Upload | None:
-        """The upload's noise; None if too few shares came and the client keeps its update back."""
+        """Returns the upload; None if too few shares arrived and the client withholds its update."""
         settings, variance = self._plan.settings, self._plan.settings.tau_ind**2
         weight = self._plan.weight(self._node, assignment.weight_total)
+        # A leader has no partners, and its update leaves its node only inside the model.
         if assignment.role != "leader" and len(taken) < settings.least_shares:
             if settings.when_short == "skip":
                 return None
             sigma = self._plan.sigma(self._node, assignment.weight_total)
             partners = max(len(assignment.send_to.get("share", ())), 1)
+            # Independent noise replaces missing shares (sigma^2 / partners each), and the sent ones if none left.
             variance += sigma**2 * (max(expected - len(taken), 1) / partners + (not sent))
         seed = self._random("share-independent").bytes(SEED_BYTES)
         return Upload(assignment.round_number, self._node, weight, sent, taken, math.sqrt(variance), seed)
@@ -96,9 +101,10 @@ class NoiseShareClient:
     def _send(
         self, client: Client, assignment: Assignment, receivers: Sequence[Peer], until_s: float
     ) -> tuple[Share, ...]:
-        """Makes this client's shares and hands them over, unless it is too late for anyone to wait for them."""
+        """Makes this client's shares and sends them, unless the receivers' deadline has passed."""
         if not receivers:
             return ()
+        # The shares' variances add up to sigma_k^2, whatever their number.
         std = self._plan.sigma(self._node, assignment.weight_total) / math.sqrt(len(receivers))
         if self._plan.settings.share_as == "pairwise":
             return tuple(self._agreed(client, assignment, peer, std, outward=True) for peer in receivers)
@@ -115,7 +121,7 @@ class NoiseShareClient:
     def _take(
         self, client: Client, assignment: Assignment, senders: Sequence[Peer], until_s: float
     ) -> Generator[simpy.Event, Any, tuple[ReceivedShare, ...]]:
-        """The shares that came in time, one from each sender at most; with `pairwise` they need not come."""
+        """Returns the shares received in time, at most one per sender; `pairwise` shares are derived, not received."""
         if self._plan.settings.share_as == "pairwise":
             count = len(assignment.send_to.get("share", ())) or len(senders)
             std = self._plan.sigma(self._node, assignment.weight_total) / math.sqrt(max(count, 1))
@@ -131,7 +137,7 @@ class NoiseShareClient:
         return self._multiplied([share for share in numbers if share is not None])
 
     def _received_share(self, round_number: int, item: Received) -> Share | None:
-        """The share behind a message; an unsealed seed that was altered on the way expands to something else."""
+        """Returns the share of a message; an unsealed seed corrupted in transit expands to other noise."""
         share = self._book.shares.get((round_number, self._true(item.sender), self._node))
         return share._replace(seed=item.value) if share and isinstance(item.value, bytes) else share
 
@@ -139,13 +145,14 @@ class NoiseShareClient:
         random, count = self._random("share-factor"), max(len(shares), 1)
         group = self._groups.get(self._node, -1)
         found = []
+        # Sorted: factor seeds come from one stream, so they must not depend on the order of arrival.
         for share in sorted(shares, key=lambda share: share.sender):
             together = group >= 0 and self._groups.get(share.sender, -1) == group
             found.append(ReceivedShare(share, self._plan.tau(count, together), random.bytes(SEED_BYTES)))
         return tuple(found)
 
-    def _gone(self, client: Client, round_number: int) -> set[bytes]:
-        """Partners that the proxy has said are gone; who was lost before it was sent a share leaves no noise."""
+    def _lost_partners(self, client: Client, round_number: int) -> set[bytes]:
+        """Returns the addresses of the partners that the proxy has reported as lost."""
         notices: list[PeerLost] = client.endpoint.inbox.take(("gone", round_number))
         return {notice.address for notice in notices}
 
@@ -168,7 +175,7 @@ class NoiseShareClient:
         return Vector(maker.dimension, lambda: (-maker.share(share)).astype(np.float32)).payload()
 
     def repair(self, asker: Participant, assignment: Assignment, received: Sequence[Received]) -> Repairing:
-        """The aggregator's part of `correct`: asks the survivors about the missing; what takes their noise off."""
+        """Runs the aggregator's part of `correct`: asks survivors about missing peers; returns the corrections."""
         number, heard = assignment.round_number, {item.sender for item in received}
         peers = assignment.expect_from.get("update", ())
         missing = [peer.address for peer in peers if peer.address not in heard]
@@ -182,20 +189,22 @@ class NoiseShareClient:
         answers: list[Received] = yield asker.endpoint.inbox.expect(key, len(survivors), give_up_s)
         asker.endpoint.mark_used(answers)
         nodes = [self._true(item.sender) for item in answers]
+        # The aggregator is a survivor too; it asks itself without a message.
         if self._open(number, {self._true(address) for address in missing}) is not None:
             nodes.append(self._node)
         return self._repairs(number, sorted(set(nodes)))
 
     def _repairs(self, round_number: int, nodes: Sequence[int]) -> list[Vector]:
         book = self._book
-        told = [node for node in nodes if any(book.opened.get(round_number, {}).get(node, ()))]
-        book.repairs[round_number, self._node] = tuple(told)
-        return [_vector(book, round_number, node) for node in told]
+        answered = [node for node in nodes if any(book.opened.get(round_number, {}).get(node, ()))]
+        book.repairs[round_number, self._node] = tuple(answered)
+        return [_vector(book, round_number, node) for node in answered]
 
     def answer(self, client: Participant, round_number: int, item: Received) -> bool:
-        """A survivor's part: tells its shares with the missing peers; False if this is no question."""
+        """Runs a survivor's part: sends its shares with the missing peers; returns False if this is no request."""
         if not isinstance(item.value, Missing):
             return False
+        # Places in the request's list stand for addresses in the answer: two bytes instead of 32.
         lost = {self._true(address): place for place, address in enumerate(item.value.addresses)}
         opened = self._open(round_number, lost.keys()) or ((), ())
         client.endpoint.mark_used([item])
@@ -206,7 +215,7 @@ class NoiseShareClient:
         return True
 
     def _open(self, round_number: int, lost: Collection[int]) -> OpenedShares | None:
-        """Its shares with the lost; None if there are none, or too few others would be left to protect it."""
+        """Returns its shares with lost peers; None without any, or if too few others would remain to protect it."""
         upload = self._uploads.get(round_number)
         if upload is None:
             return None
@@ -218,7 +227,7 @@ class NoiseShareClient:
         return opened
 
     def _true(self, address: bytes) -> int:
-        """For the books only: who is behind an address."""
+        """Returns the node behind an address; used for the experimenter's log only."""
         node = self._world.router.node_of(address)
         return -1 if node is None else node
 
@@ -227,7 +236,7 @@ class NoiseShareClient:
 
 
 def _vector(book: NoiseShareLog, round_number: int, node: int) -> Vector:
-    """What a survivor's answer amounts to, as float32 like every upload."""
+    """Returns the correction that a survivor's answer yields, in float32 like every upload."""
     return Vector(book.maker.dimension, lambda: book.repair(round_number, node).astype(np.float32))
 
 

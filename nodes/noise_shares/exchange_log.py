@@ -1,7 +1,7 @@
-"""The experimenter's book of the exchange: which noise each upload carries, what was opened, what repairs were used.
+"""The experimenter's log of the exchange: the noise in each upload, the opened shares, and the corrections used.
 
-It holds true identities, like the log, and no adversary reads it. Facts stay for the whole run (they are small);
-noise itself is kept until its round is over.
+It holds true identities, like the message log, and no adversary reads it. Facts are kept for the whole run (they are
+small); noise is kept until its round is over.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from p2p.log.log import Log
 from privacy.noise_shares.uploads import Noise, NoiseExpander, ReceivedShare, Share, Upload, predicted_variance
 
 Opened = tuple[tuple[Share, ...], tuple[ReceivedShare, ...]]
-"""A survivor's shares with lost peers: those it sent, those it took."""
+"""A survivor's shares with lost peers: those it sent, those it received."""
 
 
 @dataclass(frozen=True, slots=True)
 class Residual:
-    """What noise is left in one aggregation, as variance per coordinate: measured, and as the formulas say."""
+    """The residual noise of one aggregation, as variance per coordinate: measured, and predicted by the formulas."""
 
     round_number: int
     aggregator: int
@@ -36,10 +36,10 @@ class NoiseShareLog:
     Attributes:
         shares: every share sent or agreed on, by round, sender and receiver.
         uploads: what each client uploads, by round and client.
-        opened: what survivors told an aggregator, by round and survivor.
-        repairs: whose answers entered a sum, by round and aggregator.
-        skipped: clients that kept their update back for want of shares.
-        sleeping: True while learning is not looked at: then nothing is measured.
+        opened: the shares that survivors opened to an aggregator, by round and survivor.
+        repairs: the survivors whose answers entered a sum, by round and aggregator.
+        skipped: clients that withheld their update for lack of shares.
+        measures: whether residuals are measured; False without learning.
     """
 
     maker: NoiseExpander
@@ -53,22 +53,22 @@ class NoiseShareLog:
     _noise: dict[tuple[int, int], Noise] = field(default_factory=dict)
 
     def noise(self, round_number: int, node: int) -> Noise:
-        """The noise in a client's upload."""
+        """Returns the noise in a client's upload."""
         key = (round_number, node)
         if key not in self._noise:
             self._noise[key] = self.maker.upload(self.uploads[round_number][node])
         return self._noise[key]
 
     def repair(self, round_number: int, node: int) -> Noise:
-        """What a survivor's answer takes off the sum."""
+        """Returns the correction that a survivor's answer adds to the sum."""
         return -self.maker.parts(*self.opened[round_number][node])
 
     def open(self, round_number: int, node: int, opened: Opened) -> None:
-        """A survivor tells an aggregator its shares with lost peers; asked again, it may tell more."""
+        """Records the shares that a survivor opens; a later request of the round replaces them."""
         self.opened.setdefault(round_number, {})[node] = opened
 
     def close(self, round_number: int, log: Log) -> list[Residual]:
-        """Measures every aggregation of a round that counts."""
+        """Measures every aggregation of a round that is not void."""
         table = log.aggregations
         rows = (table["round"] == round_number) & ~table["void"]
         found = []
@@ -79,7 +79,7 @@ class NoiseShareLog:
         return found
 
     def forget(self, round_number: int) -> None:
-        """Lets go of a round's noise, not of its facts."""
+        """Frees a round's noise; its facts stay."""
         self.maker.forget(round_number)
         self._noise = {key: noise for key, noise in self._noise.items() if key[0] != round_number}
         self.shares = {key: share for key, share in self.shares.items() if key[0] != round_number}
@@ -90,6 +90,7 @@ class NoiseShareLog:
         opened = {(node, share) for node, (sent, _) in parts.items() for share in sent}
         opened |= {(node, one.share) for node, (_, taken) in parts.items() for one in taken}
         uploads = [self.uploads[round_number][node] for node in contributors]
+        # Summed in float64 and apart from the updates: the residual is the noise alone, not the error of the model.
         measured = np.nan
         if self.measures:
             noise = np.zeros(self.maker.dimension)

@@ -1,4 +1,4 @@
-"""The exchange as planned before the run: how much noise each client adds, in how many shares, with which tau."""
+"""The plan of the exchange before the run: noise, number of shares, and tau of each client."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from privacy.noise_shares.variance import share_count
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseSharePlan:
-    """What all participants know of the exchange.
+    """The parameters of the exchange that all participants know.
 
     Attributes:
         clip_norm: the bound on an update; an upload p_k x_k then moves by at most `2 clip_norm p_k`.
@@ -30,28 +30,30 @@ class NoiseSharePlan:
     margin_s: float
     noise_std: NDArray[np.float64]
 
-    def weight(self, node: int, whole: float) -> float:
-        """p_k: this client's part of `whole`, which is members or records."""
-        return (1.0 if self.settings.weights == "equal" else float(self.records[node])) / whole
+    def weight(self, node: int, weight_total: float) -> float:
+        """Returns p_k, the client's part of `weight_total`, which counts members or records."""
+        return (1.0 if self.settings.weights == "equal" else float(self.records[node])) / weight_total
 
-    def sensitivity(self, node: int, whole: float) -> float:
-        """How far one upload can move, client level, replace."""
-        return 2.0 * self.clip_norm * self.weight(node, whole)
+    def sensitivity(self, node: int, weight_total: float) -> float:
+        """Returns the sensitivity of one upload: client level, replace-one."""
+        return 2.0 * self.clip_norm * self.weight(node, weight_total)
 
-    def sigma(self, node: int, whole: float) -> float:
-        """sigma_k."""
+    def sigma(self, node: int, weight_total: float) -> float:
+        """Returns sigma_k, the standard deviation of the client's shares together."""
+        # None means that the scenario gives sigma_k itself, which then does not follow the weight.
         scale = self.settings.per_sensitivity(node, self.delta)
-        return self.settings.given_sigma(node) if scale is None else scale * self.sensitivity(node, whole)
+        return self.settings.given_sigma(node) if scale is None else scale * self.sensitivity(node, weight_total)
 
-    def wanted(self, node: int, whole: float, sharers: int) -> int:
-        """v of this client among so many that exchange."""
-        return share_count(self.sigma(node, whole) ** 2, self.settings.unit_variance, sharers)
+    def wanted(self, node: int, weight_total: float, sharers: int) -> int:
+        """Returns v, the client's number of shares among `sharers` that exchange."""
+        return share_count(self.sigma(node, weight_total) ** 2, self.settings.unit_variance, sharers)
 
     def group_of(self) -> dict[int, int]:
-        """The coalition each client is in, where it is in one."""
+        """Returns the coalition of each client that is in one."""
         groups = (parse_nodes(group, self.clients, ()).nodes for group in self.settings.coalitions)
         return {node: number for number, nodes in enumerate(groups) for node in nodes}
 
     def tau(self, count: int, together: bool) -> float:
-        """tau on a share of a client with `count` partners, from a member of the same coalition or from another."""
+        """Returns tau on a share received by a client with `count` partners; `together` means within one coalition."""
+        # Members of a coalition trust each other, so less of their shares needs to stay in the sum.
         return self.settings.coalition_tau if together else self.settings.tau_against(self.clients - 1, count)

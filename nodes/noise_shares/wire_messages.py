@@ -1,4 +1,4 @@
-"""What the exchange says on the wire: seeds, who is missing, and opened seeds."""
+"""Wire messages of the exchange: seeds, lists of missing peers, and opened seeds."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _SENT = 0x8000
 
 
 class Missing(NamedTuple):
-    """The aggregator's question: these addresses did not upload."""
+    """The aggregator's request: the addresses without an upload."""
 
     addresses: tuple[bytes, ...]
 
 
 class Opened(NamedTuple):
-    """One share with a missing peer: its place in the question, seed and scale, and the factor's seed if it has one."""
+    """One share with a missing peer: the peer's place in the request, seed, scale, and the factor's seed if any."""
 
     place: int
     sent: bool
@@ -34,24 +34,24 @@ class Opened(NamedTuple):
 
 
 class Opening(NamedTuple):
-    """A survivor's answer: the seeds of its shares with the missing."""
+    """A survivor's answer: the seeds of its shares with the missing peers."""
 
     shares: tuple[Opened, ...]
 
 
 def seed_payload(seed: bytes, std: float) -> Payload:
-    """A share as its seed, with its scale; the value is the seed."""
+    """Encodes a share as its seed and scale; the decoded value is the seed."""
     return Payload(seed, _SEED.size, lambda: _SEED.pack(seed, std), lambda data: _SEED.unpack(data)[0])
 
 
 def missing_payload(addresses: Sequence[bytes]) -> Payload:
-    """The question."""
+    """Encodes the request."""
     data = _COUNT.pack(len(addresses)) + b"".join(addresses)
     return Payload(Missing(tuple(addresses)), len(data), lambda: data, _read_missing)
 
 
 def opening_payload(opening: Opening) -> Payload:
-    """The answer: 32 bytes for each seed, and two to say whose it is."""
+    """Encodes the answer: each entry names its peer by place in the request, in two bytes."""
     data = b"".join(
         _OPENED.pack(one.place | (_SENT if one.sent else 0), one.seed, one.std) + one.factor_seed
         for one in opening.shares
@@ -62,6 +62,7 @@ def opening_payload(opening: Opening) -> Payload:
 def _read_missing(data: bytes) -> Missing:
     (count,) = _COUNT.unpack_from(data)
     addresses = [data[start : start + ADDRESS_BYTES] for start in range(_COUNT.size, len(data), ADDRESS_BYTES)]
+    # Unsealed payloads may be corrupted in transit; a wrong length must not pass as another list.
     if len(addresses) != count or any(len(address) != ADDRESS_BYTES for address in addresses):
         raise ValueError("not a list of addresses")
     return Missing(tuple(addresses))

@@ -1,4 +1,4 @@
-"""The protocols, none knowing another, and the table of them."""
+"""The protocols, independent of each other, and the table of their names."""
 
 from nodes.protocols.central import Central
 from nodes.protocols.gossip import Gossip
@@ -8,7 +8,7 @@ PROTOCOLS: dict[str, type] = {"gossip": Gossip, "rotating_leader": RotatingLeade
 
 
 def roles_of(protocol: object) -> tuple[str, ...]:
-    """The roles a fault may name under a protocol."""
+    """Returns the roles that a fault may name under a protocol."""
     if isinstance(protocol, Central):
         return ("proxy", "server")
     return ("proxy", "leader") if isinstance(protocol, RotatingLeader) else ("proxy",)

@@ -1,4 +1,4 @@
-"""All that a protocol of one's own needs: its shape, what the proxy tells it, and the verbs of a round.
+"""The interface for protocols and plug-ins: the shape of a protocol, its inputs, and the types of a round.
 
 A protocol is any frozen dataclass with the two verbs of `PeerProtocol`: the proxy calls `plan_round`, and every member
 runs `take_part`.
@@ -35,7 +35,7 @@ Edges = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class RoundContext:
-    """What the proxy knows when it draws a round: members (true identities), and who holds the current model.
+    """The input of `plan_round`: the members (true identities) and the holder of the current model.
 
     Attributes:
         holder: the node that has the newest aggregate, or NOBODY
@@ -52,7 +52,7 @@ class RoundContext:
 
 @dataclass(frozen=True, slots=True)
 class RoundPlan:
-    """Who sends to whom in a round: for each kind of message an array of (sender, receiver)."""
+    """The plan of a round: for each kind of message an array of (sender, receiver), and the leader if there is one."""
 
     edges: dict[str, Edges] = field(default_factory=dict)
     leader: int = NOBODY
@@ -63,14 +63,14 @@ class PeerProtocol(Protocol):
 
     @property
     def cohort_size(self) -> int:
-        """How many clients train in a round."""
+        """The number of clients that train in a round."""
 
     @property
     def longest_s(self) -> float:
-        """How long after its assignment the last member is done at the latest."""
+        """The longest time from a member's assignment to the end of its part."""
 
     def plan_round(self, context: RoundContext) -> RoundPlan:
-        """The proxy's part: who talks to whom."""
+        """Plans a round; the proxy calls this once per round."""
 
     def take_part(self, client: Client, assignment: Assignment) -> Steps:
         """A member's part, as a process of waits and actions."""

@@ -1,4 +1,4 @@
-"""Central: ordinary federated averaging with a server, as the baseline to compare peers with."""
+"""Central: federated averaging with a server, the baseline for comparison with peer protocols."""
 
 from __future__ import annotations
 
@@ -22,25 +22,27 @@ class Central(RoundRules):
     """
 
     def plan_round(self, context: RoundContext) -> RoundPlan:
-        """A star with the server in the middle."""
+        """Plans a star with the server in the centre."""
         centre = np.full_like(context.members, context.server)
         updates = np.column_stack([context.members, centre])
         return RoundPlan({"model": updates[:, ::-1], "update": updates}, context.server)
 
     def take_part(self, client: Client, assignment: Assignment) -> Steps:
-        """Take the server's model, train, send the update."""
+        """Receives the server's model, trains, and sends the update."""
         deadline_s = client.deadline_s(assignment, self.deadline)
         models = yield from client.collect(assignment, "model", deadline_s)
         if not models:
             return
+        # The model carries the round before: it is the aggregate that this round's updates start from.
         client.adopt(models[0], assignment.round_number - 1)
         if (yield from client.train(assignment, deadline_s)) and (yield from client.protect(assignment, deadline_s)):
             client.publish(assignment, client.release(assignment), deadline_s)
 
     def serve(self, server: Participant, assignment: Assignment) -> Steps:
-        """The server's part: send the model, average the updates."""
+        """Runs the server's part: sends the model and averages the updates."""
         deadline_s = server.deadline_s(assignment, self.deadline)
         server.send(assignment, "model", server.learning.model(server.node), deadline_s)
         received = yield from server.collect(assignment, "update", deadline_s, self.quorum)
         repairs = yield from server.repair(assignment, received)
+        # No update of the server's own (None): it holds no data.
         server.average(assignment, received, None, self.min_updates, repairs)

@@ -1,4 +1,4 @@
-"""Gossip: every member sends its noisy update to some others and averages what it gets (thesis, chapter 5)."""
+"""Gossip: every member sends its noisy update to some others and averages what it receives (thesis, chapter 5)."""
 
 from __future__ import annotations
 
@@ -29,18 +29,19 @@ class Gossip(RoundRules):
     collect: Literal["random", "mean"] = "random"
 
     def plan_round(self, context: RoundContext) -> RoundPlan:
-        """A random directed graph in which all degrees are equal."""
+        """Plans a random regular directed graph."""
         from topologies.round_graph import round_graph
 
         rng = stream(context.seed, "graph", context.round_number)
         return RoundPlan({"update": round_graph(context.members, self.exchange_with or 1, rng)})
 
     def take_part(self, client: Client, assignment: Assignment) -> Steps:
-        """Train, send, average what has come."""
+        """Trains, sends its update, and averages the updates received by the deadline."""
         deadline_s = client.deadline_s(assignment, self.deadline)
         own = None
         if (yield from client.train(assignment, deadline_s)) and (yield from client.protect(assignment, deadline_s)):
             own = client.release(assignment)
             client.publish(assignment, own, deadline_s)
+        # Also without an update of its own: a member that trained too slowly still averages those of its peers.
         received = yield from client.collect(assignment, "update", deadline_s, self.quorum)
         client.average(assignment, received, own if self.include_own else None, self.min_updates)

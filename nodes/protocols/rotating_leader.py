@@ -41,11 +41,11 @@ class RotatingLeader(RoundRules):
 
     @property
     def longest_s(self) -> float:
-        """Members wait for the model after the updates' deadline."""
+        """The updates' deadline, and the wait for the model after it."""
         return self.deadline + self.model_deadline
 
     def plan_round(self, context: RoundContext) -> RoundPlan:
-        """A leader drawn uniformly; the last one hands its model to stale members first."""
+        """Draws a leader uniformly; the previous one hands its model to stale members first."""
         leader = int(stream(context.seed, "leader", context.round_number).choice(context.members))
         others = context.members[context.members != leader]
         updates = np.column_stack([others, np.full_like(others, leader)])
@@ -55,13 +55,13 @@ class RotatingLeader(RoundRules):
         return RoundPlan(edges, leader)
 
     def take_part(self, client: Client, assignment: Assignment) -> Steps:
-        """Catch up, then lead, follow, or be done (a last leader that is not in this cohort)."""
+        """Catches up, then leads or follows; a holder outside the cohort only serves its model."""
         deadline_s = client.deadline_s(assignment, self.deadline)
         yield from client.catch_up(assignment, min(client.now_s + self.handover_timeout, deadline_s))
         if assignment.role == "holder":
             client.send(assignment, "model", client.learning.model(client.node), assignment.closes_s)
             return
-        # In a round arranged anew there may be a model already, and nobody who waits for updates.
+        # In a re-planned round a model may exist already; then no node waits for updates.
         trained = assignment.role == "leader" or bool(assignment.send_to.get("update"))
         trained = trained and (yield from client.train(assignment, deadline_s))
         trained = trained and (yield from client.protect(assignment, deadline_s))
@@ -79,12 +79,13 @@ class RotatingLeader(RoundRules):
         repairs = yield from client.repair(assignment, received)
         own = own if self.include_own else None
         if client.average(assignment, received, own, self.min_updates, repairs):
+            # Charged here, not in `publish`: the leader's update leaves its node only inside the model.
             if own is not None:
                 client.charge(assignment)
             client.send(assignment, "model", client.learning.model(client.node), assignment.closes_s)
 
     def _follow(self, client: Client, assignment: Assignment, own: Vector | None, deadline_s: float) -> Steps:
-        """Waits for the model; complains when it is long in coming, and turns to a new leader if one is named."""
+        """Waits for the model; complains when it is overdue, and follows a new leader if the proxy elects one."""
         give_up_s = min(deadline_s + self.model_deadline, assignment.closes_s)
         while client.now_s < give_up_s and assignment.expect_from.get("model"):
             until_s = min(give_up_s, client.now_s + self.leader_timeout)
@@ -99,6 +100,7 @@ class RotatingLeader(RoundRules):
                 complaint = LeaderTimeout(assignment.round_number, client.node, assignment.epoch)
                 client.tell_proxy(assignment.round_number, complaint)
                 continue
+            # A new leader starts the updates' deadline afresh, and with it the wait for the model.
             assignment, deadline_s = order, client.deadline_s(order, self.deadline)
             give_up_s = min(deadline_s + self.model_deadline, order.closes_s)
             if order.role == "leader":

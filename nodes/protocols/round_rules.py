@@ -1,4 +1,4 @@
-"""What all protocols' rounds have in common: how many train, how they are chosen, how long things may take."""
+"""Round rules common to all protocols: cohort size, selection, deadlines and quorum."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class RoundRules:
         tcsr: the same as a share of all clients
         selection: uniform draws from all who answer within the window, first_come takes the first
         invite_window: how long the proxy waits for answers
-        invite_timeout: how long it invites again while willing clients are merely offline
+        invite_timeout: how long it repeats the invitation while willing clients are merely offline
         include_own: whether a node averages its own noisy update with those received
-        deadline: from receipt of the assignment until updates must have arrived; exactly then still counts
+        deadline: from receipt of the assignment until updates must have arrived; an arrival exactly then counts
         finish: all waits for every update until the deadline, {quorum: 0.9} goes on with that share of them
         min_updates: an aggregation with fewer received updates is skipped
         send_at: ready sends as soon as trained, barrier at a common instant named by the proxy: the longest training
@@ -54,17 +54,18 @@ class RoundRules:
 
     @property
     def longest_s(self) -> float:
-        """How long after its assignment the last member is done at the latest; unless a protocol says otherwise."""
+        """The longest time from a member's assignment to the end of its part; protocols with more steps override it."""
         return self.deadline
 
     @property
     def quorum(self) -> float:
-        """The share of the expected updates for which an aggregation waits."""
+        """The fraction of the expected updates for which an aggregation waits."""
         return 1.0 if self.finish == "all" else self.finish.quorum
 
     @property
     def cohort_size(self) -> int:
-        """How many clients train in a round."""
+        """The number of clients that train in a round."""
+        # Loading replaces `tcsr` by the number; a None here means that a protocol was built without loading.
         if self.train_per_round is None:
             raise ValueError("train_per_round is not known before the scenario is loaded")
         return self.train_per_round
