@@ -1,8 +1,8 @@
-"""Simulated time: SimPy's clock with a fixed order for things that happen at one instant, and room for the network.
+"""Simulated time: SimPy's clock with a fixed order of simultaneous events, and a hook for the network's events.
 
 At one instant faults come first, then arrivals, deadlines and starts; within each, nodes by number. SimPy breaks ties
-by an integer priority and then by order of scheduling, so rank and node make up the priority. The network keeps its
-own events, of which there are most, in its event core; the clock lets it work up to SimPy's next event.
+by an integer priority and then by order of scheduling, so rank and node form the priority. The network keeps its
+own events, the vast majority, in its event core; the clock lets it work up to SimPy's next event.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LAST = (1 << RANK_SHIFT) - 1
 
 
 class Rank(IntEnum):
-    """What comes first at one instant. SimPy's own priorities (0 and 1) are below: they mean "within this step".
+    """The order of events at one instant. SimPy's own priorities (0 and 1) come first: they mean "within this step".
 
     Ranks 0 to 2 are the network's: bytes that have left by an instant have left before anything else happens in it.
     """
@@ -37,17 +37,17 @@ _FIRST_KEY = Rank.FAULT << RANK_SHIFT
 
 
 class EventCore(Protocol):
-    """The events that the clock does not keep itself."""
+    """A source of events outside SimPy's queue."""
 
     next_s: float
-    """No event is due before this; minus infinity if that is not known."""
+    """A lower bound on the time of the next event; minus infinity if unknown."""
 
     def work(self, until_s: float, until_key: int) -> bool:
-        """Handles events up to an instant and key; True if it stopped early because a process went on."""
+        """Handles events up to an instant and key; returns True if it stopped early because a process resumed."""
 
 
 class Signal:
-    """What a process waits for: the part of a SimPy event that this needs, without a dictionary of its own."""
+    """A minimal event for a process to wait for: SimPy's interface, without a dictionary per object."""
 
     __slots__ = ("_ok", "_value", "callbacks")
 
@@ -57,12 +57,12 @@ class Signal:
 
     @property
     def value(self) -> Any:
-        """What the waiting process receives."""
+        """The value that the waiting process receives."""
         return self._value
 
 
 class _NoEvents:
-    """Stands in for the network until there is one."""
+    """The event source of a clock without a network."""
 
     next_s = np.inf
 
@@ -79,7 +79,7 @@ class Clock(simpy.Environment):
     """
 
     if not TYPE_CHECKING:
-        # The same as SimPy's, without a call of Python: every process reads it all the time.
+        # The same as SimPy's, without a Python call: processes read it very often.
         now = property(attrgetter("_now"), doc="Simulated time.")
 
     def __init__(self, initial_time: float = 0.0) -> None:
@@ -91,9 +91,10 @@ class Clock(simpy.Environment):
         queue, core = self._queue, self.core
         while True:
             until_s, key = (queue[0][0], queue[0][1]) if queue else (np.inf, 0)
-            # SimPy's own priorities mean "within this step": they come before everything else of the instant.
+            # SimPy's own priorities mean "within this step": they precede everything else of the instant.
             if until_s == self._now and (core.next_s > until_s or key < _FIRST_KEY):
                 break
+            # A resumed process may have queued an earlier event, so the head is read again.
             if not core.work(until_s, key):
                 break
         if not queue:
@@ -102,26 +103,26 @@ class Clock(simpy.Environment):
         if not isinstance(event, Signal):
             super().step()
             return
-        # What SimPy does, for an event that cannot fail and ends no run.
+        # SimPy's own step, reduced to an event that cannot fail and ends no run.
         self._now = heappop(queue)[0]
         callbacks, event.callbacks = event.callbacks, None
         for callback in callbacks or ():
             callback(event)
 
     def move_to(self, time_s: float) -> None:
-        """Lets time pass for the network, whose events are between SimPy's."""
+        """Sets the time to that of a network event between two SimPy events."""
         self._now = time_s
 
     def at(self, time_s: float, rank: Rank, node: int = 0, value: Any = None) -> simpy.Event:
-        """An event that happens at `time_s` (now, if that has passed) in its place of the instant's order."""
+        """Returns an event at `time_s` (now, if that has passed), ordered by rank and node within the instant."""
         event = Signal(value)
-        # `Environment.schedule` takes a delay, and now + (time - now) is not always time: hence the queue itself.
+        # `Environment.schedule` takes a delay, and now + (time - now) may differ from time by rounding.
         when_s = time_s if time_s > self._now else self._now
         heappush(self._queue, (when_s, (rank << RANK_SHIFT) + node, next(self._eid), event))  # type: ignore[misc]
         return cast(simpy.Event, event)
 
     def call_at(self, time_s: float, rank: Rank, node: int, function: Callable[[], Any]) -> simpy.Event:
-        """Calls `function` at `time_s`; no process is needed for it."""
+        """Calls `function` at `time_s`, without a process."""
         event = self.at(time_s, rank, node)
         callbacks = event.callbacks
         if callbacks is not None:
@@ -129,5 +130,5 @@ class Clock(simpy.Environment):
         return event
 
     def sleep(self, delay_s: float, node: int) -> simpy.Event:
-        """A node's pause: it goes on as a start of its own."""
+        """Returns an event `delay_s` from now, with the rank of a start of this node."""
         return self.at(self._now + delay_s, Rank.START, node)

@@ -1,4 +1,4 @@
-"""The composition: from a scenario to the processes of one run. The only place that knows all parts."""
+"""The composition root: builds the processes of one run from a scenario, and is the only module to know all parts."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ Topology = Literal["gossip", "pseudo_central", "central"]
 Learning = DeferredLearning | NoLearning
 
 PROXY, STANDBY, TRACKER, SERVER = range(4)
-"""Nodes after the clients, in this order."""
+"""Offsets of the service nodes, which are numbered after the clients."""
 OTHER_NODES = 4
 
 
 @dataclass(slots=True)
 class Simulation:
-    """One run, ready to go: call `run`, then read the log, the outcome and the models."""
+    """One run, ready to start: call `run`, then read the log, the outcome and the models."""
 
     scenario: Scenario
     clock: Clock
@@ -83,7 +83,7 @@ class Simulation:
     sharing: NoiseSharing | None = None
 
     def run(self) -> None:
-        """Runs the processes until the proxy has finished, or nothing can happen any more."""
+        """Runs the processes until the proxy has finished or no event is left."""
         with gc_paused():
             self.supervisor.start_all()
             self.clock.run(until=self.supervisor.ended)
@@ -91,11 +91,11 @@ class Simulation:
 
     @property
     def deferred_learning(self) -> DeferredLearning | None:
-        """The models, if anything was learned."""
+        """The models; None without learning."""
         return self.learning if isinstance(self.learning, DeferredLearning) else None
 
     def collected_model(self) -> Vector | None:
-        """The final model: the server's own, what it collected, or the mean of that."""
+        """Returns the final model: the server's own, the one it collected, or the mean of several."""
         if self.deferred_learning is None:
             return None
         if self.topology == "central":
@@ -117,7 +117,7 @@ def build(
 
     Args:
         at_once: how many clients are trained in one stack; results agree to float tolerance.
-        listeners: called after every round; they see, and change nothing.
+        listeners: called after every round; they observe and change nothing.
         first_incarnation: beyond all incarnations of the run that is resumed, so that no key is drawn twice.
     """
     with gc_paused():
@@ -134,6 +134,7 @@ def _build(
 ) -> Simulation:
     world = _make_world(scenario, first_incarnation)
     records_per_client, learner = _make_learner(scenario, data_dir, threads, at_once)
+    # Noise depends on record counts, and learning on the noise; participants come before what observes them.
     noise = plan_run_noise(scenario, records_per_client)
     learning = _make_learning(scenario, learner, noise)
     records: dict[int, RoundRecord] = {}
@@ -141,6 +142,7 @@ def _build(
     server = Server(world.server, world, learning, records, scenario.protocol)
     participants: dict[int, Client | Server] = {client.node: client for client in clients} | {server.node: server}
     account = RoundPrivacy(scenario, topology_of(scenario), world.log, noise, clients)
+    # Before the observer and the proxy: both read the exchange's log and tracker.
     sharing = share_noise(scenario, world, participants, noise, records_per_client)
     observer = Observer(scenario, world, learning, participants, noise, listeners, account, sharing)
     config = _make_plan(scenario, observer, sharing)
@@ -180,14 +182,15 @@ def _build(
 
 
 def topology_of(scenario: Scenario) -> Topology:
-    """How updates meet, in the accountants' words."""
+    """Returns where updates are aggregated, as the accountants name it."""
     if isinstance(scenario.protocol, RotatingLeader):
         return "pseudo_central"
     return "central" if isinstance(scenario.protocol, Central) else "gossip"
 
 
 def _install_faults(scenario: Scenario, injector: FaultInjector) -> None:
-    """Arranges for everything that will go wrong."""
+    """Schedules availability changes and faults."""
+    # A fixed order: simultaneous events of one rank and node happen in the order of scheduling.
     for client in injector.clients if type(scenario.availability) is not Always else ():
         install_availability(scenario.availability, client, injector)
     for index, fault in enumerate(scenario.faults):
@@ -199,18 +202,19 @@ def _count_intruders(scenario: Scenario) -> int:
 
 
 def _count_nodes(scenario: Scenario) -> int:
-    """Clients, the proxy and its like, relays, and intruders."""
+    """Returns the number of nodes: clients, service nodes, relays and intruders, numbered in this order."""
     return scenario.clients + OTHER_NODES + scenario.anonymity.relay_count + _count_intruders(scenario)
 
 
 def relay_nodes(scenario: Scenario) -> tuple[int, ...]:
-    """The relays' numbers: they come after the server."""
+    """Returns the relays' node numbers, which follow the service nodes."""
     first = scenario.clients + OTHER_NODES
     return tuple(range(first, first + scenario.anonymity.relay_count))
 
 
 def _make_relays(scenario: Scenario) -> Relays | None:
     nodes, anonymity = relay_nodes(scenario), scenario.anonymity
+    # A layer is an empty sealed message around the next one.
     layer_bytes = message_size(0, many=False, sealed=anonymity.sealed)
     return Relays(scenario.seed, nodes, anonymity.hops, layer_bytes) if nodes else None
 
@@ -220,6 +224,7 @@ def _make_world(scenario: Scenario, first_incarnation: int) -> World:
     clock, log = Clock(), Log()
     links = Links(settings, scenario.seed, count, _count_nodes(scenario))
     links.limit(count + PROXY, settings.proxy_uplink, settings.proxy_downlink)
+    # The standby has the proxy's rates, since it may become the proxy.
     links.limit(count + STANDBY, settings.proxy_uplink, settings.proxy_downlink)
     links.limit(count + SERVER, settings.server_uplink, settings.server_downlink)
     for node in relay_nodes(scenario):
@@ -231,6 +236,7 @@ def _make_world(scenario: Scenario, first_incarnation: int) -> World:
         log,
         scenario.seed,
         settings.retransmit,
+        # Round 0 is the set-up, and the round after the last one collects the final model.
         rounds=scenario.rounds + 2,
         loss=settings.loss,
         jitter=settings.jitter,
@@ -257,10 +263,12 @@ def _make_world(scenario: Scenario, first_incarnation: int) -> World:
 def _make_learner(
     scenario: Scenario, data_dir: Path | None, threads: int | None, at_once: int | None
 ) -> tuple[NDArray[np.int64], Learner | None]:
-    """How many records each client holds, and the learner that trains on them."""
+    """Returns the number of records of each client, and the learner; None without learning."""
     count, data = scenario.clients, scenario.data
     if scenario.learning == "none":
+        # Without learning no data set is loaded: an equal split stands in for its sizes.
         return np.full(count, max(1, (data.records() or count) // count), dtype=np.int64), None
+    # Imported here: torch takes seconds to load, and runs without learning do not need it.
     from nodes.datasets.registry import resolve_data_dir
     from nodes.learning.trainer import Learner
 
@@ -273,7 +281,7 @@ def _make_learner(
 
 
 def plan_run_noise(scenario: Scenario, records_per_client: NDArray[np.int64]) -> NoisePlan | None:
-    """The noise each client adds; None without a privacy section."""
+    """Returns the noise of each client; None without a privacy section."""
     if scenario.privacy is None:
         return None
     protocol = scenario.protocol
@@ -312,6 +320,7 @@ def _make_clients(
     noise: NoisePlan | None,
 ) -> list[Client]:
     speeds = per_client(scenario.network.devices, "compute", scenario.compute, scenario.seed, scenario.clients)
+    # Rounded like all durations, so that equal inputs give equal instants on every platform.
     train_s = rounded(scenario.training.epochs * records_per_client / speeds, "s")
     rules = ledger_rules(scenario, noise)
     clients = []
@@ -321,15 +330,16 @@ def _make_clients(
         ledger = Ledger(rules[node], std, sensitivity) if rules else None
         clients.append(Client(node, world, learning, records, scenario.protocol, profile, ledger))
         if isinstance(scenario.protocol, Central):
-            clients[-1].model_round = 0  # the server's model comes with every round, so none is handed out before
+            clients[-1].model_round = 0  # the server sends its model in every round, so there is no set-up
     return clients
 
 
 def ledger_rules(scenario: Scenario, noise: NoisePlan | None) -> list[LedgerRule]:
-    """The rule of each client's ledger, one object for all with the same epsilon; none without privacy."""
+    """Returns the rule of each client's ledger, shared by clients with equal epsilon; empty without privacy."""
     if scenario.privacy is None or noise is None:
         return []
     epsilons = budget_epsilons(scenario.privacy, scenario.clients, scenario.seed).tolist()
+    # The limits of a rule are costly to compute, and thousands of clients share a few epsilons.
     rules = {epsilon: ledger_rule(scenario.privacy, noise, epsilon) for epsilon in set(epsilons)}
     return [rules[epsilon] for epsilon in epsilons]
 

@@ -59,7 +59,7 @@ class NoiseShareClient:
         until_s = max(deadline_s - self._plan.margin_s, 0.0)
         self._draws += 1
         lost = self._lost_partners(client, number)
-        # No shares for partners that are lost already: their counterpart would never enter a sum, and nothing cancel.
+        # No share for a partner that is lost already: its negated part would never enter the sum and cancel.
         receivers = [peer for peer in assignment.send_to.get("share", ()) if peer.address not in lost]
         senders = assignment.expect_from.get("share", ())
         if receivers:

@@ -1,4 +1,4 @@
-"""`python -m p2p.transport`: compiles the event core, unless that has been done for this version and machine."""
+"""`python -m p2p.transport`: compiles the event core, unless this version is compiled already on this machine."""
 
 from p2p.transport.core.memory import Memory
 

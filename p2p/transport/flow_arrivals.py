@@ -1,4 +1,4 @@
-"""When given flows arrive under each model of sharing: the event core alone, without nodes and contents."""
+"""Arrival times of given flows under each sharing model, by the event core without processes and contents."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SHARING_MODELS = ("ideal", "fifo", "fair")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Flows:
-    """Messages, in the order of sending: `size_bytes` from `src` to `dst`, handed over at `start_s`."""
+    """Flows in the order of sending: `size_bytes` from `src` to `dst`, handed over at `start_s`."""
 
     src: Ids
     dst: Ids
@@ -30,12 +30,12 @@ class Flows:
 def arrivals(
     sharing: str, up: Floats, down: Floats, latency_s: Floats | float, flows: Flows, grid_s: float | None = None
 ) -> Floats:
-    """When each flow has arrived; infinity if a link of no capacity is in its way.
+    """Returns the arrival time of each flow; infinity if its path has a link without capacity.
 
     Args:
         sharing: one of SHARING_MODELS
-        up, down: bytes per second of each node, may be infinite
-        latency_s: from each node (row) to each node (column), or one for all
+        up, down: rates of each node in bytes per second, may be infinite
+        latency_s: from each node (row) to each node (column), or one value for all
         grid_s: for `fair`: a time grid, see Fair
     """
     if sharing not in SHARING_MODELS:
@@ -44,10 +44,11 @@ def arrivals(
     memory = Memory(len(up), 1)
     memory.links["capacity"][0::2], memory.links["capacity"][1::2] = up, down
     memory.record["sharing"], memory.record["grid_s"] = SHARING_MODELS.index(sharing), grid_s or 0.0
+    # No retransmissions: a flow that cannot arrive stays in flight, and its time infinite.
     memory.record["tries"] = 1
     memory.nodes["attached"] = 1
     memory.reserve(len(flows.src))
-    # As in a run: at one instant nodes start by number.
+    # As in a run, nodes that start at one instant start in the order of their numbers.
     order = np.lexsort((flows.src, flows.start_s))
     _send_all(memory, order, flows, delay_s)
     _advance(memory, np.inf)
@@ -75,5 +76,6 @@ def _send_all(memory: Memory, order: Ids, flows: Flows, delay_s: Floats) -> None
 
 
 def _advance(memory: Memory, until_s: float) -> None:
+    # Starts have the last rank: everything else of the instant happens before the flows that start then.
     while memory.call(core.ADVANCE, until_s, at.START_RANK << at.RANK_SHIFT) == at.NEEDS_ROOM:
         memory.reserve(len(memory.slots))

@@ -1,4 +1,4 @@
-"""The active impairments of a run, as the event core reads them."""
+"""The table of active impairments that the event core reads."""
 
 from __future__ import annotations
 
@@ -22,24 +22,25 @@ class ImpairmentTable:
         self._active: list[Impairment] = []
 
     def begin(self, one: Impairment) -> int:
-        """Switches an impairment on; returns its place."""
+        """Activates an impairment and returns its index."""
         self._active.append(one)
         self._write()
         return len(self._active) - 1
 
     def end(self, one: Impairment) -> None:
-        """Switches it off."""
+        """Deactivates an impairment."""
         self._active.remove(one)
         self._write()
 
     def draw_bursts(self, sender: int, now_s: float) -> None:
-        """Draws a sender's burst states beyond now."""
+        """Draws the states of a sender's links until they reach beyond `now_s`."""
         bursts = [one for one in self._active if isinstance(one, Bursts)]
         for number, one in enumerate(bursts):
             self._write_state(number, sender, *one.state_at(sender, now_s))
 
     def _write(self) -> None:
         memory, count = self._memory, len(self._active)
+        # Rewritten as a whole: faults are rare, and removal would otherwise leave holes in masks and burst states.
         memory.grow("impairments", count)
         masks = bursts = 0
         for place, one in enumerate(self._active):

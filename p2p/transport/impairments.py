@@ -1,7 +1,7 @@
-"""Faults on messages that are active now: bursts of loss, partitions, corruption, duplication, reordering.
+"""Impairments of messages: bursts of loss, partitions, corruption, duplication, reordering.
 
-Each is a small object that a fault switches on and off; the event core applies it to every attempt that starts
-meanwhile (p2p/transport/core/fates.py).
+Faults activate and deactivate them; the event core applies the active ones to every attempt that starts
+(p2p/transport/core/fates.py).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Partition:
-    """Messages from a node of `one` to a node of `other` do not pass, and back neither if `both`."""
+    """Blocks messages from nodes of `one` to nodes of `other`, and the reverse direction if `both`."""
 
     one: Mask
     other: Mask
@@ -29,7 +29,7 @@ class Partition:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chance:
-    """Something that happens to each message of some senders with a probability."""
+    """An impairment of each message of some senders, independently with a probability."""
 
     what: Literal["corrupt", "duplicate", "reorder"]
     name: str
@@ -43,7 +43,7 @@ class Chance:
 class Bursts:
     """Gilbert-Elliott loss: each sender's link alternates between a good and a bad state of random lengths.
 
-    The state of a sender is drawn as far as it is needed: `change_s` is when it changes next.
+    The states of a sender are drawn as far as needed, from a stream of its own, so they do not depend on its traffic.
     """
 
     name: str
@@ -58,20 +58,22 @@ class Bursts:
     _states: dict[int, tuple[float, bool]] = field(default_factory=dict)
 
     def state_at(self, sender: int, now_s: float) -> tuple[float, bool]:
-        """When a sender's link changes next, and whether it is in its bad state now."""
+        """Returns when a sender's link changes next, and whether it is in its bad state now."""
         if sender not in self._generators:
             self._generators[sender] = stream(self.seed, self.name, sender)
+        # "Bad until the start": the first pass of the loop flips it, so every link begins in its good state.
         change_s, bad = self._states.get(sender, (self.start_s, True))
         while change_s <= now_s:
             bad = not bad
             mean_s = self.mean_bad_s if bad else self.mean_good_s
+            # The added nanosecond keeps intervals positive after rounding, so that the loop ends.
             lasts_s = float(rounded(np.array(self._generators[sender].exponential(mean_s)), "s")) + 1e-9
             change_s += lasts_s
         self._states[sender] = (change_s, bad)
         return change_s, bad
 
     def known_states(self) -> dict[int, tuple[float, bool]]:
-        """The states drawn so far, by sender."""
+        """Returns the states drawn so far, by sender."""
         return self._states
 
 

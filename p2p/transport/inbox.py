@@ -1,8 +1,9 @@
-"""A node's inbox: opened messages by key, and the one thing its process waits for.
+"""A node's inbox: opened messages by key, and the single wait of its process.
 
-A process states how many items of a key it expects and until when, and goes on once: when the last of them has
-arrived, or at the deadline with those that have. An item that arrives exactly at the deadline counts. Messages lie
-unopened in the core until then, or until the inbox is read for another reason; a refused one does not count.
+A process states how many items of a key it expects and until when. It is woken once: when the last of them has
+arrived, or at the deadline with those that have. An item that arrives exactly at the deadline counts. Delivery is
+deferred: messages stay unopened in the core until then, or until the inbox is read for another reason; a rejected
+message does not count.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ if TYPE_CHECKING:
     from p2p.transport.network import Network
 
 Open = Callable[[Sequence[Delivery]], None]
-_NO_ITEMS: Mapping[Hashable, list[Any]] = MappingProxyType({})  # shared by the many inboxes that hold nothing
+_NO_ITEMS: Mapping[Hashable, list[Any]] = MappingProxyType({})  # shared by all empty inboxes
 _NOT_WAITING = object()
 
 
 class Inbox:
-    """Items by key. One process reads it; the network fills it.
+    """Items by key; filled by the network and read by one process.
 
     Args:
-        open_deliveries: opens messages in their order and puts the accepted ones in.
+        open_deliveries: opens messages in order and puts the accepted ones into this inbox.
     """
 
     __slots__ = ("_event", "_items", "_key", "_needed", "_network", "_node", "_open", "_reading")
@@ -43,8 +44,9 @@ class Inbox:
         self._reading = False
 
     def expect(self, key: Hashable, count: int, deadline_s: float | None = None) -> simpy.Event:
-        """An event that yields the list of items under `key`: `count` of them, or fewer at the deadline."""
+        """Returns an event that yields the items under `key`: `count` of them, or fewer at the deadline."""
         self.read()
+        # Reading first: items that have arrived count towards the wait, and the core counts only new ones.
         self._key, self._needed, self._event = key, count, Signal()
         missing = count - len(self._items.get(key, ()))
         self._network.expect(self._node, *topic_code(key), missing, np.inf if deadline_s is None else deadline_s)
@@ -52,23 +54,23 @@ class Inbox:
 
     @property
     def holds_items(self) -> bool:
-        """Whether opened messages lie here."""
+        """Whether the inbox holds opened messages."""
         return bool(self._items)
 
     def sleep(self, until_s: float) -> simpy.Event:
-        """An event that happens at an instant, as a start of the node."""
+        """Returns an event at an instant, with the rank of a start of the node."""
         self._key, self._event = _NOT_WAITING, Signal()
         self._network.sleep(self._node, until_s)
         return self._event
 
     def read(self) -> None:
-        """Opens what has arrived; a wait goes on with what is still missing."""
+        """Opens arrived messages; a wait continues with the number still missing."""
         if self._network.inbox_counts[self._node]:
             self._drain()
-            self._go_on_waiting()
+            self._continue_wait()
 
     def wake(self, due: bool) -> None:
-        """The core says that enough has arrived, or that the time has come (`due`)."""
+        """Handles the core's wake-up: enough messages have arrived, or the deadline has come (`due`)."""
         if self._event is None:
             return
         if self._key is _NOT_WAITING:
@@ -77,17 +79,19 @@ class Inbox:
         if self._network.inbox_counts[self._node]:
             self._drain()
         items = self._items.get(self._key, [])
+        # The core counts messages before they are opened; rejected ones leave the wait incomplete.
         if len(items) >= self._needed or due:
             self._hand_over(items, due)
         else:
-            self._go_on_waiting()
+            self._continue_wait()
 
     def _drain(self) -> None:
+        # While reading, `put` must not update the wait: that happens once, after the last message.
         self._reading = True
         self._open(self._network.take(self._node))
         self._reading = False
 
-    def _go_on_waiting(self) -> None:
+    def _continue_wait(self) -> None:
         if self._key is _NOT_WAITING:
             return
         missing = self._needed - len(self._items.get(self._key, ()))
@@ -98,7 +102,7 @@ class Inbox:
 
     def _hand_over(self, items: list[Any], due: bool) -> None:
         key, self._key = self._key, _NOT_WAITING
-        # Items beyond those expected stay for the next time, except at a deadline.
+        # Surplus items stay for the next wait, except at a deadline, which takes all.
         if due or len(items) <= self._needed:
             if items:
                 del self._items[key]  # type: ignore[attr-defined]
@@ -114,13 +118,13 @@ class Inbox:
             callback(event)
 
     def put(self, key: Hashable, item: Any) -> None:
-        """Adds an item; it counts for a wait as if it had arrived."""
+        """Adds an item, which counts towards a wait like an arrival."""
         self._filed(key).append(item)
         if key == self._key and not self._reading:
-            self._go_on_waiting()
+            self._continue_wait()
 
     def put_all(self, key: Hashable, items: Sequence[Any]) -> None:
-        """Adds items that came one after the other."""
+        """Adds consecutive items."""
         if items:
             self._filed(key).extend(items[:-1])
             self.put(key, items[-1])
@@ -136,12 +140,12 @@ class Inbox:
         return self._items.pop(key, []) if isinstance(self._items, dict) else []
 
     def peek(self, key: Hashable) -> list[Any]:
-        """The items under a key."""
+        """Returns the items under a key without removing them."""
         self.read()
         return self._items.get(key, [])
 
     def wake_if_waiting(self, *keys: Hashable) -> None:
-        """Wakes the process, with what has arrived, if it waits for one of these keys."""
+        """Wakes the process with what has arrived, if it waits for one of these keys."""
         if self._key in keys:
             self._network.ask_wake(self._node, due=True)
 
@@ -159,6 +163,6 @@ class Inbox:
                 self._items.pop((kind, round_number), None)
 
     def close(self) -> None:
-        """Calls off the wait; its event never happens."""
+        """Cancels the wait; its event never triggers."""
         self._key, self._event = _NOT_WAITING, None
         self._network.call_off(self._node)

@@ -1,4 +1,4 @@
-"""The message log as the core fills it: slots that have ended become rows of the table."""
+"""The writer of the message log: turns slots of the event core into rows of the table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FIELDS = {
 
 
 class MessageTable:
-    """One row per transmission. Rows of ended messages are written in bulk; the others before any read."""
+    """Writes one row per transmission: ended messages in bulk, messages in flight before any read."""
 
     def __init__(self, log: Log, memory: Memory, before_release: Callable[[], None]) -> None:
         self._log, self._table, self._memory = log, log.messages, memory
@@ -30,7 +30,7 @@ class MessageTable:
         self._corrupted: set[int] = set()
 
     def refuse(self, row: int, reason: str) -> None:
-        """A delivered message turns out to be unwelcome when it is opened."""
+        """Marks a delivered message as rejected, after a check at its opening."""
         self._refused.append((row, REASON[reason]))
 
     def write_ended(self) -> None:
@@ -43,16 +43,17 @@ class MessageTable:
             memory.call(core.RELEASE)
 
     def write_all(self) -> None:
-        """Brings the table up to date: also with messages that are still under way."""
+        """Brings the table up to date, including messages in flight."""
         self.write_ended()
         used = self._memory.slots[: int(self._memory.record["used_slots"])]
         under_way = (used["state"] != at.FREE) & (used["state"] != at.WAITING)
         if under_way.any():
-            # Until a message has ended, its row says only that it was handed over.
+            # The end of a message in flight is precomputed but may still change, so its row shows only the hand-over.
             some = used[under_way]
             moving = some["state"] < at.INBOX
             some["left_s"][moving], some["bottleneck"][moving] = np.nan, 0
             self._write(some)
+        # After all rows are written: a rejection overrides the outcome "delivered" of its row.
         if self._refused:
             rows, reasons = np.array(self._refused, dtype=np.int64).T
             self._refused = []
@@ -65,14 +66,14 @@ class MessageTable:
         table.stretch(int(self._memory.record["rows"]))
         for column, field in _FIELDS.items():
             table.written(column)[rows] = messages[field]
-        # Control messages serve their purpose on arrival; others are marked by the node that uses them.
+        # Control messages are used on arrival; the others are marked by the node that uses them.
         table.written("used")[rows] = messages["kind"] == KIND["control"]
         damaged = (messages["flag_bits"] & at.CORRUPTED) != 0
         if damaged.any():
             self._corrupted.update(rows[damaged].tolist())
 
     def damages(self, row: int) -> Sequence[tuple[int, int, bool]]:
-        """Sender, attempt and whether it is the first hop, of each hop up to this one that damaged a message."""
+        """Returns (sender, attempt, whether first hop) of each hop up to this one that corrupted a message."""
         self.write_all()
         rows, column = [row], self._table.written
         while (before := int(column("previous")[rows[-1]])) != NOBODY:

@@ -1,4 +1,4 @@
-"""What is handed to the network and what comes out: a batch of messages in, a view of one row out."""
+"""The network's input and output: batches of messages in, views of single messages out."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from p2p.log.records import KIND
 from p2p.transport.core import layout as at
 
 TOPICS = {name: at.FIRST_TOPIC + code for code, name in enumerate(("other", "register", "orders", "answer", "done"))}
-"""What control messages are about, as far as a process waits for it."""
+"""The topics of control messages that processes wait for."""
 
 
 class Contents(Protocol):
-    """The contents of a batch, one for each receiver; the network does not look into them."""
+    """The contents of a batch, one for each receiver; opaque to the network."""
 
     def __len__(self) -> int: ...
 
@@ -32,14 +32,14 @@ class Batch:
     """Messages of one sender and kind, handed over together, one for each receiver.
 
     Attributes:
-        receivers: true identities; NOBODY for an address that belongs to no node, whose message the router refuses
+        receivers: true identities; NOBODY for an address of no node, whose message the router rejects
         size_bytes: of each message, or one for all
         overhead_bytes: the part of the size that is not payload
-        give_up_s: no lost message is sent again after this
-        topic: for control messages, what they are about (a key of TOPICS)
+        give_up_s: no retransmission starts after this
+        topic: the topic of control messages (a key of TOPICS)
         immediate: the receiver handles each message at its arrival instead of reading it from its inbox
-        separate: random draws name the messages as if each had been handed over by itself
-        outlives_round: lost ones are sent again even after their round has closed
+        separate: messages are named in random draws as if each had been handed over alone
+        outlives_round: lost messages are sent again even after their round has closed
     """
 
     sender: int
@@ -57,7 +57,7 @@ class Batch:
 
 
 class Delivery(NamedTuple):
-    """A message taken out of an inbox: its row, where its content is, who sent it, and when it arrived."""
+    """A message taken from an inbox: its row, the place of its content, its sender and its arrival time."""
 
     row: int
     batch: int
@@ -71,7 +71,7 @@ class Delivery(NamedTuple):
 
 
 class Message(NamedTuple):
-    """A view of one message under way or just arrived."""
+    """A view of one message in flight or just arrived."""
 
     slot: int
     row: int
@@ -87,8 +87,9 @@ class Message(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def topic_code(key: Any) -> tuple[int, int]:
-    """The topic and round under which the core counts messages for a key of an inbox."""
+    """Returns the topic and round under which the core counts messages for an inbox key."""
     name, round_number = key if isinstance(key, tuple) else (key, at.ANY_ROUND)
     if name in KIND:
         return KIND[name], round_number
+    # Keys without a topic of their own share "other": the wait then wakes too often, but never too late.
     return TOPICS.get(name, TOPICS["other"]), round_number

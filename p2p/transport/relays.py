@@ -1,4 +1,4 @@
-"""Relays: nodes that carry messages for others, so that no single node sees both ends of a path.
+"""Relays: nodes that forward messages of others, so that no single node sees both ends of a path.
 
 A data message crosses `hops` relays, drawn for each message. Its origin wraps it in one layer for every relay on the
 path, and each relay removes its own: the first hop is the largest, the last has the size of the message alone. Every
@@ -26,9 +26,9 @@ class Relays:
     """The relays of one run.
 
     Attributes:
-        nodes: their numbers
-        hops: how many a message crosses
-        layer_bytes: what one layer adds to a message
+        nodes: their node numbers
+        hops: the number of relays on a path
+        layer_bytes: the size of one layer
     """
 
     seed: int
@@ -37,7 +37,7 @@ class Relays:
     layer_bytes: int
 
     def ways(self, kind: str, round_number: int, sender: int, sequence: int, receivers: Sequence[int]) -> Nodes:
-        """The relays of each message, [message, hop], all different; drawn by the message's own name."""
+        """Returns the relays of each message, [message, hop], all different; drawn by the message's own name."""
         ids = [np.array(part, dtype=np.int64) for part in (KIND[kind], round_number, sender, sequence)]
         ends = np.array(receivers, dtype=np.int64)
         picks: list[Nodes] = []

@@ -1,4 +1,4 @@
-"""How messages under way share the access links: the `network.sharing` section of a scenario."""
+"""Models of bandwidth sharing on access links: the `network.sharing` section of a scenario."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from p2p.transport.core.sharing_codes import FAIR, FIFO, IDEAL
 
 
 class Sharing(Protocol):
-    """A model of sharing, which the event core knows by its code."""
+    """A sharing model, identified in the event core by its code."""
 
     code: ClassVar[int]
 

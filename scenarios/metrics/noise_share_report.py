@@ -1,4 +1,4 @@
-"""What the exchange of noise shares cost, left and protected: its part of the privacy report and of the summary."""
+"""Cost, residual noise and protection of the noise-share exchange, for the privacy report and the summary."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from scenarios.running.noise_share_setup import NoiseSharing
 
 
-_RESIDUALS_TOLD = 1000
-"""Longer runs tell only the means of each round, in the rounds' table."""
+_MAX_RESIDUALS = 1000
+"""Runs with more aggregations list only the means of each round, in the rounds' table."""
 _NO_NOISE = "no accounted noise"
 
 
 def share_summary(simulation: Simulation) -> dict[str, Any]:
-    """The summary's `noise_shares` entry: residuals beside predictions, bytes beside those of vectors."""
+    """Returns the summary's `noise_shares` entry: residuals and predictions, bytes and the bytes of vectors."""
     sharing = simulation.sharing
     if sharing is None:
         return {}
@@ -47,7 +47,7 @@ def share_summary(simulation: Simulation) -> dict[str, Any]:
                 [one.round_number, one.aggregator, one.contributors, one.measured, one.predicted]
                 for one in book.residuals
             ]
-            if len(predicted) <= _RESIDUALS_TOLD
+            if len(predicted) <= _MAX_RESIDUALS
             else [],
             "shares_used": int(np.count_nonzero(log.messages["used"] & (log.messages["kind"] == KIND["share"]))),
         }
@@ -65,8 +65,9 @@ def _most(values: NDArray[np.float64]) -> float | None:
 
 
 def _bytes(simulation: Simulation, sharing: NoiseSharing) -> dict[str, Any]:
-    """Bytes of shares per client and round, what vectors would have cost, and the ratio of the two."""
+    """Returns the bytes of shares per client and round, those of equivalent vectors, and their ratio."""
     messages = simulation.log.messages
+    # Without retransmissions and relay hops, so that the cost does not depend on loss or anonymity.
     first = (messages["attempt"] == 1) & (messages["sender"] == messages["origin"])
     rows = first & (messages["kind"] == KIND["share"])
     count = max(int(np.count_nonzero(rows)), 1)
@@ -85,7 +86,7 @@ def _bytes(simulation: Simulation, sharing: NoiseSharing) -> dict[str, Any]:
 
 
 def add_share_views(simulation: Simulation, report: Mapping[str, Any]) -> dict[str, Any]:
-    """The privacy report with what an exchange really protects, if there is one."""
+    """Returns the privacy report, with the joint view of all uploads where there is an exchange."""
     sharing, privacy = simulation.sharing, simulation.scenario.privacy
     if sharing is None or privacy is None:
         return dict(report)
@@ -95,6 +96,7 @@ def add_share_views(simulation: Simulation, report: Mapping[str, Any]) -> dict[s
     colluders = colluding_nodes(privacy, scenario.clients, scenario.seed)
     unaccounted = _unaccounted(sharing)
     account = NoiseShareAccount(simulation, sharing)
+    # A plug-in may release anything, so nothing is claimed with one.
     views = account.views(colluders) if not unaccounted and not scenario.plugins else _nothing(colluders)
     rigorous = dict(report["rigorous"])
     rigorous["unaccounted_releases"] = [*rigorous.get("unaccounted_releases", []), *unaccounted]
@@ -104,18 +106,19 @@ def add_share_views(simulation: Simulation, report: Mapping[str, Any]) -> dict[s
     peer = dict(rigorous["peer"])
     for name in ("worst", "median"):
         peer[name] = _least(peer[name], views["peer"][name], bool(unaccounted))
+    # The joint account covers every observer, so the peer view is a bound and no longer an estimate.
     rigorous |= {"peer": peer | {"is_bound": True}}
     rigorous["record"] = {name: rigorous[name] for name in ("local", "peer", "model")}
-    told = dict(report) | {"rigorous": rigorous, "noise_shares": views["joint"] | _marginal(account, sharing, delta)}
-    if not isinstance(told.get("published"), Mapping):
-        told["published"] = _published(account, delta)
-    told["notes"] = [note for note in report.get("notes", ()) if not note.startswith(_NO_NOISE)]
-    told["why_infinite"] = _why(rigorous, unaccounted, sharing, report)
-    return told
+    merged = dict(report) | {"rigorous": rigorous, "noise_shares": views["joint"] | _marginal(account, sharing, delta)}
+    if not isinstance(merged.get("published"), Mapping):
+        merged["published"] = _published(account, delta)
+    merged["notes"] = [note for note in report.get("notes", ()) if not note.startswith(_NO_NOISE)]
+    merged["why_infinite"] = _why(rigorous, unaccounted, sharing, report)
+    return merged
 
 
 def _least(proven: float, joint: float, unaccounted: bool) -> float:
-    """Two proofs about one view: the better one counts, unless something left a client that nobody charged."""
+    """Returns the smaller of two proven bounds on one view; infinity if a release was not charged."""
     return math.inf if unaccounted else min(proven, joint)
 
 
@@ -151,23 +154,24 @@ def _nothing(colluders: Collection[int]) -> dict[str, Any]:
 
 
 def _released(account: NoiseShareAccount) -> list[tuple[Upload, float]]:
-    """Uploads with shares, and sigma_k of each."""
+    """Returns the uploads that carry shares, with sigma_k of each."""
     uploads = [one for by_node in account.sharing.book.uploads.values() for one in by_node.values() if one.sent]
     return [(upload, math.sqrt(sum(share.std**2 for share in upload.sent))) for upload in uploads]
 
 
 def _published(account: NoiseShareAccount, delta: float) -> dict[str, Any] | None:
-    """Corollary 1 as printed, of the worst-off client: half of the classic epsilon, one round, one upload alone."""
+    """Returns Corollary 1 as printed, for the worst client: half of the classic epsilon, one upload of one round."""
     clip, scale = account.sharing.plan.clip_norm, math.sqrt(2.0 * math.log(1.25 / delta))
     released = _released(account)
     if math.isinf(clip) or not released:
         return None
     epsilon = max(2.0 * clip * upload.weight * scale / sigma for upload, sigma in released)
+    # The factor 1/2 is the paper's; it is kept to compare published figures and proves nothing.
     return {"epsilon": epsilon / 2.0, "delta": delta, "formula": "NISS, Corollary 1: one upload of one round, alone"}
 
 
 def _marginal(account: NoiseShareAccount, sharing: NoiseSharing, delta: float) -> dict[str, Any]:
-    """One upload seen alone, exactly, per round and composed over a client's rounds; it is not what protects."""
+    """Returns the exact epsilon of one upload seen alone, per round and composed; an observer of several sees more."""
     released = _released(account)
     if math.isinf(sharing.plan.clip_norm) or not released:
         return {"marginal": None}
@@ -177,6 +181,7 @@ def _marginal(account: NoiseShareAccount, sharing: NoiseSharing, delta: float) -
         tau = max((one.tau for one in upload.taken), default=0.0)
         mu2 = (2.0 * sharing.plan.clip_norm * upload.weight) ** 2 / marginal_variance(sigma**2, tau)
         worst = max(worst, mu2)
+        # Gaussian releases compose by adding mu^2.
         totals[upload.node] = totals.get(upload.node, 0.0) + mu2
     scale = math.sqrt(2.0 * math.log(1.25 / delta))
     classic = max(2.0 * sharing.plan.clip_norm * upload.weight * scale / sigma for upload, sigma in released)

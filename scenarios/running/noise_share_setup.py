@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 def check_resumable(scenario: Scenario) -> None:
-    """A resumed run draws other keys, so noise agreed by keys could not be what it was before the interrupt.
+    """Rejects resumption of runs whose noise is derived from keys: a resumed run draws other keys.
 
     Raises:
-        UserError: it is agreed by keys.
+        UserError: the shares are pairwise.
     """
     if scenario.noise_shares is not None and scenario.noise_shares.share_as == "pairwise":
         rule = "a resumed run has other keys, and the noise follows from them; run it anew, or use `seed`"
@@ -42,11 +42,11 @@ class NoiseSharing:
 
     @property
     def extra_s(self) -> float:
-        """How much longer a round may take for corrections."""
+        """The time that corrections may add to a round."""
         return self.plan.settings.correct_within if self.plan.settings.policy == "correct" else 0.0
 
     def figures(self, round_number: int, log: Any) -> dict[str, float]:
-        """The residual of a round's aggregations on average, beside the predicted one."""
+        """Returns the mean residual variance of a round's aggregations, and the predicted one."""
         found = self.book.close(round_number, log)
         if not found:
             return {"residual_variance": np.nan, "predicted_variance": np.nan}
@@ -61,10 +61,11 @@ def share_noise(
     noise: NoisePlan | None,
     records: NDArray[np.int64],
 ) -> NoiseSharing | None:
-    """Gives every participant its desk; None if the scenario has no exchange."""
+    """Equips every participant for the exchange; returns None if the scenario has none."""
     settings = scenario.noise_shares
     if settings is None:
         return None
+    # Imported here, so that runs without an exchange do not load its modules.
     from nodes.noise_shares.client_exchange import NoiseShareClient
     from nodes.noise_shares.exchange_log import NoiseShareLog
     from nodes.noise_shares.partner_graph import Tracker
@@ -72,6 +73,7 @@ def share_noise(
     from privacy.noise_shares.uploads import NoiseExpander
 
     protocol, privacy = scenario.protocol, scenario.privacy
+    # Half of the protocol's deadline by default: uploads need the other half.
     deadline_s = settings.deadline if settings.deadline is not None else protocol.deadline / 2.0
     plan = NoiseSharePlan(
         settings=settings,
