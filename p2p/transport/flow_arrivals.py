@@ -44,7 +44,7 @@ def arrivals(
     memory = Memory(len(up), 1)
     memory.links["capacity"][0::2], memory.links["capacity"][1::2] = up, down
     memory.record["sharing"], memory.record["grid_s"] = SHARING_MODELS.index(sharing), grid_s or 0.0
-    # No retransmissions: a flow that cannot arrive stays in flight, and its time infinite.
+    # One attempt each: without impairments no flow is lost.
     memory.record["tries"] = 1
     memory.nodes["attached"] = 1
     memory.reserve(len(flows.src))

@@ -1,7 +1,7 @@
-"""The network of one run: the face of the event core for processes, faults and the message log.
+"""The network of one run: the interface of the event core to processes, faults and the message log.
 
-One row per transmission, counted at full size when handed over, with one outcome in the end. A message without an
-outcome is in flight, so `sent = delivered + lost + rejected + in_flight` holds at every instant.
+Every transmission has one row, is counted at full size when handed over, and has one final outcome. A message without
+an outcome is in flight, so `sent = delivered + lost + rejected + in_flight` holds at every instant.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from p2p.transport.relays import Relays
 from p2p.transport.sharing import Fair, Sharing
 
 Receive = Callable[[Message], str | None]
-"""Handles a message at its arrival: returns why it is refused, "" if it is accepted, None to `settle` it later."""
+"""Handles a message on arrival: returns the reason of a rejection, "" to accept, None to `settle` it later."""
 Alter = Callable[[object, np.random.Generator], object]
 
 _DELIVERED, _LOST, _REJECTED = OUTCOME["delivered"], OUTCOME["lost"], OUTCOME["rejected"]
@@ -40,7 +40,7 @@ _FLUSH_AT = 1 << 16
 
 
 class Network:
-    """Carries batches of messages over access links. Nodes attach an inbox and a function for urgent messages."""
+    """Carries batches of messages over access links; nodes attach an inbox and a handler of urgent messages."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class Network:
             memory.nodes["relay"][list(relays.nodes)] = 1
         self._impairments = ImpairmentTable(memory, seed)
         self._table = MessageTable(log, memory, self._show_passed)
-        # Views: an element of a memoryview costs a third of numpy's.
+        # Memoryviews: reading one element takes a third of the time of a numpy array.
         self._down, self._due = memoryview(memory.nodes["down"]), memoryview(memory.nodes["due"])
         self.inbox_counts = memoryview(memory.nodes["inbox_count"])
         self._inboxes: list[Inbox | None] = [None] * nodes
@@ -95,7 +95,7 @@ class Network:
     # Sending
 
     def send(self, batch: Batch) -> None:
-        """Hands over a batch; a node that is down sends nothing."""
+        """Hands a batch over to the core; a node that is down sends nothing."""
         count, memory, sender = len(batch.receivers), self._memory, batch.sender
         if not count or self._down[sender]:
             return
@@ -105,6 +105,7 @@ class Network:
         if count > len(memory.inputs):
             memory.reserve_inputs(count)
         inputs: Any = memory.inputs
+        # Single messages are the most frequent case, and numpy's field access on one row is slow.
         if count == 1:
             size, overhead = batch.size_bytes, batch.overhead_bytes
             if not isinstance(size, int) or not isinstance(overhead, int):
@@ -123,9 +124,11 @@ class Network:
         self._contents[self._batches] = batch.contents
         self._batches_of_round.setdefault(batch.round_number, []).append(self._batches)
         topic = TOPICS[batch.topic] if kind == 0 else kind
+        # One integer for six fields: the entry point of the core takes four; `send` in core/starts.py unpacks it.
         packed = kind + (topic << 4) + (batch.immediate << 10) + (batch.separate << 14) + (batch.outlives_round << 15)
         packed += batch.round_number << 16
         self._unwritten = True
+        # The core checks its needs before it changes anything, so the call can simply be repeated.
         while status := memory.call(core.SEND, batch.give_up_s, count, sender, packed, self._batches):
             if status == at.NEEDS_ROOM:
                 memory.reserve(2 * count + len(self._inboxes))
@@ -134,10 +137,11 @@ class Network:
         self.next_s = -np.inf
 
     def _wrap(self, batch: Batch, receivers: Sequence[int]) -> None:
-        """Sends data messages over relays: to the first one, in one layer for each."""
+        """Routes data messages over relays: addressed to the first relay, with one layer per hop."""
         relays, memory, count = self._relays, self._memory, len(receivers)
         if relays is None:
             return
+        # The number that the core is about to give: relays are drawn by the message's name.
         sequence = int(memory.nodes["sequence"][batch.sender]) + 1
         ways = relays.ways(batch.kind, batch.round_number, batch.sender, sequence, receivers)
         first, width = self._routes, relays.hops + 1
@@ -152,35 +156,36 @@ class Network:
         some["overhead"] += relays.hops * relays.layer_bytes
         some["delay_s"] = np.nan
 
-    # What a process waits for
+    # Waits of processes
 
     def attach(self, node: int, receive: Receive, inbox: Inbox) -> None:
-        """From now on messages for `node` go to its inbox, and urgent ones to `receive`."""
+        """Connects a node: its messages go to `inbox`, urgent ones to `receive`."""
         self._memory.nodes["attached"][node] = 1
         self._receivers[node] = receive
         self._inboxes[node] = inbox
 
     def expect(self, node: int, topic: int, round_number: int, needed: int, deadline_s: float) -> None:
-        """A node's process waits for so many messages more, or until a deadline."""
+        """Starts a wait of a node's process for `needed` more messages, or until a deadline."""
         self._enter(core.EXPECT, deadline_s, node, topic, round_number, needed)
 
     def wait_on(self, node: int, topic: int, round_number: int, needed: int) -> None:
-        """Its wait goes on, up to the same deadline."""
+        """Continues a wait for `needed` more messages, up to the same deadline."""
         self._enter(core.WAIT_ON, 0.0, node, topic, round_number, needed)
 
     def sleep(self, node: int, until_s: float) -> None:
-        """A node's process waits for an instant."""
+        """Starts a wait of a node's process for an instant."""
         self._enter(core.SLEEP, until_s, node)
 
     def ask_wake(self, node: int, *, due: bool = False) -> None:
-        """A node's process goes on at this instant; `due`: with whatever there is."""
+        """Wakes a node's process at this instant; with `due` it receives what has arrived so far."""
         if due:
             self._due[node] = 1
         self._enter(core.ASK_WAKE, 0.0, node)
 
     def call_off(self, node: int) -> None:
-        """A node's process waits for nothing any more."""
+        """Cancels the wait of a node's process."""
         one: Any = self._memory.nodes[node]
+        # Queued deadlines and wake-ups carry the old version, so they are ignored when their time comes.
         one["version"] += 1
         one["wait_topic"], one["waking"] = at.NO_TOPIC, 0
 
@@ -189,7 +194,7 @@ class Network:
         self.next_s, self._unwritten = -np.inf, True
 
     def take(self, node: int) -> list[Delivery]:
-        """Empties a node's inbox: its messages in the order of their arrival."""
+        """Empties a node's inbox; returns its messages in the order of arrival."""
         count, memory = self.inbox_counts[node], self._memory
         if count > len(memory.outputs):
             memory.grow("outputs", count)
@@ -199,15 +204,16 @@ class Network:
         return list(map(Delivery._make, memory.outputs[:count].tolist()))
 
     def contents_of(self, delivery: Delivery) -> Contents:
-        """The contents of the batch that a message belongs to."""
+        """Returns the contents of the batch that a message belongs to."""
         return self._contents[delivery.batch]
 
     def content_of(self, delivery: Delivery) -> Any:
-        """A message's content as it arrived: damaged messages have other bytes."""
+        """Returns a message's content as it arrived; corrupted messages have other bytes."""
         content = self._contents[delivery.batch][delivery.place]
         if not delivery.flags & _DAMAGED:
             return content
         kind = delivery.topic if delivery.topic < at.FIRST_TOPIC else 0
+        # Each corrupting hop alters the content once, from a stream named after that hop: replays give equal bytes.
         for sender, attempt, first in self._table.damages(delivery.row):
             place = delivery.place if first and attempt == 1 else 0
             name = (kind, delivery.round_number, sender, abs(delivery.sequence), attempt, place)
@@ -215,7 +221,7 @@ class Network:
         return content
 
     def refuse(self, row: int, reason: str) -> None:
-        """A message taken out of an inbox is refused."""
+        """Rejects a message that was taken from an inbox."""
         self._table.refuse(row, reason)
 
     def settle(self, message: Message, reason: str | None) -> None:
@@ -224,7 +230,7 @@ class Network:
             self._settle(message.slot, _REJECTED if reason else _DELIVERED, REASON[reason])
 
     def lose(self, message: Message, reason: str) -> None:
-        """An urgent message that was kept is lost after all: its receiver went down before reading it."""
+        """Loses an urgent message that was kept, when its receiver goes down before reading it."""
         self._settle(message.slot, _LOST, REASON[reason])
 
     def _settle(self, slot: int, outcome: int, reason: int) -> None:
@@ -234,8 +240,9 @@ class Network:
     # Rounds
 
     def open_session(self, node: int, round_number: int) -> None:
-        """From now on a round's messages for `node` go to its inbox; without a session they are urgent."""
+        """Opens a session: a round's messages for `node` go to its inbox; without a session they are urgent."""
         if round_number not in self._columns:
+            # Columns of drained rounds are reused, so the table stays as wide as the rounds that overlap.
             column = next(number for number in range(len(self._columns) + 1) if number not in self._columns.values())
             self._columns[round_number] = column
             nodes = len(self._inboxes)
@@ -245,23 +252,23 @@ class Network:
         self._memory.sessions["value"][self._columns[round_number] * len(self._inboxes) + node] = 1
 
     def close_session(self, node: int, round_number: int) -> None:
-        """Ends the session."""
+        """Closes the session."""
         column = self._columns.get(round_number)
         if column is not None:
             self._memory.sessions["value"][column * len(self._inboxes) + node] = 0
 
     def close_round(self, round_number: int) -> None:
-        """No lost message of the round is sent again, unless it outlives the round."""
+        """Stops retransmissions of a round's messages, except those that outlive the round."""
         self._memory.rounds["closed"][round_number] = 1
 
     def reopen_round(self, round_number: int) -> None:
-        """The round goes on: lost messages are sent again, and the end of the last one is not reported."""
+        """Reopens a round: retransmissions resume, and a pending drain notification is cancelled."""
         one: Any = self._memory.rounds[round_number]
         one["closed"] = one["watched"] = 0
         self._when_drained.pop(round_number, None)
 
     def when_drained(self, round_number: int, then: Callable[[], None]) -> None:
-        """Calls `then` once no message of the round is under way, maybe at once."""
+        """Calls `then` once no message of the round is in flight, immediately if that is so now."""
         self._when_drained[round_number] = then
         if self._memory.rounds["open"][round_number] == 0:
             self._on_drained(round_number)
@@ -271,6 +278,7 @@ class Network:
     def _on_drained(self, round_number: int) -> None:
         self.read_inboxes()
         self._show_passed()
+        # Inboxes and listeners come first: they still need the contents that are dropped below.
         self._when_drained.pop(round_number)()
         for batch in self._batches_of_round.pop(round_number, ()):
             del self._contents[batch]
@@ -281,36 +289,36 @@ class Network:
     # Faults
 
     def is_down(self, node: int) -> bool:
-        """Whether a node neither sends nor receives now."""
+        """Returns whether a node is down: it neither sends nor receives."""
         return bool(self._down[node])
 
     def take_down(self, node: int) -> None:
-        """A node stops: its transfers end where they are, and what they used is free at once."""
+        """Takes a node down: its transfers are aborted, and their bandwidth is free at once."""
         self._memory.reserve(self._memory.call(core.COUNT_LISTED, 0.0, node))
         self._enter(core.TAKE_DOWN, 0.0, node)
 
     def bring_up(self, node: int) -> None:
-        """A node sends and receives again."""
+        """Brings a node up again."""
         self._down[node] = 0
 
     def redirect(self, node: int, stand_in: int) -> None:
-        """From now on what is sent to a node goes to another in its place."""
+        """Redirects future messages for a node to another one."""
         self._redirects[node] = stand_in
         self._memory.nodes["redirect"][node] = stand_in
 
     def impair(self, impairment: Impairment) -> None:
-        """An impairment begins; a partition also ends the messages under way across it."""
+        """Activates an impairment; a partition also aborts the messages in flight across it."""
         place = self._impairments.begin(impairment)
         if isinstance(impairment, Partition):
             self._memory.reserve(int(self._memory.record["used_slots"]))
             self._enter(core.CUT, 0.0, place)
 
     def repair(self, impairment: Impairment) -> None:
-        """An impairment ends."""
+        """Deactivates an impairment."""
         self._impairments.end(impairment)
 
     def scale_links(self, nodes: Iterable[int], up: float, down: float) -> None:
-        """Multiplies nodes' rates from now on (a slow link, or back to normal)."""
+        """Multiplies nodes' rates from now on (a slow link, or its return to normal)."""
         for node in nodes:
             self._links.up[node] *= up
             self._links.down[node] *= down
@@ -318,13 +326,13 @@ class Network:
             self._enter(core.SET_CAPACITY, float(self._links.down[node]), 2 * node + 1)
 
     def listen(self, overhear: Callable[[Message], None]) -> None:
-        """From now on every message is shown to `overhear` once all of it has passed, at the next `read_wire`."""
-        self._show_passed()  # what has passed before is for those who listened then
+        """Registers a listener that sees every message after its last byte, at the next `read_wire`."""
+        self._show_passed()  # earlier messages belong to earlier listeners only
         self._memory.record["listening"] = 1
         self._listeners.append(overhear)
 
     def read_wire(self) -> None:
-        """Shows listeners what has passed since the last time, in the order of its end."""
+        """Shows listeners the messages that have passed since the last call, in the order of their end."""
         self._show_passed()
 
     def _show_passed(self) -> None:
@@ -334,25 +342,25 @@ class Network:
             return
         slots = memory.passed["value"][:count].tolist()
         memory.record["passed"] = 0
-        # Copies: looking at a damaged message may free slots.
+        # Copies: reading a corrupted message writes the log, which may free slots.
         for slot, one in zip(slots, memory.slots[slots], strict=True) if self._listeners else ():
             message = self._message(slot, one)
             for overhear in self._listeners:
                 overhear(message)
 
     def prefetch(self, edges: NDArray[np.int64]) -> None:
-        """Says which pairs (sender, receiver) will soon talk; a matter of speed only."""
+        """Announces pairs (sender, receiver) that will communicate soon; affects speed only."""
         self._links.prefetch(edges)
 
     @property
     def latest_start_s(self) -> float:
-        """By how much a time grid delayed the start of a transfer at most; 0 without one."""
+        """The largest delay of a transfer's start by the time grid; 0 without one."""
         return float(self._memory.record["late_s"])
 
     # The event loop
 
     def work(self, until_s: float, until_key: int) -> bool:
-        """Handles network events up to an instant and key; True if a process went on, so that they may have changed."""
+        """Handles network events up to an instant and key; returns True if a process may have changed the queue."""
         memory, clock = self._memory, self._clock
         self._unwritten = True
         status = memory.call(core.ADVANCE, until_s, until_key)
@@ -399,10 +407,11 @@ class Network:
         return Message(slot, place[0], *name, flags, content, arrived_s)
 
     def _fill(self) -> None:
-        """Fills in the delays of all messages that have none: the latency of the pair, and jitter by name."""
+        """Fills in the missing delays of all messages: the latency of the pair, and jitter drawn by name."""
         memory = self._memory
         memory.grow("delays", int(memory.record["unfilled"]))
         some: Any = memory.delays[: memory.call(core.DRAW)]
+        # For many messages at once: the quantile functions are numpy's, and cost as much for one as for many.
         delays_s = self._links.drawn_latencies(some["pair_draw"], some["sender"], some["receiver"])
         if self._jitter is not None:
             delays_s = delays_s + rounded(self._jitter.quantiles(some["jitter_draw"]), "s")
@@ -413,7 +422,7 @@ class Network:
     # The message log
 
     def read_inboxes(self) -> None:
-        """Opens all messages that have arrived, so that no outcome depends on when somebody looks."""
+        """Opens all arrived messages, so that no logged outcome depends on when the log is read."""
         memory, first = self._memory, 0
         while count := memory.call(core.WAITING_NODES, 0.0, first, len(memory.outputs)):
             for node in memory.outputs["row"][:count].tolist():

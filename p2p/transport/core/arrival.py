@@ -1,4 +1,4 @@
-"""When a message whose departure is known arrives, under each model of sharing (compiled)."""
+"""Arrival of messages whose departure is known, under each sharing model (compiled)."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ from p2p.transport.core.layout import Handle
 def schedule_arrival(h: Handle, slot: int) -> None:
     """Queues the arrival of a message, or under FIFO sharing that of its first byte.
 
-    The latency of a pair, and jitter, come from Python, for many messages at once: a message that needs its delay
-    before it is known waits for `fill`, and time does not go on until then.
+    Latency and jitter come from Python, for many messages at once: a message that needs its delay before it is known
+    waits for `fill`, and time does not advance until then.
     """
     message, state = at.slot(h, slot), at.state(h)
     if message.fate != 0 or message.receiver < 0:
         return
+    # NaN: the delay is not known yet.
     if message.delay_s != message.delay_s:
         message.blocked = 1
         state.blocked += 1
         return
     delay_s = message.delay_s + message.extra_s
     if state.sharing == at.FIFO and at.link(h, 2 * message.receiver + 1).capacity < np.inf:
-        # First bytes of one instant are served by sender, then row; links are freed before (rank).
+        # First bytes of one instant are served by sender, then row; the rank frees links before that.
         first_s = message.started_s + delay_s
         push(h, first_s, at.FIRST_BYTE_RANK, message.sender, message.row, slot, at.FIRST_BYTE)
     else:
@@ -35,7 +36,7 @@ def schedule_arrival(h: Handle, slot: int) -> None:
 
 @kernel
 def ask_delay(h: Handle, slot: int) -> None:
-    """Puts a message on the list of those whose delay Python has to fill in."""
+    """Adds a message to the list of those whose delay Python has to fill in."""
     state = at.state(h)
     at.unfilled_slot(h, state.unfilled).value = slot
     state.unfilled += 1
@@ -43,13 +44,14 @@ def ask_delay(h: Handle, slot: int) -> None:
 
 @kernel
 def fill(h: Handle) -> None:
-    """Delays are filled in: messages that waited for theirs go on."""
+    """Schedules the messages that waited for their delays, which are filled in now."""
     state = at.state(h)
     for place in range(state.unfilled):
         slot = at.unfilled_slot(h, place).value
         message = at.slot(h, slot)
         if message.blocked:
             message.blocked = 0
+            # A message that was aborted meanwhile keeps its place in the list but must not arrive.
             if message.state == at.MOVING or message.state == at.TRANSIT:
                 schedule_arrival(h, slot)
     state.unfilled = state.blocked = 0

@@ -1,7 +1,7 @@
-"""Compiles the kernels once per version and machine, and loads them in milliseconds afterwards.
+"""Compilation of the kernels: once per version and machine, then loaded in milliseconds.
 
-Numba takes a second of CPU to be imported and to find its registries, in every process. So it compiles only: the
-machine code is kept in a cache folder whose name is a hash of all kernel sources, and is loaded by LLVM alone.
+Importing Numba takes a second of CPU in every process. So it is used for compilation only: the machine code is kept
+in a cache folder whose name is a hash of all kernel sources, and is loaded by LLVM alone.
 With NUMBA_DISABLE_JIT=1 the same functions run as plain Python, to the same bits.
 """
 
@@ -30,7 +30,7 @@ _loaded: list[Any] = []
 
 
 def kernel(function: Function) -> Function:
-    """Marks a function of the event core: compiled where this process compiles, plain Python otherwise."""
+    """Marks a function of the event core; compiled if this process compiles, plain Python otherwise."""
     if not _compiles():
         return function
     from numba import njit
@@ -55,7 +55,7 @@ def _signature(function: Callable[..., Any]) -> Any:
 
 
 def element_of(array: int, dtype: Any) -> Callable[[Any, int], Any]:
-    """A function of (h, index) that returns an element of an array of the handle table, to read and to write."""
+    """Returns a function of (h, index) that gives read and write access to an element of an array."""
     if not _compiles():
 
         def plain(h: Any, index: int) -> Any:
@@ -66,7 +66,7 @@ def element_of(array: int, dtype: Any) -> Callable[[Any, int], Any]:
 
 
 def only_element_of(array: int, dtype: Any) -> Callable[[Any], Any]:
-    """The same for an array of one element."""
+    """Returns the same for an array of one element, as a function of (h)."""
     if not _compiles():
 
         def plain(h: Any) -> Any:
@@ -77,7 +77,7 @@ def only_element_of(array: int, dtype: Any) -> Callable[[Any], Any]:
 
 
 def copy_within(array: int, dtype: Any) -> Callable[[Any, int, int], None]:
-    """A function of (h, target, source) that copies one element of an array over another."""
+    """Returns a function of (h, target, source) that copies one element of an array over another."""
     if not _compiles():
 
         def plain(h: Any, target: int, source: int) -> None:
@@ -88,7 +88,7 @@ def copy_within(array: int, dtype: Any) -> Callable[[Any, int, int], None]:
 
 
 class Element:
-    """An element of an array whose fields are attributes; numpy's own records hide fields such as `size`."""
+    """An array element with its fields as attributes; numpy's own records hide fields such as `size`."""
 
     __slots__ = ("_array", "_index")
 
@@ -98,7 +98,7 @@ class Element:
 
     def __getattr__(self, name: str) -> Any:
         value = self._array[name][self._index]
-        # Kernels count in 64 bits whatever a field's width; floats stay numpy's, which divide by zero as C does.
+        # Kernels compute in 64 bits whatever a field's width; numpy's floats divide by zero as C does.
         return value if value.dtype in (np.float64, np.uint64) else int(value)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -116,7 +116,7 @@ def load(name: str, function: Callable[..., int]) -> Entry:
 
 
 def _as_c(function: Callable[..., int]) -> Entry:
-    """Machine code divides by zero and wraps around silently."""
+    """Silences numpy's warnings, since machine code divides by zero and overflows silently."""
 
     def quiet(*arguments: Any) -> int:
         with np.errstate(all="ignore"):
@@ -126,23 +126,24 @@ def _as_c(function: Callable[..., int]) -> Entry:
 
 
 def is_interpreted() -> bool:
-    """Whether kernels run as plain Python."""
+    """Returns whether kernels run as plain Python."""
     return _INTERPRETED
 
 
 @cache
 def cache_folder() -> Path:
-    """Where the machine code of these sources for this machine is kept."""
+    """Returns the folder with the machine code of these sources for this machine."""
     digest = hashlib.sha256()
     for source in sorted(_SOURCES.glob("*.py")):
         digest.update(source.read_bytes())
+    # The CPU counts too: a home shared by several machines must not mix their instruction sets.
     digest.update(repr((_versions(), platform.machine(), _cpu())).encode())
     root = os.environ.get("PEERVEIL_CACHE") or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     folder = Path(root) / "peerveil" / digest.hexdigest()[:16]
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:
-        # A home that cannot be written to: compile for this machine's lifetime at least.
+        # A read-only home: the temporary folder keeps the code at least until the next boot.
         folder = Path(tempfile.gettempdir()) / f"peerveil-{os.getuid()}" / digest.hexdigest()[:16]
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     return folder
@@ -150,7 +151,7 @@ def cache_folder() -> Path:
 
 @cache
 def _compiles() -> bool:
-    """Whether this process has to compile: decided once, before the first kernel is defined."""
+    """Returns whether this process has to compile; decided once, before the first kernel is defined."""
     return not _INTERPRETED and not (cache_folder() / "event_core.o").exists()
 
 
@@ -167,7 +168,7 @@ def _cpu() -> str:
 
 
 def _compiled_element(array: int, dtype: Any, *, only: bool = False) -> Any:
-    """Plain address arithmetic: an array object for every access would cost minutes of compiling."""
+    """Returns an intrinsic with plain address arithmetic; array objects would add minutes of compilation."""
     from llvmlite import ir
     from numba import from_dtype, types
     from numba.extending import intrinsic
@@ -220,7 +221,7 @@ def _compiled_copy(array: int, dtype: Any) -> Any:
 
 
 def _address(builder: Any, h: Any, array: int, index: Any, index_type: Any, size: int) -> Any:
-    """The address of an element: the array's, which is number `array` of the table, plus index times size."""
+    """Returns the address of an element: entry `array` of the handle table plus index times size."""
     from llvmlite import ir
 
     word = ir.IntType(64)
@@ -238,7 +239,7 @@ def _compile(name: str, function: Callable[..., int], path: Path) -> None:
     signature = types.int64(types.CPointer(types.int64))
     compiled = cfunc(signature, error_model="numpy")(function)
     machine_code = compiled._library.serialize_using_object_code()[2][0]
-    # Written under another name first: two processes may compile at once, and both results are good.
+    # Written under another name first: two processes may compile at once, and both results are valid.
     fresh = path.with_suffix(f".{os.getpid()}")
     fresh.write_bytes(len(symbol := compiled._wrapper_name.encode()).to_bytes(4, "little") + symbol + machine_code)
     fresh.replace(path)
@@ -260,7 +261,7 @@ def _link(data: bytes, name: str) -> Entry:
 
 
 def handle_table(arrays: Sequence[Any]) -> tuple[Any, Any]:
-    """What to pass as `h` for these arrays, and what has to be kept alive meanwhile."""
+    """Returns the handle table to pass as `h`, and the object that must stay alive meanwhile."""
     if _INTERPRETED:
         return list(arrays), arrays
     table = np.array([array.ctypes.data for array in arrays], dtype=np.int64)

@@ -1,4 +1,4 @@
-"""What breaks messages under way: nodes that go down, partitions, links that change (compiled)."""
+"""Disruptions of messages in flight: nodes that go down, partitions, changed links (compiled)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from p2p.transport.core.outcomes import lose
 
 @kernel
 def abort(h: Handle, slot: int, reason: int) -> None:
-    """Ends a message where it is, and frees what it used at once."""
+    """Aborts a message where it is, and frees its bandwidth at once."""
     state = at.state(h)
     message, now_s = at.slot(h, slot), at.state(h).now_s
     if message.state == at.QUEUED:
@@ -28,12 +28,14 @@ def abort(h: Handle, slot: int, reason: int) -> None:
         message.left_s = now_s
         part(h, slot)
     else:
+        # Ideal and FIFO links send at a constant rate from start to end.
         share = (now_s - message.started_s) / (message.left_s - message.started_s)
         message.left_bytes, message.left_s = int(np.rint(share * message.size_bytes)), now_s
     link = 2 * message.sender
     if message.state != at.TRANSIT:
         delist_up(h, slot)
     if state.sharing == at.FIFO:
+        # A message that is lost anyway was never put on a downlink.
         if message.fate == 0:
             withdraw_down(h, slot)
         go_on(h, link)
@@ -42,7 +44,7 @@ def abort(h: Handle, slot: int, reason: int) -> None:
 
 @kernel
 def count_listed(h: Handle, node_number: int) -> int:
-    """How many messages are on their way from or to a node."""
+    """Returns the number of messages listed on a node's links."""
     count, slot = 0, at.link(h, 2 * node_number).head
     while slot >= 0:
         count, slot = count + 1, at.slot(h, slot).up_next
@@ -54,12 +56,12 @@ def count_listed(h: Handle, node_number: int) -> int:
 
 @kernel
 def take_down(h: Handle, node_number: int) -> None:
-    """A node stops: its messages that have not left, and those on their way to it, end where they are."""
+    """Takes a node down: aborts its messages that have not left, and those on their way to it."""
     node, now_s = at.node(h, node_number), at.state(h).now_s
     node.down = 1
     node.life += 1
     slot = at.link(h, 2 * node_number).head
-    # A FIFO uplink must not start the next message while its messages are aborted one after the other.
+    # Queued messages first: aborting the moving one would otherwise start the next of the FIFO uplink.
     while slot >= 0:
         after = at.slot(h, slot).up_next
         if at.slot(h, slot).state == at.QUEUED:
@@ -68,6 +70,7 @@ def take_down(h: Handle, node_number: int) -> None:
     slot = at.link(h, 2 * node_number).head
     while slot >= 0:
         after = at.slot(h, slot).up_next
+        # Negated, so that NaN (not left yet) also aborts.
         if not at.slot(h, slot).left_s <= now_s:
             abort(h, slot, SENDER_DOWN)
         slot = after
@@ -80,7 +83,7 @@ def take_down(h: Handle, node_number: int) -> None:
 
 @kernel
 def cut(h: Handle, place: int) -> None:
-    """A partition begins: messages under way across it are lost."""
+    """Begins a partition: aborts the messages in flight across it."""
     state = at.state(h)
     for slot in range(state.used_slots):
         message = at.slot(h, slot)
@@ -91,7 +94,7 @@ def cut(h: Handle, place: int) -> None:
 
 @kernel
 def set_capacity(h: Handle, link: int, capacity: float) -> None:
-    """Changes a link's rate; under fair sharing also for what is under way, else for what begins later."""
+    """Changes a link's rate; applies to messages in flight under fair sharing, else to later ones only."""
     one = at.link(h, link)
     one.capacity = capacity
     if at.state(h).sharing == at.FAIR:

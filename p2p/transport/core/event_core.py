@@ -1,7 +1,7 @@
-"""The event loop of the network: every message, one by one, whatever it meets (compiled; it calls no Python).
+"""The event loop of the network, for every message and every impairment (compiled; it calls no Python).
 
 `advance` handles starts, ends, arrivals, losses, retransmissions, relays and inboxes in the order (time, rank, node,
-row), and returns as soon as a process must go on or something is needed that only Python has.
+row), and returns as soon as a process must resume or something is needed that only Python can provide.
 """
 
 from __future__ import annotations
@@ -34,15 +34,17 @@ from p2p.transport.core.waits import (
 
 @kernel
 def end_flows(h: Handle, link: int, version: int) -> None:
-    """A fair link has served the first of its flows, and those that end with it."""
+    """Ends the first flow of a fair link, and those that end at the same instant."""
     now_s = at.state(h).now_s
     one = at.link(h, link)
+    # A later solve has rescheduled the link; this event is outdated.
     if one.version != version or not one.pending:
         return
     one.pending = 0
     upto = next_mark(h, link)
     slot = next_on(h, link, -1)
     while slot >= 0:
+        # Read before the flow leaves the list.
         after = next_on(h, link, slot)
         message = at.slot(h, slot)
         if message.holder == link and message.mark <= upto:
@@ -57,7 +59,7 @@ def end_flows(h: Handle, link: int, version: int) -> None:
 
 @kernel
 def arrive(h: Handle, slot: int) -> int:
-    """A message is at its receiver: in its inbox, passed on by a relay, or handed to Python at once."""
+    """Handles an arrival: files it in the inbox, forwards it at a relay, or hands it to Python at once."""
     state = at.state(h)
     message = at.slot(h, slot)
     message.arrived_s, message.left_bytes = at.state(h).now_s, int(message.size_bytes)
@@ -86,14 +88,14 @@ def arrive(h: Handle, slot: int) -> int:
 
 @kernel
 def is_void(h: Handle, slot: int, row: int) -> bool:
-    """Whether an event's message has ended since; its slot may carry another one now."""
+    """Returns whether an event's message has ended; its slot may hold another one now."""
     message = at.slot(h, slot)
     return message.row != row or message.state == at.OVER or message.state == at.FREE
 
 
 @kernel
 def handle_next(h: Handle) -> int:
-    """Handles the first event of the queue."""
+    """Handles the first event of the queue, and returns a status for Python if one is needed."""
     state = at.state(h)
     event = at.event(h, 0)
     kind, what, row, time_s = event.type, event.what, event.row, event.time_s
@@ -109,6 +111,7 @@ def handle_next(h: Handle) -> int:
         pop(h)
         return at.REACHED
     if kind == at.START:
+        # Pops its event itself: if burst states are missing, the event must stay for the next call.
         return start_waiting(h, what)
     pop(h)
     if kind == at.LEFT:
@@ -130,12 +133,13 @@ def handle_next(h: Handle) -> int:
 
 @kernel
 def advance(h: Handle, until_s: float, until_key: int) -> int:
-    """Handles all events before the instant and key given; returns why it stopped."""
+    """Handles all events up to the given instant and key; returns why it stopped."""
     state = at.state(h)
     while True:
         found = state.events > 0
         next_s = at.event(h, 0).time_s if found else np.inf
         limit_s = min(next_s, until_s)
+        # Unknown delays may belong to events before the next one, so time must not advance past them.
         if state.blocked > 0 and limit_s > state.now_s:
             return at.NEEDS_DELAY
         # Rates are solved once nothing more can happen at the instant of the change.

@@ -6,12 +6,13 @@ from p2p.transport.core import layout as at
 from p2p.transport.core.compiled import kernel
 from p2p.transport.core.layout import Handle
 
+# Four children per node halve the depth of a binary heap, and siblings share cache lines.
 _ARITY = 4
 
 
 @kernel
 def push(h: Handle, time_s: float, rank: int, node: int, row: int, what: int, kind: int) -> None:
-    """Adds an event; time never runs backwards, so an event of the past happens now."""
+    """Adds an event; one with a past time happens now, since time never decreases."""
     state = at.state(h)
     now_s = at.state(h).now_s
     if time_s < now_s:
@@ -26,6 +27,7 @@ def push(h: Handle, time_s: float, rank: int, node: int, row: int, what: int, ki
             above.time_s == time_s and (above.key < key or (above.key == key and above.row <= row))
         ):
             break
+        # Ties go by key (rank and node), then row: the order never depends on the history of the heap.
         at.copy_event(h, place, parent)
         place = parent
     event = at.event(h, place)
@@ -40,6 +42,7 @@ def pop(h: Handle) -> None:
     state.events = count
     if count == 0:
         return
+    # The last entry fills the gap at the top and sinks to its place.
     last = at.event(h, count)
     place = 0
     while True:
@@ -65,7 +68,7 @@ def pop(h: Handle) -> None:
 
 @kernel
 def new_slot(h: Handle) -> int:
-    """A free slot. `advance` and `send` make sure beforehand that there are enough."""
+    """Returns a free slot; `advance` and `send` ensure beforehand that there are enough."""
     state = at.state(h)
     slot = state.free_slot
     if slot >= 0:
@@ -79,7 +82,7 @@ def new_slot(h: Handle) -> int:
 
 @kernel
 def enlist_up(h: Handle, slot: int) -> None:
-    """Appends a message to its sender's uplink."""
+    """Appends a message to the list of its sender's uplink."""
     message = at.slot(h, slot)
     link = at.link(h, 2 * message.sender)
     message.up_next, message.up_prev = -1, link.tail
@@ -92,7 +95,7 @@ def enlist_up(h: Handle, slot: int) -> None:
 
 @kernel
 def delist_up(h: Handle, slot: int) -> None:
-    """Takes a message off its sender's uplink."""
+    """Removes a message from the list of its sender's uplink."""
     message = at.slot(h, slot)
     link = at.link(h, 2 * message.sender)
     if message.up_prev >= 0:
@@ -107,7 +110,7 @@ def delist_up(h: Handle, slot: int) -> None:
 
 @kernel
 def enlist_down(h: Handle, slot: int) -> None:
-    """Appends a message to its receiver's downlink."""
+    """Appends a message to the list of its receiver's downlink."""
     message = at.slot(h, slot)
     link = at.link(h, 2 * message.receiver + 1)
     message.down_next, message.down_prev = -1, link.tail
@@ -120,7 +123,7 @@ def enlist_down(h: Handle, slot: int) -> None:
 
 @kernel
 def delist_down(h: Handle, slot: int) -> None:
-    """Takes a message off its receiver's downlink."""
+    """Removes a message from the list of its receiver's downlink."""
     message = at.slot(h, slot)
     link = at.link(h, 2 * message.receiver + 1)
     if message.down_prev >= 0:

@@ -1,4 +1,4 @@
-"""What happens to one attempt of a message, decided when that attempt starts (compiled).
+"""The fate of one attempt of a message, decided when that attempt starts (compiled).
 
 Every random number carries the message's name (kind, round, origin, sequence, attempt, destination, hop), so whether
 one message is lost does not depend on which others are sent, nor on how they are batched.
@@ -18,7 +18,7 @@ RANDOM, IN_BURST, PARTITIONED, SENDER_DOWN, RECEIVER_DOWN, UNKNOWN_ADDRESS = 1, 
 
 @kernel
 def draw(h: Handle, slot: int, name: np.uint64) -> float:
-    """The number in (0, 1) that `name` has for this attempt."""
+    """Returns this attempt's random number in (0, 1) for the draw called `name`."""
     message = at.slot(h, slot)
     word = mixed(name, message.kind)
     word = mixed(word, message.round_number)
@@ -26,6 +26,7 @@ def draw(h: Handle, slot: int, name: np.uint64) -> float:
     word = mixed(word, message.sequence)
     word = mixed(word, message.attempt)
     word = mixed(word, message.destination)
+    # Only relayed hops carry the extra word, so that runs without relays keep their draws.
     if message.hop > 0:
         word = mixed(word, message.hop)
     return uniform(word)
@@ -33,7 +34,7 @@ def draw(h: Handle, slot: int, name: np.uint64) -> float:
 
 @kernel
 def draw_delays(h: Handle) -> int:
-    """Writes the messages that have no delay yet, and their random numbers, to the delay buffer; how many."""
+    """Writes the messages without a delay, and their draws, to the delay buffer; returns their number."""
     state, count = at.state(h), 0
     for place in range(state.unfilled):
         slot = at.unfilled_slot(h, place).value
@@ -52,7 +53,7 @@ def draw_delays(h: Handle) -> int:
 
 @kernel
 def burst_due(h: Handle, sender: int) -> int:
-    """The burst state that is not known up to now for this sender; -1 if all are."""
+    """Returns a burst whose state is not drawn up to now for this sender; -1 if there is none."""
     state = at.state(h)
     for place in range(state.impairments):
         one = at.impairment(h, place)
@@ -68,7 +69,7 @@ def burst_due(h: Handle, sender: int) -> int:
 
 @kernel
 def cuts(h: Handle, place: int, sender: int, receiver: int) -> bool:
-    """Whether a partition stops messages between two nodes."""
+    """Returns whether a partition blocks messages between two nodes."""
     one, nodes = at.impairment(h, place), at.state(h).nodes
     if receiver < 0:
         return False
@@ -83,7 +84,7 @@ def cuts(h: Handle, place: int, sender: int, receiver: int) -> bool:
 
 @kernel
 def is_gone(h: Handle, slot: int) -> bool:
-    """Whether the receiver is down, or has restarted since the message was sealed for its earlier life."""
+    """Returns whether the receiver is down, or has restarted since the message was sealed for its old keys."""
     message = at.slot(h, slot)
     receiver = at.node(h, message.receiver)
     sealed = message.kind != 0 and message.receiver == message.destination
@@ -92,7 +93,7 @@ def is_gone(h: Handle, slot: int) -> bool:
 
 @kernel
 def decide(h: Handle, slot: int) -> None:
-    """Decides loss, extra delay and damage of an attempt; of several reasons for loss the last one counts."""
+    """Decides loss, extra delay and corruption of an attempt; a later reason for loss overrides an earlier one."""
     state = at.state(h)
     message = at.slot(h, slot)
     nodes = state.nodes
@@ -116,6 +117,7 @@ def decide(h: Handle, slot: int) -> None:
             if not message.flag_bits & at.COPY and draw(h, slot, one.name) < one.probability:
                 message.flag_bits |= at.CORRUPTED
         elif one.type == at.REORDER and draw(h, slot, one.name) < one.probability:
+            # Rounded to nanoseconds like all durations.
             message.extra_s += np.rint(draw(h, slot, one.length_name) * one.delay_s * 1e9) / 1e9
     if message.receiver >= 0 and is_gone(h, slot):
         message.fate = RECEIVER_DOWN
@@ -123,7 +125,7 @@ def decide(h: Handle, slot: int) -> None:
 
 @kernel
 def is_doubled(h: Handle, slot: int) -> bool:
-    """Whether a copy of this attempt is sent as well; copies are not copied again."""
+    """Returns whether this attempt is duplicated; copies are not duplicated again."""
     state = at.state(h)
     message = at.slot(h, slot)
     for place in range(state.impairments):
