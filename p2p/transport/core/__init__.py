@@ -1,1 +1,1 @@
-"""The compiled event core: its memory, its kernels, and the one solver of fair sharing."""
+"""The compiled event core: its memory, its kernels, and the solver of fair sharing."""

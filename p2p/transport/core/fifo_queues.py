@@ -18,13 +18,13 @@ from p2p.transport.core.layout import Handle
 
 @kernel
 def seconds(size: float, rate: float) -> float:
-    """How long a link takes for some bytes; none take no time, even on a link of no capacity."""
+    """Returns the transmission time of some bytes; zero bytes take no time, even on a link without capacity."""
     return size / rate if size > 0.0 else 0.0
 
 
 @kernel
 def begin(h: Handle, slot: int) -> None:
-    """A message starts to leave."""
+    """Starts the transmission of a message."""
     message, now_s = at.slot(h, slot), at.state(h).now_s
     message.state, message.started_s = at.MOVING, now_s
     message.left_s = now_s + seconds(message.size_bytes, at.link(h, 2 * message.sender).capacity)
@@ -34,9 +34,10 @@ def begin(h: Handle, slot: int) -> None:
 
 @kernel
 def enqueue(h: Handle, slot: int) -> None:
-    """A message is handed over: it leaves at once if its uplink is free, or unlimited."""
+    """Starts a message at once if its uplink is free or unlimited; queues it otherwise."""
     message = at.slot(h, slot)
     link = at.link(h, 2 * message.sender)
+    # `enlist_up` has run already: at the head of the list means alone on the uplink.
     if link.capacity == np.inf or link.head == slot:
         begin(h, slot)
     else:
@@ -45,7 +46,7 @@ def enqueue(h: Handle, slot: int) -> None:
 
 @kernel
 def go_on(h: Handle, link: int) -> None:
-    """The next message of a limited uplink starts to leave."""
+    """Starts the next queued message of a limited uplink."""
     one = at.link(h, link)
     if one.capacity < np.inf and one.head >= 0 and at.slot(h, one.head).state == at.QUEUED:
         begin(h, one.head)
@@ -53,7 +54,7 @@ def go_on(h: Handle, link: int) -> None:
 
 @kernel
 def leave(h: Handle, slot: int) -> None:
-    """The last byte of a message has left; the next one of its uplink begins."""
+    """Ends the transmission of a message and starts the next one of its uplink."""
     sender = at.slot(h, slot).sender
     at.slot(h, slot).state = at.TRANSIT
     delist_up(h, slot)
@@ -62,7 +63,7 @@ def leave(h: Handle, slot: int) -> None:
 
 @kernel
 def serve(h: Handle, slot: int) -> None:
-    """A downlink takes a message."""
+    """Starts the reception of a message on its downlink."""
     message, now_s = at.slot(h, slot), at.state(h).now_s
     served_s = now_s + seconds(message.size_bytes, at.link(h, 2 * message.receiver + 1).capacity)
     arrived_s = max(message.left_s + (message.delay_s + message.extra_s), served_s)
@@ -72,7 +73,7 @@ def serve(h: Handle, slot: int) -> None:
 
 @kernel
 def take_first_byte(h: Handle, slot: int) -> None:
-    """The first byte of a message is at its receiver: it is served when its turn comes."""
+    """Queues a message on its downlink when its first byte arrives; serves it at once if the link is free."""
     link = at.link(h, 2 * at.slot(h, slot).receiver + 1)
     at.slot(h, slot).queue_next = -1
     if link.queue_head < 0:
@@ -85,8 +86,9 @@ def take_first_byte(h: Handle, slot: int) -> None:
 
 @kernel
 def free_downlink(h: Handle, slot: int) -> None:
-    """A downlink has served a message and takes the next one."""
+    """Frees a downlink and serves its next message."""
     link = at.link(h, 2 * at.slot(h, slot).receiver + 1)
+    # An aborted message has left the queue already; its event is outdated.
     if link.queue_head != slot:
         return
     link.queue_head = at.slot(h, slot).queue_next
@@ -98,13 +100,14 @@ def free_downlink(h: Handle, slot: int) -> None:
 
 @kernel
 def withdraw_down(h: Handle, slot: int) -> None:
-    """Takes an aborted message out of its downlink's queue; if it was being served, the next one is."""
+    """Removes an aborted message from its downlink's queue; if it was being served, serves the next one."""
     if at.slot(h, slot).receiver < 0:
         return
     link = at.link(h, 2 * at.slot(h, slot).receiver + 1)
     if link.queue_head == slot:
         free_downlink(h, slot)
         return
+    # Linear search: aborts are rare, and a second link per message would cost memory in every run.
     before = link.queue_head
     while before >= 0:
         after = at.slot(h, before).queue_next
@@ -118,7 +121,7 @@ def withdraw_down(h: Handle, slot: int) -> None:
 
 @kernel
 def held_by(h: Handle, slot: int) -> int:
-    """What held an arrived message back: 1 the uplink, 2 the downlink, 3 nothing but latency."""
+    """Returns the bottleneck of an arrived message: 1 uplink, 2 downlink, 3 latency only."""
     message = at.slot(h, slot)
     if message.arrived_s > message.left_s + (message.delay_s + message.extra_s):
         return 2

@@ -1,4 +1,4 @@
-"""The memory of the event core: record layouts, codes, and how kernels reach them.
+"""The memory layout of the event core: record types, codes, and accessors for kernels.
 
 Kernels take one argument `h`, the handle table. Compiled, it is a pointer to the addresses of the arrays of `ARRAYS`,
 in their order; uncompiled, it is a list of the arrays themselves. The accessors below hide the difference.
@@ -79,7 +79,7 @@ SLOT = np.dtype(
     ],
     align=True,
 )
-"""A message under way: a row of the message table while it still changes. `queue_next` links a downlink's queue while
+"""A message in flight: a row of the message table while it still changes. `queue_next` links a downlink's queue while
 it moves, and the receiver's inbox once it has arrived; `up_next` also links the free slots. `delay_s` is latency and
 jitter, `extra_s` what reordering adds; a message that needs its delay before it is known is `blocked`."""
 
@@ -112,14 +112,14 @@ LINK = np.dtype(
     align=True,
 )
 """An access link: number 2 i is node i's uplink, 2 i + 1 its downlink. An uplink lists its messages that have not left
-yet, a downlink all that will arrive and have not yet."""
+yet, a downlink those that will arrive and have not yet."""
 
 NODE = np.dtype(
     [
         ("sequence", "i8"),
         ("life", "i4"),
         ("redirect", "i4"),
-        # What its process waits for; `version` names the wait in the event queue.
+        # The wait of its process; `version` identifies the wait in the event queue.
         ("wait_topic", "i4"),
         ("wait_round", "i4"),
         ("needed", "i4"),
@@ -141,7 +141,7 @@ EVENT = np.dtype([("time_s", "f8"), ("key", "i8"), ("row", "i8"), ("what", "i4")
 """An entry of the event queue, ordered by (time_s, key, row); the key is rank and node."""
 
 ROUND = np.dtype([("open", "i8"), ("column", "i4"), ("watched", "i1"), ("closed", "i1")], align=True)
-"""How many of a round's messages have not ended, its column of `sessions`, and what to do when none is left."""
+"""The number of a round's open messages, its column of `sessions`, and whether to report when none is left."""
 
 IMPAIRMENT = np.dtype(
     [
@@ -209,12 +209,12 @@ STATE = np.dtype(
     ],
     align=True,
 )
-"""Counters and settings of the run. `late_s`: by how much a time grid delayed a start at most."""
+"""Counters and settings of the run; `late_s` is the largest delay of a start by the time grid."""
 
 INPUT = np.dtype(
     [("receiver", "i8"), ("size_bytes", "f8"), ("overhead", "i8"), ("route", "i8"), ("delay_s", "f8")], align=True
 )
-"""A message that is handed over; `route` is a row of `routes`, or -1."""
+"""A message to hand over; `route` is a row of `routes`, or -1."""
 
 OUTPUT = np.dtype(
     [
@@ -230,12 +230,12 @@ OUTPUT = np.dtype(
     ],
     align=True,
 )
-"""A message that is taken out of an inbox."""
+"""A message taken from an inbox."""
 
 DELAY = np.dtype(
     [("slot", "i8"), ("sender", "i8"), ("receiver", "i8"), ("pair_draw", "f8"), ("jitter_draw", "f8")], align=True
 )
-"""A message that needs a delay, with the random numbers for it."""
+"""A message that needs a delay, with its random draws."""
 
 NUMBER = np.dtype([("value", "i4")])
 BYTE = np.dtype([("value", "u1")])
@@ -293,8 +293,8 @@ QUEUED = 2  # behind others on a FIFO uplink
 MOVING = 3  # bytes are leaving
 TRANSIT = 4  # all bytes have left
 INBOX = 5  # arrived, not opened yet
-HANDED = 6  # arrived, and in the hands of the receiver, which settles it later
-OVER = 7  # has its outcome; the slot is free once the message log has it
+HANDED = 6  # arrived and handed to the receiver, which settles it later
+OVER = 7  # has its outcome; the slot is freed once the message log has its row
 
 # Flags of a message: handled on arrival; damaged on this hop; a copy; has a copy; damaged on an earlier hop;
 # sent again even after its round has closed.
@@ -306,11 +306,12 @@ CARRIED = 16
 OUTLIVES = 32
 
 PENDING_ROW = 1 << 60
-"""Added to the row of its predecessor: the name of a message that waits to start and has no row of its own yet."""
+"""Added to the predecessor's row: identifies a message that waits to start and has no row of its own yet."""
 
 WAKE_ROW = 1 << 61
-"""Added to the version of a wait: at one node and instant, messages start before the process goes on."""
+"""Added to the version of a wait: at one node and instant, messages start before the process resumes."""
 
+# The last four equal p2p.clock.Rank, which orders SimPy's events against these.
 # Ranks at one instant. Bytes that have left by an instant have left before anything else happens in it.
 LEFT_RANK = 0
 SERVED_RANK = 1
@@ -334,18 +335,18 @@ DEADLINE = 6
 WAKE = 7
 START = 8
 
-# What `advance` returns in the low bits, and what the other bits hold.
-REACHED = 0  # nothing is left to do before the given instant
-WOKEN = 1  # the process of a node goes on
+# Statuses that `advance` returns in the low bits; the other bits hold the node, slot or round concerned.
+REACHED = 0  # no event is left before the given instant
+WOKEN = 1  # the process of a node resumes
 WOKEN_DUE = 2  # the same, and its deadline has come
 ARRIVED = 3  # a message, by its slot, needs its receiver at once
-ROUND_DRAINED = 4  # no message of a round is under way
+ROUND_DRAINED = 4  # no message of a round is in flight
 NEEDS_DELAY = 5  # slots of `unfilled` have no latency yet, and at least one of them needs it now
 NEEDS_BURST = 6  # burst states have to be drawn beyond now for a sender
 NEEDS_ROOM = 7  # an array is almost full
 STATUS_BITS = 3
 
-# Topics that are not a message kind: what control messages are about. Kinds have the numbers below.
+# Topics of control messages start here; message kinds have the numbers below.
 FIRST_TOPIC = 16
 ANY_ROUND = -1
 NO_TOPIC = -1

@@ -4,7 +4,7 @@ An allocation is max-min fair if every flow has a bottleneck: a saturated link o
 holds the flow. All flows that one link holds have one rate, the link's level, so the link keeps one service counter
 (bytes per flow so far) and one pending event; a flow ends when the counter reaches its mark.
 
-After a change only a region of links is solved anew. It starts with the links that were touched. The flows on its
+After a change only a region of links is re-solved. It starts with the links that were touched. The flows on its
 links are free, except that a flow held by a link outside keeps at most its rate. After filling, a link outside joins
 if its load exceeds its capacity, or if it holds flows and any flow over it became slower; until no link joins.
 """
@@ -18,10 +18,10 @@ from p2p.transport.core.compiled import kernel
 from p2p.transport.core.event_queue import push
 from p2p.transport.core.layout import Handle
 
-_SIMULTANEOUS = 1e-13  # ends within this share of the time are one instant: rounding, not physics
+_SIMULTANEOUS = 1e-13  # ends within this fraction of the time are one instant: the difference is rounding
 _SLOWER = 1.0 - 1e-12
 _FITS = 1.0 + 1e-12
-_CLOSE = 1.0 - 1e-9  # incremental loads drift; this near to the capacity they are summed anew
+_CLOSE = 1.0 - 1e-9  # incremental loads drift by rounding; this close to the capacity they are re-summed
 
 
 @kernel
@@ -34,7 +34,7 @@ def touch(h: Handle, link: int) -> None:
     if state.dirty == 0:
         state.solve_s = state.now_s
         if state.grid_s > 0.0:
-            # On a time grid a change counts from the next point on.
+            # On a time grid a change takes effect at the next grid point.
             number = np.floor(state.now_s / state.grid_s)
             while number * state.grid_s < state.now_s:
                 number += 1.0
@@ -46,17 +46,18 @@ def touch(h: Handle, link: int) -> None:
 
 @kernel
 def served_by(h: Handle, link: int, now_s: float) -> float:
-    """A link's service counter at an instant."""
+    """Returns a link's service counter (bytes per flow) at an instant."""
     one = at.link(h, link)
     return one.served + one.level * (now_s - one.since_s)
 
 
 @kernel
 def next_on(h: Handle, link: int, slot: int) -> int:
-    """The next flow of a link's list that still has bytes to send; slot -1 asks for the first."""
+    """Returns the next flow of a link's list with bytes left to send; slot -1 asks for the first."""
     if link % 2 == 0:
         return at.link(h, link).head if slot < 0 else at.slot(h, slot).up_next
     slot = at.link(h, link).head if slot < 0 else at.slot(h, slot).down_next
+    # Downlinks also list messages in transit, whose bytes have all left; uplinks do not.
     while slot >= 0 and at.slot(h, slot).state != at.MOVING:
         slot = at.slot(h, slot).down_next
     return slot
@@ -64,7 +65,7 @@ def next_on(h: Handle, link: int, slot: int) -> int:
 
 @kernel
 def schedule_end(h: Handle, link: int) -> None:
-    """Sums a link's load anew, and queues the end of the flow that it will have served first."""
+    """Re-sums a link's load, and queues the end of the flow that finishes first."""
     one = at.link(h, link)
     soonest, load = np.inf, 0.0
     slot = next_on(h, link, -1)
@@ -79,6 +80,7 @@ def schedule_end(h: Handle, link: int) -> None:
         one.pending = 0
         return
     end_s = one.since_s + (soonest - one.served) / one.level
+    # The queued event is still right to the bit; no outdated entry needs to stay in the heap.
     if one.pending and one.end_s == end_s:
         return
     one.version += 1
@@ -88,7 +90,7 @@ def schedule_end(h: Handle, link: int) -> None:
 
 @kernel
 def remaining(h: Handle, slot: int) -> float:
-    """The bytes of a flow that have not left yet."""
+    """Returns the bytes of a flow that have not left yet."""
     message = at.slot(h, slot)
     if message.holder < 0:
         return message.mark
@@ -98,7 +100,7 @@ def remaining(h: Handle, slot: int) -> float:
 
 @kernel
 def bottleneck_of(h: Handle, slot: int) -> int:
-    """The link that held a flow for at least half of its time: 1 the uplink, 2 the downlink."""
+    """Returns the link that held a flow for at least half of its time: 1 uplink, 2 downlink."""
     message, now_s = at.slot(h, slot), at.state(h).now_s
     held_up_s = message.held_up_s
     if message.holder >= 0 and message.holder % 2 == 0:
@@ -108,7 +110,7 @@ def bottleneck_of(h: Handle, slot: int) -> int:
 
 @kernel
 def sift_down(h: Handle, count: int, place: int) -> None:
-    """Moves an entry down to its place."""
+    """Restores the heap order below an entry; ties go by direction, then number, so results are reproducible."""
     value, down, what = at.entry(h, place).value, at.entry(h, place).down, at.entry(h, place).what
     while True:
         child = 2 * place + 1
@@ -133,7 +135,7 @@ def sift_down(h: Handle, count: int, place: int) -> None:
 
 @kernel
 def load_of(h: Handle, link: int, stamp: int) -> float:
-    """A link's load with the new rates, summed anew in the order of its list."""
+    """Returns a link's load with the new rates, summed in the order of its list."""
     total = 0.0
     slot = next_on(h, link, -1)
     while slot >= 0:
@@ -144,7 +146,7 @@ def load_of(h: Handle, link: int, stamp: int) -> float:
 
 @kernel
 def gather(h: Handle, first: int, count: int, found: int, stamp: int) -> int:
-    """Adds the flows on region links number `first` up to `count` to the free flows."""
+    """Adds the flows on region links `first` to `count` to the free flows; returns the new number of flows."""
     for place in range(first, count):
         link = at.region_link(h, place).value
         bit = 1 + link % 2
@@ -162,7 +164,7 @@ def gather(h: Handle, first: int, count: int, found: int, stamp: int) -> int:
 
 @kernel
 def fix(h: Handle, slot: int, rate: float, holder: int) -> None:
-    """A flow gets its rate, and takes it from the links of the region."""
+    """Fixes the rate of a flow, and subtracts it from the links of the region."""
     message = at.slot(h, slot)
     message.fixed, message.new_rate, message.new_holder = 1, rate, holder
     if message.inside & 1:
@@ -177,7 +179,7 @@ def fix(h: Handle, slot: int, rate: float, holder: int) -> None:
 
 @kernel
 def water_fill(h: Handle, count: int, flows: int) -> None:
-    """Gives every free flow a rate: the water rises, and what it reaches first is fixed."""
+    """Gives every free flow its rate by progressive filling: flows are fixed in the order of their levels."""
     entries = 0
     for place in range(count):
         link = at.region_link(h, place).value
@@ -189,7 +191,7 @@ def water_fill(h: Handle, count: int, flows: int) -> None:
         slot = at.free_flow(h, place).value
         message = at.slot(h, slot)
         message.fixed = 0
-        # A link outside that holds a flow gives it no more than now; were it to give more, it would have joined.
+        # A holder outside the region caps the flow at its present rate; with room for more it would have joined.
         if message.holder >= 0 and not message.inside & (1 + message.holder % 2):
             entry = at.entry(h, entries)
             entry.value, entry.down, entry.what = message.rate, -1, -1 - slot
@@ -202,7 +204,7 @@ def water_fill(h: Handle, count: int, flows: int) -> None:
             one = at.link(h, what)
             level = one.room / one.unfixed
             if level > value:
-                # Some of its flows were fixed below its level meanwhile: its turn comes later.
+                # Some of its flows were fixed below its level, so its level has risen: re-queue it.
                 at.entry(h, 0).value = level
                 sift_down(h, entries, 0)
                 continue
@@ -221,7 +223,7 @@ def water_fill(h: Handle, count: int, flows: int) -> None:
 
 @kernel
 def grow(h: Handle, count: int, flows: int, stamp: int) -> int:
-    """Lets links at the border join the region; the new number of links in it."""
+    """Lets links at the border join the region; returns the new number of its links."""
     state = at.state(h)
     state.stamp += 1
     visit = state.stamp
@@ -240,7 +242,7 @@ def grow(h: Handle, count: int, flows: int, stamp: int) -> int:
             at.border_link(h, outside).value = link
             outside += 1
         one.delta += change
-        # Any flow that became slower leaves room, not only one that the link holds.
+        # Any slower flow leaves room for others, not only one that this link holds.
         if message.new_rate < message.rate * _SLOWER:
             one.slower = 1
     for place in range(outside):
@@ -257,7 +259,7 @@ def grow(h: Handle, count: int, flows: int, stamp: int) -> int:
 
 @kernel
 def commit(h: Handle, count: int, flows: int) -> None:
-    """Takes over the new rates, and finds each link's next end."""
+    """Commits the new rates, and schedules each link's next end."""
     now_s = at.state(h).now_s
     for place in range(flows):
         slot = at.free_flow(h, place).value
@@ -295,7 +297,7 @@ def commit(h: Handle, count: int, flows: int) -> None:
 
 @kernel
 def solve(h: Handle) -> None:
-    """Brings all rates up to date with what has changed since the last solve."""
+    """Updates all rates that are affected by changes since the last solve."""
     state = at.state(h)
     state.stamp += 1
     stamp = state.stamp
@@ -307,6 +309,7 @@ def solve(h: Handle) -> None:
             at.region_link(h, count).value = at.dirty_link(h, place).value
             count += 1
         else:
+            # The last flow has left: reset, so that rounding errors do not outlive a busy period.
             one.held, one.level, one.load = 0, 0.0, 0.0
             one.version += 1
             one.pending = 0
@@ -314,6 +317,7 @@ def solve(h: Handle) -> None:
     flows = 0
     first = 0
     while count > first:
+        # Each pass refills the whole region; it only grows, so the loop ends after at most all links.
         flows = gather(h, first, count, flows, stamp)
         water_fill(h, count, flows)
         first, count = count, grow(h, count, flows, stamp)
@@ -323,7 +327,7 @@ def solve(h: Handle) -> None:
 
 @kernel
 def next_mark(h: Handle, link: int) -> float:
-    """The mark up to which flows of a link end now: the first, and those that end within the clock's resolution."""
+    """Returns the mark up to which flows of a link end now: the first, and all within the clock's resolution."""
     one = at.link(h, link)
     soonest = np.inf
     slot = next_on(h, link, -1)
@@ -336,13 +340,13 @@ def next_mark(h: Handle, link: int) -> float:
 
 @kernel
 def is_same_instant(time_s: float, now_s: float) -> bool:
-    """Whether an end belongs to the present instant."""
+    """Returns whether an end belongs to the present instant."""
     return time_s <= now_s + _SIMULTANEOUS * now_s
 
 
 @kernel
 def join(h: Handle, slot: int) -> None:
-    """A flow starts: it is counted on its limited links, and has a rate after the next solve."""
+    """Adds a flow to its limited links; the next solve gives it a rate."""
     message, state = at.slot(h, slot), at.state(h)
     message.holder, message.rate, message.mark = -1, 0.0, float(message.size_bytes)
     message.held_up_s, message.held_since_s = 0.0, state.now_s
@@ -353,7 +357,7 @@ def join(h: Handle, slot: int) -> None:
     if message.fate == 0 and message.receiver >= 0 and at.link(h, 2 * message.receiver + 1).capacity < np.inf:
         message.down = 2 * message.receiver + 1
         at.link(h, message.down).count += 1
-    # One of its links is enough to begin with: the other joins the region if it is overloaded.
+    # Touching one of its links is enough: the other joins the region if it is overloaded.
     touch(h, message.up if message.up >= 0 else message.down)
     if state.grid_s > 0.0 and state.solve_s - state.now_s > state.late_s:
         state.late_s = state.solve_s - state.now_s
@@ -361,7 +365,7 @@ def join(h: Handle, slot: int) -> None:
 
 @kernel
 def part(h: Handle, slot: int) -> None:
-    """A flow ends or is aborted: links that hold other flows have room for them now."""
+    """Removes a flow from its links, at its end or abort; links that hold other flows are re-solved."""
     message = at.slot(h, slot)
     holder = message.holder
     if holder >= 0:
@@ -375,5 +379,5 @@ def part(h: Handle, slot: int) -> None:
                 touch(h, link)
     message.holder, message.rate = -1, 0.0
     if at.state(h).grid_s > 0.0 and holder >= 0:
-        # The solve may be far: until then the link goes on serving its other flows.
+        # The solve may be far ahead; until then the link serves its other flows at the old level.
         schedule_end(h, holder)

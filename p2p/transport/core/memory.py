@@ -1,4 +1,4 @@
-"""The arrays of the event core, which Python owns and enlarges, and the way into the compiled code."""
+"""The arrays of the event core, which Python owns and enlarges, and the call into the compiled code."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _X, _OPERATION, _A, _B, _C, _D, _ENDED = map(
 
 
 class Memory:
-    """One run's arrays. `call` enters the compiled code; `reserve` makes room before it is needed."""
+    """The arrays of one run; `call` enters the compiled code, `reserve` makes room before it is needed."""
 
     __slots__ = (*at.ARRAYS, "_enter", "_keep", "h", "record", "seconds", "words")
 
@@ -68,11 +68,12 @@ class Memory:
         self.record = self.state[0]
         self.record["nodes"], self.record["free_slot"] = nodes, -1
         self.seconds = memoryview(self.state.view(np.float64))
-        """The fields of the state that are seconds, `now_s` first; read all the time."""
+        """The state as floats, `now_s` first; a memoryview because it is read very often."""
         self.words = memoryview(self.state.view(np.int64))
-        """The same for those that are whole numbers."""
+        """The state as integers."""
 
     def _bind(self) -> None:
+        # Kernels hold addresses, so every array that was replaced must be bound again before the next call.
         self.h, self._keep = handle_table([getattr(self, name) for name in at.ARRAYS])
         for name in ("slots", "events", "ended", "passed", "unfilled"):
             self.state["room_" + name][0] = len(getattr(self, name))
@@ -85,32 +86,34 @@ class Memory:
         return self._enter(self.h)
 
     def next_event_s(self) -> float:
-        """Before this nothing happens on the network."""
+        """Returns a lower bound on the time of the next network event."""
         next_s: float = self.events["time_s"][0] if self.record["events"] else np.inf
         return min(next_s, float(self.record["solve_s"])) if self.record["dirty"] else float(next_s)
 
     def spare_ended(self) -> int:
-        """How many messages more may end before the message log has to take some over."""
+        """Returns how many more messages may end before the message log has to be written."""
         return len(self.ended) - self.words[_ENDED]
 
     def grow(self, name: str, length: int) -> None:
-        """Makes an array at least so long; what is new is zero."""
+        """Extends an array to at least `length`, with zeros."""
         old = getattr(self, name)
         if len(old) >= length:
             return
+        # Growth by half keeps the total cost of copying linear.
         new = np.zeros(max(length, len(old) + (len(old) >> 1)), dtype=old.dtype)
         new[: len(old)] = old
         setattr(self, name, new)
         self._bind()
 
     def reserve(self, messages: int) -> None:
-        """Makes room for so many messages more, their events and their ends."""
+        """Makes room for more messages, their events and their ends."""
         used = int(self.record["used_slots"] - self.record["free_slots"]) + messages + _MARGIN
         if used > len(self.slots):
             self.grow("slots", used)
-            # All flows may be free at once, and each may be an entry of the solver's heap.
+            # In the worst case all flows are free at once, each with an entry in the solver's heap.
             self.grow("flows", len(self.slots))
             self.grow("fill", len(self.slots) + len(self.links))
+        # Per message a start, an end and an arrival; per link the end of its first flow.
         self.grow("events", int(self.record["events"]) + 3 * messages + len(self.links) + _MARGIN)
         self.grow("ended", int(self.record["ended"]) + messages + _MARGIN)
         self.grow("unfilled", int(self.record["unfilled"]) + messages + _MARGIN)

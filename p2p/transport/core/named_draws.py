@@ -14,7 +14,7 @@ _S11, _S27, _S30, _S31 = np.uint64(11), np.uint64(27), np.uint64(30), np.uint64(
 
 @kernel
 def scramble(word: np.uint64) -> np.uint64:
-    """The finaliser of SplitMix64."""
+    """Returns the SplitMix64 output function of a word."""
     word = word + _GOLDEN
     word = (word ^ (word >> _S30)) * _FIRST
     word = (word ^ (word >> _S27)) * _SECOND
@@ -23,11 +23,12 @@ def scramble(word: np.uint64) -> np.uint64:
 
 @kernel
 def mixed(word: np.uint64, part: int) -> np.uint64:
-    """The word of a longer name."""
+    """Returns the word of a name extended by one part."""
     return scramble(word ^ scramble(np.uint64(np.int64(part))))
 
 
 @kernel
 def uniform(word: np.uint64) -> float:
-    """The number in (0, 1) that a word stands for."""
+    """Returns a word's number in (0, 1)."""
+    # The upper 53 bits, centred in their interval: never 0 or 1, so quantile functions stay finite.
     return (float(word >> _S11) + 0.5) * 2.0**-53

@@ -1,4 +1,4 @@
-"""How messages end: delivered, refused, or lost and sent again (compiled)."""
+"""Outcomes of messages: delivered, rejected, or lost and sent again (compiled)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ IN_FLIGHT, DELIVERED, LOST, REJECTED = 0, 1, 2, 3
 
 @kernel
 def overhear(h: Handle, slot: int) -> None:
-    """Shows a message that has passed to whoever listens on the wire."""
+    """Lists a message that has passed, if there are listeners on the wire."""
     state = at.state(h)
     if state.listening:
         at.passed_slot(h, state.passed).value = slot
@@ -24,7 +24,7 @@ def overhear(h: Handle, slot: int) -> None:
 
 @kernel
 def count_out(h: Handle, round_number: int) -> None:
-    """One message of a round less is under way; the last one is reported after all arrivals of the instant."""
+    """Decrements a round's count of open messages; zero is reported after all arrivals of the instant."""
     one, now_s = at.round_(h, round_number), at.state(h).now_s
     one.open -= 1
     if one.open == 0 and one.watched:
@@ -33,7 +33,7 @@ def count_out(h: Handle, round_number: int) -> None:
 
 @kernel
 def drained(h: Handle, round_number: int) -> int:
-    """Reports that no message of a round is under way, if that still holds."""
+    """Reports that no message of a round is in flight, if that still holds."""
     one = at.round_(h, round_number)
     if one.open != 0 or not one.watched:
         return at.REACHED
@@ -43,21 +43,23 @@ def drained(h: Handle, round_number: int) -> int:
 
 @kernel
 def finish(h: Handle, slot: int, outcome: int, reason: int) -> None:
-    """Gives a message its outcome; the message log takes it over at the next flush."""
+    """Gives a message its outcome; its row is written at the next flush of the message log."""
     state = at.state(h)
     message = at.slot(h, slot)
     message.state, message.outcome, message.reason = at.OVER, outcome, reason
     at.ended_slot(h, state.ended).value = slot
     state.ended += 1
+    # A delivered message was counted when it reached the inbox, before it was opened.
     if outcome != DELIVERED or message.arrived_s != message.arrived_s:
         count_out(h, message.round_number)
 
 
 @kernel
 def lose(h: Handle, slot: int, reason: int) -> None:
-    """A message is lost; its sender notices after the timeout and sends the identical bytes again."""
+    """Loses a message; its sender sends the identical bytes again after the timeout, if tries are left."""
     state = at.state(h)
     message = at.slot(h, slot)
+    # Only messages that were due to arrive are listed on a downlink (see `begin_attempt`).
     if message.receiver >= 0 and message.fate == 0:
         delist_down(h, slot)
     again_s = state.now_s + state.timeout_s
@@ -76,6 +78,7 @@ def lose(h: Handle, slot: int, reason: int) -> None:
         copy.flag_bits &= ~at.CORRUPTED
         if state.jittered:
             copy.delay_s = np.nan
+        # Before `finish` decrements: the round must not count as drained between two attempts.
         at.round_(h, message.round_number).open += 1
         push(h, again_s, at.START_RANK, message.sender, copy.row, again, at.START)
     finish(h, slot, LOST, reason)
@@ -83,7 +86,7 @@ def lose(h: Handle, slot: int, reason: int) -> None:
 
 @kernel
 def vanish(h: Handle, slot: int) -> None:
-    """A message that no receiver gets has left: it is lost, or the router does not know its address."""
+    """Ends a message that has left and reaches no receiver: it is lost, or its address is unknown."""
     message, now_s = at.slot(h, slot), at.state(h).now_s
     message.left_bytes = int(message.size_bytes)
     overhear(h, slot)
@@ -99,7 +102,7 @@ def settle(h: Handle, slot: int, outcome: int, reason: int) -> None:
     """Gives an outcome to a message that was handed to Python."""
     message = at.slot(h, slot)
     if outcome == LOST:
-        message.fate = reason  # it is on no link any more
+        message.fate = reason  # on no link any more, so `lose` must not delist it
         message.arrived_s = np.nan
         lose(h, slot, reason)
     else:
@@ -110,7 +113,7 @@ def settle(h: Handle, slot: int, outcome: int, reason: int) -> None:
 
 @kernel
 def release_unsent(h: Handle, slot: int) -> None:
-    """A message that was to start never does: it has no row."""
+    """Frees a message that never starts and so has no row."""
     state = at.state(h)
     message = at.slot(h, slot)
     round_number = message.round_number
@@ -123,7 +126,7 @@ def release_unsent(h: Handle, slot: int) -> None:
 
 @kernel
 def release_ended(h: Handle) -> None:
-    """Frees the slots that the message log has taken over."""
+    """Frees the slots whose rows the message log has written."""
     state = at.state(h)
     for place in range(state.ended):
         slot = at.ended_slot(h, place).value

@@ -1,3 +1,3 @@
-"""The numbers of the sharing models, by themselves: scenarios name models without loading the core."""
+"""Codes of the sharing models, in a module of their own: scenarios need them without loading the core."""
 
 IDEAL, FIFO, FAIR = range(3)

@@ -1,4 +1,4 @@
-"""How messages start: batches handed over, other attempts, copies and the next hops over relays (compiled)."""
+"""Starts of messages: batches handed over, retransmissions, copies and further hops over relays (compiled)."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from p2p.transport.core.layout import Handle
 from p2p.transport.core.max_min import join
 from p2p.transport.core.outcomes import DELIVERED, IN_FLIGHT, REJECTED, finish, release_unsent, vanish
 
-ROOM = 8  # what one event may add to any array, with a margin
+ROOM = 8  # the most entries that one event adds to any array, with a margin
 
 
 @kernel
 def has_no_room(h: Handle, messages: int) -> bool:
-    """Whether an array might overflow if so many messages start or end."""
+    """Returns whether an array might overflow if this many messages start or end."""
     state = at.state(h)
     if state.events + 2 * messages > state.room_events or state.unfilled + messages > state.room_unfilled:
         return True
@@ -30,7 +30,7 @@ def has_no_room(h: Handle, messages: int) -> bool:
 
 @kernel
 def left(h: Handle, slot: int) -> None:
-    """All bytes of a message are off its uplink (fair sharing, or no limited link at all)."""
+    """Handles the departure of a message's last byte (fair sharing, or no limited link at all)."""
     message = at.slot(h, slot)
     message.state = at.TRANSIT
     delist_up(h, slot)
@@ -42,7 +42,7 @@ def left(h: Handle, slot: int) -> None:
 
 @kernel
 def leave_fifo(h: Handle, slot: int) -> None:
-    """All bytes of a message are off its uplink (ideal and fifo sharing)."""
+    """Handles the departure of a message's last byte (ideal and FIFO sharing)."""
     message = at.slot(h, slot)
     if at.state(h).sharing == at.FIFO:
         leave(h, slot)
@@ -56,7 +56,7 @@ def leave_fifo(h: Handle, slot: int) -> None:
 
 @kernel
 def begin_attempt(h: Handle, slot: int) -> None:
-    """Gives an attempt its row and its fate, and puts it on the links."""
+    """Gives an attempt its row and its fate, and puts it on its links."""
     state = at.state(h)
     message = at.slot(h, slot)
     now_s = state.now_s
@@ -76,6 +76,7 @@ def begin_attempt(h: Handle, slot: int) -> None:
             ask_delay(h, slot)
     message.state = at.MOVING
     up = at.link(h, 2 * message.sender).capacity
+    # A lost message uses its uplink in full, but no downlink.
     down = np.inf if lost else at.link(h, 2 * message.receiver + 1).capacity
     if state.sharing == at.FIFO:
         enqueue(h, slot)
@@ -95,10 +96,11 @@ def begin_attempt(h: Handle, slot: int) -> None:
 
 @kernel
 def double(h: Handle, slot: int) -> None:
-    """Sends a copy of a message, which has a fate of its own; its sender does not send it again."""
+    """Sends a copy of a message with a fate of its own; copies are not retransmitted."""
     again = new_slot(h)
     at.copy_slot(h, again, slot)
     copy = at.slot(h, again)
+    # The negative number names the copy in random draws, so that its fate is independent of the original's.
     copy.sequence = -copy.sequence
     copy.flag_bits = (copy.flag_bits | at.COPY) & ~at.CORRUPTED
     copy.give_up_s = -np.inf
@@ -111,23 +113,23 @@ def double(h: Handle, slot: int) -> None:
 
 @kernel
 def start(h: Handle, slot: int) -> None:
-    """Starts an attempt, and a copy of it where messages are duplicated."""
+    """Starts an attempt, and a copy of it if it is duplicated."""
     message = at.slot(h, slot)
     doubled = at.state(h).impairments > 0 and not message.flag_bits & at.COPY and is_doubled(h, slot)
     if doubled:
         message.flag_bits |= at.DOUBLED
     begin_attempt(h, slot)
     if doubled:
-        # It starts at this instant, but after all messages of the batch have their rows.
+        # The copy starts at this instant, but after all messages of the batch have their rows.
         double(h, slot)
 
 
 @kernel
 def start_waiting(h: Handle, slot: int) -> int:
-    """Starts a message that was made in the core: another attempt, or the next hop over relays."""
+    """Starts a message created in the core: a retransmission, a copy, or the next hop over relays."""
     message = at.slot(h, slot)
     sender = at.node(h, message.sender)
-    # Timers die with the sender's life, and when the round has closed; what is already on its way goes on.
+    # A restart of the sender or the closing of the round cancels retransmissions; messages in flight continue.
     closed = message.attempt > 1 and not message.flag_bits & at.OUTLIVES and at.round_(h, message.round_number).closed
     if sender.down or sender.life != message.life or closed:
         pop(h)
@@ -148,7 +150,7 @@ def start_waiting(h: Handle, slot: int) -> int:
 
 @kernel
 def relay(h: Handle, slot: int) -> int:
-    """A relay passes a message on: one layer less, a fresh count of tries, as a start of this instant."""
+    """Forwards a message at a relay: one layer less, a new count of tries, as a start of this instant."""
     state = at.state(h)
     message = at.slot(h, slot)
     if message.route < 0 or message.hop >= state.hops:
@@ -168,7 +170,7 @@ def relay(h: Handle, slot: int) -> int:
     copy.flag_bits &= ~at.CORRUPTED
     copy.row, copy.state, copy.life = at.PENDING_ROW + message.row, at.WAITING, at.node(h, copy.sender).life
     copy.delay_s = np.nan
-    # The message as a whole is still under way: the round's count stays.
+    # The message as a whole is still in flight, so the round's count stays.
     message.state, message.outcome, message.reason = at.OVER, DELIVERED, 0
     at.ended_slot(h, state.ended).value = slot
     state.ended += 1
@@ -178,7 +180,7 @@ def relay(h: Handle, slot: int) -> int:
 
 @kernel
 def send(h: Handle, count: int, sender: int, packed: int, batch: int, give_up_s: float) -> int:
-    """Hands over `count` messages from the input buffer; or returns what it needs before that."""
+    """Hands over `count` messages from the input buffer, or returns what it needs first and changes nothing."""
     state = at.state(h)
     node = at.node(h, sender)
     kind, topic, flags = packed & 15, (packed >> 4) & 63, (packed >> 10) & 15
@@ -190,6 +192,7 @@ def send(h: Handle, count: int, sender: int, packed: int, batch: int, give_up_s:
         return at.NEEDS_ROOM
     if burst_due(h, sender) >= 0:
         return at.NEEDS_BURST
+    # One number for the whole batch: receivers tell its messages apart in random draws.
     if not separate:
         node.sequence += 1
     at.round_(h, round_number).open += count

@@ -1,4 +1,4 @@
-"""What processes wait for: messages in their inboxes, deadlines, instants (compiled)."""
+"""Waits of processes: for messages in their inboxes, deadlines and instants (compiled)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from p2p.transport.core.outcomes import DELIVERED, count_out, finish
 
 @kernel
 def ask_wake(h: Handle, node_number: int) -> None:
-    """Queues the wake-up of a process as a start of this instant; once."""
+    """Queues the wake-up of a process as a start of this instant, at most once per wait."""
     node = at.node(h, node_number)
     if not node.waking:
         node.waking = 1
@@ -38,12 +38,13 @@ def put_in_inbox(h: Handle, slot: int) -> None:
         node.got += 1
         if node.got >= node.needed:
             ask_wake(h, message.receiver)
+    # Counted out on arrival, not when opened: a round drains even if a process never reads its inbox.
     count_out(h, message.round_number)
 
 
 @kernel
 def pass_deadline(h: Handle, node_number: int, version: int) -> None:
-    """The deadline of a wait has come: its process goes on with what has arrived."""
+    """Handles the deadline of a wait: its process resumes with what has arrived."""
     node = at.node(h, node_number)
     if node.version == version and node.wait_topic != at.NO_TOPIC:
         node.due = 1
@@ -52,7 +53,7 @@ def pass_deadline(h: Handle, node_number: int, version: int) -> None:
 
 @kernel
 def wake(h: Handle, node_number: int, version: int) -> int:
-    """Reports that a process goes on, unless its wait was called off."""
+    """Reports that a process resumes, unless its wait was cancelled."""
     node = at.node(h, node_number)
     if at.WAKE_ROW + node.version != version:
         return at.REACHED
@@ -62,8 +63,9 @@ def wake(h: Handle, node_number: int, version: int) -> int:
 
 @kernel
 def expect(h: Handle, node_number: int, topic: int, round_number: int, needed: int, deadline_s: float) -> None:
-    """A process waits for so many messages more, or until a deadline."""
+    """Starts a wait for `needed` more messages, or until a deadline."""
     node = at.node(h, node_number)
+    # Events of the previous wait carry its version and are ignored from here on.
     node.version += 1
     node.wait_topic, node.wait_round, node.needed, node.got = topic, round_number, needed, 0
     node.due, node.waking = 0, 0
@@ -76,14 +78,14 @@ def expect(h: Handle, node_number: int, topic: int, round_number: int, needed: i
 
 @kernel
 def wait_on(h: Handle, node_number: int, topic: int, round_number: int, needed: int) -> None:
-    """A wait goes on, up to its old deadline: some messages were refused, or read before the last one came."""
+    """Continues a wait up to its old deadline: some messages were rejected, or read before the last arrived."""
     node = at.node(h, node_number)
     node.wait_topic, node.wait_round, node.needed, node.got = topic, round_number, needed, 0
 
 
 @kernel
 def sleep(h: Handle, node_number: int, until_s: float) -> None:
-    """A process waits for an instant, at which it goes on as a start."""
+    """Starts a wait for an instant, at which the process resumes with the rank of a start."""
     node = at.node(h, node_number)
     node.version += 1
     node.wait_topic, node.due, node.waking = at.NO_TOPIC, 1, 1
@@ -92,7 +94,7 @@ def sleep(h: Handle, node_number: int, until_s: float) -> None:
 
 @kernel
 def take_inbox(h: Handle, node_number: int, most: int) -> int:
-    """Empties a node's inbox into the output buffers; returns how many messages it wrote, at most `most`."""
+    """Moves up to `most` messages from a node's inbox to the output buffer; returns their number."""
     node = at.node(h, node_number)
     count, slot = 0, node.inbox_head
     while slot >= 0 and count < most:
@@ -113,7 +115,7 @@ def take_inbox(h: Handle, node_number: int, most: int) -> int:
 
 @kernel
 def waiting_nodes(h: Handle, first: int, most: int) -> int:
-    """Writes the nodes from `first` on with messages in their inboxes to the output buffer; how many."""
+    """Writes the nodes from `first` on with messages in their inboxes to the output buffer; returns their number."""
     count = 0
     for node in range(first, at.state(h).nodes):
         if at.node(h, node).inbox_count > 0:
