@@ -45,6 +45,7 @@ class Memory:
         burst_bad: Any
         burst_change: Any
         record: Any
+        seconds: Any
 
     def __init__(self, nodes: int, rounds: int) -> None:
         from p2p.transport.core.event_core import enter
