@@ -103,6 +103,7 @@ class Answer(NamedTuple):
     def payload_bytes(self) -> int:
         """Bytes on the wire without framing; a join also carries model round (4) and training time (8)."""
         reason_bytes = control_size("decline") if self.declines else 0
+        # A refusal carries the key too: its sender may still hold the current model and serve it.
         return control_size("join", keyed=bool(self.public_key)) + 12 + reason_bytes
 
 
@@ -235,6 +236,7 @@ class PeerLost(NamedTuple):
     @property
     def key(self) -> Hashable:
         """The inbox key it is filed under."""
+        # By round: a notice of an earlier round must not exclude a partner of this one.
         return ("gone", self.round_number)
 
     @property

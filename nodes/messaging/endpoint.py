@@ -219,6 +219,7 @@ class Endpoint:
         sizes = np.array(totals, dtype=np.int64)
         overheads = sizes - np.array(payloads, dtype=np.int64)
         batch = Batch(self.node, nodes, "control", round_number, sizes, overheads, controls, give_up_s)
+        # Separate: each node's message keeps its own name in random draws, whatever other nodes the batch holds.
         batch.topic, batch.immediate, batch.separate = controls[0].topic, urgent or controls[0].urgent, True
         self._world.network.send(batch)
 
@@ -235,6 +236,7 @@ class Endpoint:
         if held is None and envelope.round in self._keys:
             self._early = {**self._early, message.row: message}
             clock = self._world.clock
+            # None leaves the outcome open; a message whose assignment never comes is rejected after a while.
             clock.call_at(clock.now + EARLY_S, Rank.DEADLINE, self.node, partial(self._refuse_early, message.row))
             return None
         if held is None:
@@ -248,6 +250,7 @@ class Endpoint:
         except Rejected as refusal:
             return refusal.reason
         item = Received(envelope.sender, value, row, arrived_s)
+        # A correction request is answered on arrival, even while the process waits for something else.
         if not self.answer(kind, envelope.round, item):
             self.inbox.put((kind, envelope.round), item)
         if kind == "update":
@@ -360,6 +363,7 @@ class Endpoint:
         else:
             self.inbox.put(control.key, control)
             if isinstance(control, LeaderTimeout):
+                # The proxy waits for reports; a complaint must not wait for the last of them.
                 self.inbox.wake_if_waiting(("done", control.round_number))
 
     def _take_new_order(self, order: Assignment | Close) -> None:
@@ -367,6 +371,7 @@ class Endpoint:
         if isinstance(order, Assignment) and self.epoch(round_number) >= order.epoch:
             return  # handed out twice, by a standby without knowledge of the first
         self.inbox.put(("reorder", round_number), order)
+        # Whatever kind of message the process waits for in this round, the wait belongs to the old plan.
         self.inbox.wake_if_waiting(*((kind, round_number) for kind in KINDS))
 
 

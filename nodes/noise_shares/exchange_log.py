@@ -65,6 +65,7 @@ class NoiseShareLog:
 
     def open(self, round_number: int, node: int, opened: Opened) -> None:
         """Records the shares that a survivor opens; a later request of the round replaces them."""
+        # Per survivor, not per aggregator: a re-elected leader may ask again.
         self.opened.setdefault(round_number, {})[node] = opened
 
     def close(self, round_number: int, log: Log) -> list[Residual]:
@@ -82,6 +83,7 @@ class NoiseShareLog:
         """Frees a round's noise; its facts stay."""
         self.maker.forget(round_number)
         self._noise = {key: noise for key, noise in self._noise.items() if key[0] != round_number}
+        # Uploads and opened shares stay: the privacy account reads them after the run.
         self.shares = {key: share for key, share in self.shares.items() if key[0] != round_number}
 
     def _residual(self, round_number: int, aggregator: int, contributors: Sequence[int]) -> Residual:

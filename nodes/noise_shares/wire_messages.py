@@ -12,6 +12,7 @@ from privacy.sealing.envelopes import Payload
 
 _COUNT = struct.Struct("<H")
 _SEED = struct.Struct(f"<{SEED_BYTES}sd")
+# Little-endian without padding: the sizes are those on the wire.
 _OPENED = struct.Struct(f"<H{SEED_BYTES}sd")
 _SENT = 0x8000
 """Bit of an opened entry's place: the share was sent to the missing peer, not received from it."""

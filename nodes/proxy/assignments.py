@@ -74,6 +74,7 @@ def _routes(round_plan: RoundPlan, peers: Mapping[int, Peer]) -> tuple[Routes, R
     send_to: Routes = {node: {} for node in peers}
     expect_from: Routes = {node: {} for node in peers}
     for kind, edges in round_plan.edges.items():
+        # Each edge is seen from both ends: the sender's routes, then the receiver's.
         for routes, mine, theirs in ((send_to, 0, 1), (expect_from, 1, 0)):
             for node, others in _grouped(edges[:, mine], edges[:, theirs]):
                 routes[node][kind] = [peers[other] for other in others]

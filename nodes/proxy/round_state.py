@@ -61,6 +61,7 @@ class RoundState:
 
     def extend(self, closes_s: float) -> None:
         """Keeps the round open for a member whose time runs from the receipt of its assignment until `closes_s`."""
+        # Never shortened: other members may have been promised more time.
         self.closes_s = max(self.closes_s, closes_s)
 
     def record_done(self, reports: Iterable[Done]) -> list[Done]:

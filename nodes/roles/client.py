@@ -90,6 +90,7 @@ class Client(Participant):
         yield from self.wait_until(min(ready_s, deadline_s), assignment, "train")
         if assignment.barrier_s is None:
             return ready_s <= deadline_s
+        # A late member sends when it is ready: the barrier delays early ones but stops none.
         send_s = max(ready_s, assignment.barrier_s)
         yield from self.wait_until(min(send_s, deadline_s), assignment, "idle")
         return send_s <= deadline_s
@@ -169,6 +170,7 @@ class Client(Participant):
             return
         if self.now_s >= assignment.closes_s or self._taken >= (round_number, epoch):
             return  # too late, or handed out twice (by a standby that could not know)
+        # Pairs compare by round, then epoch: a re-planned round counts as newer than its first plan.
         self._taken = (round_number, epoch)
         assignment = self.accept(assignment)
         self.endpoint.enter(assignment)
@@ -184,6 +186,7 @@ class Client(Participant):
         else:
             self.world.log.span(self.node, round_number, "invite", self._invited_s, self.now_s)
             yield from self._follow_orders(assignment)
+        # From here on, orders for the round queue up like any other; unread ones of the old plan are dropped.
         self.endpoint.active_round = -1
         self.endpoint.inbox.forget(("reorder", round_number))
         done = Done(round_number, self.node, self.model_round, self.skipped, self.endpoint.epoch(round_number))

@@ -50,6 +50,7 @@ class Server(Participant):
         order = self.accept(order)
         self.endpoint.enter(order)
         self.skipped = False
+        # Sends nothing unless the assignment names receivers of this kind.
         self.send(order, "bootstrap", self.learning.first_model(), order.closes_s)
         if order.expect_from.get("collect"):
             self.collected = yield from self.collect(order, "collect", order.closes_s)

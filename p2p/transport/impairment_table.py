@@ -34,6 +34,7 @@ class ImpairmentTable:
 
     def draw_bursts(self, sender: int, now_s: float) -> None:
         """Draws the states of a sender's links until they reach beyond `now_s`."""
+        # Numbered in the order of `_write`, which lays out the burst states.
         bursts = [one for one in self._active if isinstance(one, Bursts)]
         for number, one in enumerate(bursts):
             self._write_state(number, sender, *one.state_at(sender, now_s))

@@ -85,6 +85,7 @@ class Message(NamedTuple):
     arrived_s: float
 
 
+# Processes wait for few distinct keys, again and again.
 @lru_cache(maxsize=1024)
 def topic_code(key: Any) -> tuple[int, int]:
     """Returns the topic and round under which the core counts messages for an inbox key."""

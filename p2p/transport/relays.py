@@ -43,6 +43,7 @@ class Relays:
         picks: list[Nodes] = []
         for hop in range(self.hops):
             u = draws(self.seed, "relay", *ids, ends, np.array(hop, dtype=np.int64))
+            # One relay less to choose from at every hop, so no rejection loop is needed.
             pick = (u * (len(self.nodes) - hop)).astype(np.int64)
             # The pick counts among the relays not yet taken: step over those taken before, smallest first.
             for taken in np.sort(np.array(picks), axis=0) if picks else ():

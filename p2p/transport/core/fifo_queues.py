@@ -66,6 +66,7 @@ def serve(h: Handle, slot: int) -> None:
     """Starts the reception of a message on its downlink."""
     message, now_s = at.slot(h, slot), at.state(h).now_s
     served_s = now_s + seconds(message.size_bytes, at.link(h, 2 * message.receiver + 1).capacity)
+    # The last byte cannot arrive before it has left and travelled, however fast the downlink.
     arrived_s = max(message.left_s + (message.delay_s + message.extra_s), served_s)
     push(h, served_s, at.SERVED_RANK, message.sender, message.row, slot, at.SERVED)
     push(h, arrived_s, at.ARRIVAL_RANK, message.receiver, message.row, slot, at.ARRIVE)

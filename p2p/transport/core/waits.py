@@ -55,6 +55,7 @@ def pass_deadline(h: Handle, node_number: int, version: int) -> None:
 def wake(h: Handle, node_number: int, version: int) -> int:
     """Reports that a process resumes, unless its wait was cancelled."""
     node = at.node(h, node_number)
+    # A cancelled wait leaves its wake-up in the queue.
     if at.WAKE_ROW + node.version != version:
         return at.REACHED
     node.waking, node.wait_topic = 0, at.NO_TOPIC
@@ -69,6 +70,7 @@ def expect(h: Handle, node_number: int, topic: int, round_number: int, needed: i
     node.version += 1
     node.wait_topic, node.wait_round, node.needed, node.got = topic, round_number, needed, 0
     node.due, node.waking = 0, 0
+    # Enough is here already: resume at this instant, as if due.
     if needed <= 0:
         node.due = 1
         ask_wake(h, node_number)
