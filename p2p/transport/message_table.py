@@ -39,7 +39,7 @@ class MessageTable:
         self._before_release()  # listeners see a message while its slot still holds it
         count = int(memory.record["ended"])
         if count:
-            self._write(memory.slots[memory.ended["value"][:count]])
+            self._write(memory.gather_slots(memory.ended["value"][:count]))
             memory.call(core.RELEASE)
 
     def write_all(self) -> None:
@@ -49,7 +49,7 @@ class MessageTable:
         under_way = (used["state"] != at.FREE) & (used["state"] != at.WAITING)
         if under_way.any():
             # The end of a message in flight is precomputed but may still change, so its row shows only the hand-over.
-            some = used[under_way]
+            some = self._memory.gather_slots(np.flatnonzero(under_way))
             moving = some["state"] < at.INBOX
             some["left_s"][moving], some["bottleneck"][moving] = np.nan, 0
             self._write(some)

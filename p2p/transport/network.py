@@ -343,7 +343,7 @@ class Network:
         slots = memory.passed["value"][:count].tolist()
         memory.record["passed"] = 0
         # Copies: reading a corrupted message writes the log, which may free slots.
-        for slot, one in zip(slots, memory.slots[slots], strict=True) if self._listeners else ():
+        for slot, one in zip(slots, memory.gather_slots(slots), strict=True) if self._listeners else ():
             message = self._message(slot, one)
             for overhear in self._listeners:
                 overhear(message)

@@ -106,6 +106,10 @@ class Memory:
         setattr(self, name, new)
         self._bind()
 
+    def gather_slots(self, slots: Any) -> Any:
+        """Copies of some slots. As raw bytes: numpy copies records field by field, which takes ten times as long."""
+        return self.slots.view(f"V{at.SLOT.itemsize}")[slots].view(at.SLOT)
+
     def reserve(self, messages: int) -> None:
         """Makes room for more messages, their events and their ends."""
         used = int(self.record["used_slots"] - self.record["free_slots"]) + messages + _MARGIN
