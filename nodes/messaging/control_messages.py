@@ -32,16 +32,6 @@ class Register(NamedTuple):
         return "register"
 
     @property
-    def topic(self) -> str:
-        """What a process that waits for it waits for."""
-        return "register"
-
-    @property
-    def urgent(self) -> bool:
-        """Whether its receiver handles it at its arrival, whatever it waits for."""
-        return False
-
-    @property
     def payload_bytes(self) -> int:
         """Bytes on the wire without framing."""
         return control_size("register") + len(self.public_key)
@@ -57,16 +47,6 @@ class Invite(NamedTuple):
     def key(self) -> Hashable:
         """The inbox key it is filed under."""
         return "orders"
-
-    @property
-    def topic(self) -> str:
-        """What a process that waits for it waits for."""
-        return "orders"
-
-    @property
-    def urgent(self) -> bool:
-        """Whether its receiver handles it at its arrival, whatever it waits for."""
-        return False
 
     @property
     def payload_bytes(self) -> int:
@@ -88,16 +68,6 @@ class Answer(NamedTuple):
     def key(self) -> Hashable:
         """The inbox key it is filed under."""
         return ("answer", self.round_number)
-
-    @property
-    def topic(self) -> str:
-        """What a process that waits for it waits for."""
-        return "answer"
-
-    @property
-    def urgent(self) -> bool:
-        """Whether its receiver handles it at its arrival, whatever it waits for."""
-        return False
 
     @property
     def payload_bytes(self) -> int:
@@ -125,16 +95,6 @@ class Done(NamedTuple):
         return ("done", self.round_number)
 
     @property
-    def topic(self) -> str:
-        """What a process that waits for it waits for."""
-        return "done"
-
-    @property
-    def urgent(self) -> bool:
-        """Whether its receiver handles it at its arrival, whatever it waits for."""
-        return False
-
-    @property
     def payload_bytes(self) -> int:
         """Bytes on the wire without framing."""
         return control_size("done")
@@ -152,16 +112,6 @@ class LeaderTimeout(NamedTuple):
         """The inbox key it is filed under."""
         # A key of its own: the proxy waits for reports, and a complaint wakes that wait without counting as one.
         return ("complaint", self.round_number)
-
-    @property
-    def topic(self) -> str:
-        """What a process that waits for it waits for."""
-        return "other"
-
-    @property
-    def urgent(self) -> bool:
-        """Whether its receiver handles it at its arrival, whatever it waits for."""
-        return True
 
     @property
     def payload_bytes(self) -> int:
@@ -186,16 +136,6 @@ class LeaderProbe(NamedTuple):
         return ("probe", self.round_number)
 
     @property
-    def topic(self) -> str:
-        """What a process that waits for it waits for."""
-        return "other"
-
-    @property
-    def urgent(self) -> bool:
-        """Whether its receiver handles it at its arrival, whatever it waits for."""
-        return True
-
-    @property
     def payload_bytes(self) -> int:
         """Bytes on the wire without framing."""
         return control_size("close")
@@ -210,16 +150,6 @@ class Close(NamedTuple):
     def key(self) -> Hashable:
         """The inbox key it is filed under."""
         return "orders"
-
-    @property
-    def topic(self) -> str:
-        """What a process that waits for it waits for."""
-        return "orders"
-
-    @property
-    def urgent(self) -> bool:
-        """Whether its receiver handles it at its arrival, whatever it waits for."""
-        return True
 
     @property
     def payload_bytes(self) -> int:
@@ -238,16 +168,6 @@ class PeerLost(NamedTuple):
         """The inbox key it is filed under."""
         # By round: a notice of an earlier round must not exclude a partner of this one.
         return ("gone", self.round_number)
-
-    @property
-    def topic(self) -> str:
-        """What a process that waits for it waits for."""
-        return "other"
-
-    @property
-    def urgent(self) -> bool:
-        """Whether its receiver handles it at its arrival, whatever it waits for."""
-        return False
 
     @property
     def payload_bytes(self) -> int:
@@ -294,20 +214,17 @@ class Assignment(NamedTuple):
         return "orders"
 
     @property
-    def topic(self) -> str:
-        """What a process that waits for it waits for."""
-        return "orders"
-
-    @property
-    def urgent(self) -> bool:
-        """Whether its receiver handles it at its arrival, whatever it waits for."""
-        # A first assignment finds an idle member; a later one must interrupt the wait of the plan that it replaces.
-        return self.epoch > 0
-
-    @property
     def payload_bytes(self) -> int:
         """Bytes on the wire without framing; a weight total takes eight."""
         return assignment_size(self.known, self.edges, self.keyed) + (8 if self.weight_total else 0)
 
 
 Control = Register | Invite | Answer | Done | Assignment | LeaderTimeout | LeaderProbe | Close | PeerLost
+
+
+def is_urgent(control: Control) -> bool:
+    """Whether the receiver handles a control message at its arrival, whatever its process waits for."""
+    if isinstance(control, Assignment):
+        # A first assignment finds an idle member; a later one must interrupt the wait of the plan that it replaces.
+        return control.epoch > 0
+    return isinstance(control, (LeaderTimeout, LeaderProbe, Close))

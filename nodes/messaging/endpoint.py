@@ -10,7 +10,16 @@ from types import MappingProxyType
 
 import numpy as np
 
-from nodes.messaging.control_messages import Assignment, Close, Control, LeaderProbe, LeaderTimeout, Peer, Register
+from nodes.messaging.control_messages import (
+    Assignment,
+    Close,
+    Control,
+    LeaderProbe,
+    LeaderTimeout,
+    Peer,
+    Register,
+    is_urgent,
+)
 from nodes.messaging.round_session import Received as Received
 from nodes.messaging.round_session import RoundSession
 from nodes.world import World
@@ -18,7 +27,7 @@ from p2p.clock import Rank
 from p2p.log.records import KINDS, NOBODY
 from p2p.transport.core.layout import DOUBLED, FIRST_TOPIC
 from p2p.transport.inbox import Inbox
-from p2p.transport.messages import Batch, Delivery, Message
+from p2p.transport.messages import Batch, Delivery, Message, topic_code
 from privacy.sealing.envelopes import Bundle, Envelope, Payload, Rejected
 from privacy.sealing.keys import KeyPair
 from privacy.sealing.message_sizes import message_size
@@ -149,7 +158,7 @@ class Endpoint:
         )
         receivers = self._find([address for address, _ in peers])
         sizes = bundle.size_bytes, bundle.overhead_bytes
-        batch = Batch(self.node, receivers, kind, round_number, *sizes, bundle, give_up_s, "other", self._urgent(kind))
+        batch = Batch(self.node, receivers, kind, round_number, *sizes, bundle, give_up_s, immediate=self._urgent(kind))
         world.network.send(batch)
 
     def send_each(
@@ -177,7 +186,7 @@ class Endpoint:
         first = envelopes[0]
         sizes = first.size_bytes, first.overhead_bytes
         urgent = self._urgent(kind)
-        batch = Batch(self.node, receivers, kind, round_number, *sizes, envelopes, give_up_s, "other", urgent)
+        batch = Batch(self.node, receivers, kind, round_number, *sizes, envelopes, give_up_s, immediate=urgent)
         self._world.network.send(batch)
 
     def _urgent(self, kind: str) -> bool:
@@ -197,7 +206,7 @@ class Endpoint:
         size_bytes = message_size(control.payload_bytes, many=False, sealed=self._world.sealed)
         sizes = size_bytes, size_bytes - control.payload_bytes
         batch = Batch(self.node, nodes, "control", round_number, *sizes, [control] * len(nodes), give_up_s)
-        batch.topic, batch.immediate = control.topic, control.urgent
+        batch.topic, batch.immediate = topic_code(control.key)[0], is_urgent(control)
         # A registration concerns the entire run: it is retransmitted even after its nominal round has closed.
         batch.outlives_round = isinstance(control, Register)
         self._world.network.send(batch)
@@ -220,7 +229,8 @@ class Endpoint:
         overheads = sizes - np.array(payloads, dtype=np.int64)
         batch = Batch(self.node, nodes, "control", round_number, sizes, overheads, controls, give_up_s)
         # Separate: each node's message keeps its own name in random draws, whatever other nodes the batch holds.
-        batch.topic, batch.immediate, batch.separate = controls[0].topic, urgent or controls[0].urgent, True
+        batch.topic, batch.separate = topic_code(controls[0].key)[0], True
+        batch.immediate = urgent or is_urgent(controls[0])
         self._world.network.send(batch)
 
     def receive(self, message: Message) -> str | None:

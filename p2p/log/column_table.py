@@ -101,16 +101,6 @@ class Table:
         # A large reservation is exact: doubling it as well would waste as much memory again.
         self._grow(self._length + count, exactly=count >= self._length)
 
-    def sort_from(self, first: int, name: str) -> None:
-        """Sorts the rows from `first` on by a column; the sort is stable."""
-        self._write_pending()
-        values = self._columns[name][first : self._length]
-        if (values[1:] >= values[:-1]).all():
-            return  # the usual case, and cheaper to check than to sort
-        order = np.argsort(values, kind="stable")
-        for column in self._columns.values():
-            column[first : self._length] = column[first : self._length][order]
-
     def _defer(self, count: int, values: dict[str, object]) -> None:
         """Buffers a small group of rows."""
         self._pending.append((count, values))

@@ -50,7 +50,7 @@ class Batch:
     overhead_bytes: int | NDArray[np.int64]
     contents: Contents
     give_up_s: float = np.inf
-    topic: str = "other"
+    topic: int = TOPICS["other"]
     immediate: bool = False
     separate: bool = False
     outlives_round: bool = False

@@ -26,7 +26,7 @@ from p2p.transport.impairment_table import ImpairmentTable
 from p2p.transport.impairments import Impairment, Partition
 from p2p.transport.inbox import Inbox
 from p2p.transport.message_table import MessageTable
-from p2p.transport.messages import TOPICS, Batch, Contents, Delivery, Message
+from p2p.transport.messages import Batch, Contents, Delivery, Message
 from p2p.transport.relays import Relays
 from p2p.transport.sharing import Fair, Sharing
 
@@ -123,7 +123,7 @@ class Network:
         self._batches += 1
         self._contents[self._batches] = batch.contents
         self._batches_of_round.setdefault(batch.round_number, []).append(self._batches)
-        topic = TOPICS[batch.topic] if kind == 0 else kind
+        topic = batch.topic if kind == 0 else kind
         # One integer for six fields: the entry point of the core takes four; `send` in core/starts.py unpacks it.
         packed = kind + (topic << 4) + (batch.immediate << 10) + (batch.separate << 14) + (batch.outlives_round << 15)
         packed += batch.round_number << 16

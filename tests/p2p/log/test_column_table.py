@@ -37,12 +37,3 @@ def test_a_column_is_a_view() -> None:
     assert table["a"].tolist() == [1, 9, 3]
     assert table["a"].dtype == np.int32
     assert table.names == ["a"]
-
-
-def test_rows_are_sorted_from_one_on() -> None:
-    """All columns together; those before stay, and equal ones keep their order."""
-    table = Table({"a": "i8", "b": "f8"})
-    table.extend(6, a=np.arange(6), b=np.array([9.0, 8.0, 3.0, 1.0, 3.0, 1.0]))
-    table.sort_from(2, "b")
-    assert table["a"].tolist() == [0, 1, 3, 5, 2, 4]
-    assert table["b"].tolist() == [9.0, 8.0, 1.0, 1.0, 3.0, 3.0]
