@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from types import MappingProxyType
+from typing import TypeVar
 
 import numpy as np
 
@@ -28,7 +29,7 @@ from p2p.log.records import KINDS, NOBODY
 from p2p.transport.core.layout import DOUBLED, FIRST_TOPIC
 from p2p.transport.inbox import Inbox
 from p2p.transport.messages import Batch, Delivery, Message, topic_code
-from privacy.sealing.envelopes import Bundle, Envelope, Payload, Rejected
+from privacy.sealing.envelopes import Envelope, Payload, Rejected
 from privacy.sealing.keys import KeyPair
 from privacy.sealing.message_sizes import message_size
 
@@ -36,6 +37,7 @@ from privacy.sealing.message_sizes import message_size
 _NO_EARLY: Mapping[int, Message] = MappingProxyType({})
 _NO_KEYS: Mapping[int, KeyPair] = MappingProxyType({})
 _NO_SESSIONS: Mapping[int, RoundSession] = MappingProxyType({})
+_Held = TypeVar("_Held")
 EARLY_S = 10.0
 """How long a message that overtook its receiver's assignment is kept."""
 
@@ -134,10 +136,10 @@ class Endpoint:
         if round_number not in self._sessions and round_number not in self._keys and not self.inbox.holds_items:
             return
         if round_number in self._sessions:
-            self._sessions = {number: held for number, held in self._sessions.items() if number != round_number}
+            self._sessions = _without(self._sessions, round_number) or _NO_SESSIONS
             self._world.network.close_session(self.node, round_number)
         if round_number in self._keys:
-            self._keys = {number: keys for number, keys in self._keys.items() if number != round_number}
+            self._keys = _without(self._keys, round_number) or _NO_KEYS
         if self.active_round != round_number:
             self.inbox.clear(round_number, KINDS)
 
@@ -278,11 +280,9 @@ class Endpoint:
     def _open_sealed(self, kind: str, round_number: int, deliveries: Sequence[Delivery]) -> None:
         world, network = self._world, self._world.network
         held = self._sessions.get(round_number)
-        contents = [network.contents_of(delivery) for delivery in deliveries]
         # The common case, in bulk; one irregular message sends the whole group through the individual checks.
-        bundles = [one for one in contents if isinstance(one, Bundle)]
-        if held is not None and len(bundles) == len(contents):
-            items = held.open_unaltered(kind, deliveries, bundles)
+        if held is not None:
+            items = held.open_unaltered(kind, deliveries, network.contents_of(deliveries))
             if items is not None:
                 self.inbox.put_all((kind, round_number), items)
                 return
@@ -335,7 +335,7 @@ class Endpoint:
     def _refuse_early(self, row: int) -> None:
         message = self._early.get(row)
         if message is not None:
-            self._early = {other: kept for other, kept in self._early.items() if other != row}
+            self._early = _without(self._early, row)
             self._world.network.settle(message, "unknown_address")
 
     def _receive_control(self, sender: int, sequence: int, flags: int, control: Control | Damaged) -> str:
@@ -387,6 +387,11 @@ class Endpoint:
 
 def _answers_nothing(kind: str, round_number: int, item: Received) -> bool:
     return False
+
+
+def _without(held: Mapping[int, _Held], number: int) -> Mapping[int, _Held]:
+    """Returns a copy without one entry."""
+    return {other: one for other, one in held.items() if other != number} if len(held) > 1 else {}
 
 
 def _by_topic(deliveries: Sequence[Delivery]) -> list[tuple[tuple[int, int], Sequence[Delivery]]]:

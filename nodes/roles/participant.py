@@ -74,7 +74,7 @@ class Participant:
         closes_s = max(assignment.closes_s, self.now_s + assignment.lasts_s)
         if assignment.acknowledge is not None:
             assignment.acknowledge(closes_s)
-        return assignment._replace(closes_s=closes_s)
+        return assignment.closing(closes_s)
 
     def deadline_s(self, assignment: Assignment, within_s: float) -> float:
         """Returns the instant `within_s` from now, or the closing of the round if that is earlier."""

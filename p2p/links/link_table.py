@@ -46,6 +46,8 @@ class Links:
     def __init__(self, settings: NetworkSettings, seed: int, clients: int, nodes: int) -> None:
         self._seed = seed
         self._latency = settings.latency
+        # Asked once: checking for a runtime protocol is slow, and latencies are drawn very often.
+        self._drawn = None if isinstance(settings.latency, PairLatency) else settings.latency
         self._devices = settings.devices
         self._classes = device_classes(settings.devices, seed, clients)
         self.up = np.full(nodes, np.inf)
@@ -80,9 +82,9 @@ class Links:
         """The same where the random number of each pair is known already; not used if pairs are not drawn."""
         if self._dense is not None:
             return np.asarray(self._dense[senders, receivers])
-        if isinstance(self._latency, PairLatency):
-            return rounded(self._latency.between(self._seed, senders, receivers), "s")
-        return rounded(self._latency.quantiles(draws), "s")
+        if self._drawn is None:
+            return pair_latencies(self._latency, self._seed, senders, receivers)
+        return rounded(self._drawn.quantiles(draws), "s")
 
     def latency_list(self, sender: int, receivers: Sequence[int]) -> list[float]:
         """The same, fast for few receivers: of pairs in the latency cache, and to and from proxy and server."""

@@ -66,18 +66,24 @@ class Inbox:
     def read(self) -> None:
         """Opens arrived messages; a wait continues with the number still missing."""
         if self._network.inbox_counts[self._node]:
-            self._drain()
+            self._read(self._network.take(self._node))
             self._continue_wait()
 
-    def wake(self, due: bool) -> None:
-        """Handles the core's wake-up: enough messages have arrived, or the deadline has come (`due`)."""
+    def wake(self, due: bool, deliveries: Sequence[Delivery]) -> None:
+        """Handles the core's wake-up: enough messages have arrived, or the deadline has come (`due`).
+
+        Args:
+            deliveries: what the core has taken from the inbox.
+        """
         if self._event is None:
             return
         if self._key is _NOT_WAITING:
             self._fire(None)
             return
-        if self._network.inbox_counts[self._node]:
-            self._drain()
+        if not deliveries and self._network.inbox_counts[self._node]:
+            deliveries = self._network.take(self._node)
+        if deliveries:
+            self._read(deliveries)
         items = self._items.get(self._key, [])
         # The core counts messages before they are opened; rejected ones leave the wait incomplete.
         if len(items) >= self._needed or due:
@@ -85,10 +91,10 @@ class Inbox:
         else:
             self._continue_wait()
 
-    def _drain(self) -> None:
+    def _read(self, deliveries: Sequence[Delivery]) -> None:
         # While reading, `put` must not update the wait: that happens once, after the last message.
         self._reading = True
-        self._open(self._network.take(self._node))
+        self._open(deliveries)
         self._reading = False
 
     def _continue_wait(self) -> None:

@@ -7,6 +7,7 @@ an outcome is in flight, so `sent = delivered + lost + rejected + in_flight` hol
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -201,11 +202,12 @@ class Network:
         if count > memory.spare_ended():
             memory.grow("ended", int(memory.record["ended"]) + count + _FLUSH_AT)
         memory.call(core.TAKE_INBOX, 0.0, node, count)
-        return list(map(Delivery._make, memory.outputs[:count].tolist()))
+        return _deliveries(memory.outputs[:count].tolist())
 
-    def contents_of(self, delivery: Delivery) -> Contents:
-        """Returns the contents of the batch that a message belongs to."""
-        return self._contents[delivery.batch]
+    def contents_of(self, deliveries: Iterable[Delivery]) -> list[Contents]:
+        """Returns for each message the contents of the batch that it belongs to."""
+        contents = self._contents
+        return [contents[batch] for _, batch, *_ in deliveries]
 
     def content_of(self, delivery: Delivery) -> Any:
         """Returns a message's content as it arrived; corrupted messages have other bytes."""
@@ -279,12 +281,11 @@ class Network:
         self.read_inboxes()
         self._show_passed()
         # Inboxes and listeners come first: they still need the contents that are dropped below.
+        if self._columns.pop(round_number, None) is not None:
+            self._memory.rounds["column"][round_number] = -1
         self._when_drained.pop(round_number)()
         for batch in self._batches_of_round.pop(round_number, ()):
             del self._contents[batch]
-        column = self._columns.pop(round_number, None)
-        if column is not None:
-            self._memory.rounds["column"][round_number] = -1
 
     # Faults
 
@@ -373,7 +374,7 @@ class Network:
         if status in (at.WOKEN, at.WOKEN_DUE):
             inbox = self._inboxes[what]
             if inbox is not None:
-                inbox.wake(status == at.WOKEN_DUE)
+                inbox.wake(status == at.WOKEN_DUE, _deliveries(memory.taken()))
         elif status == at.ARRIVED:
             self._on_arrived(what)
         elif status == at.ROUND_DRAINED:
@@ -439,3 +440,8 @@ class Network:
             self._unwritten = False
         else:
             self._log.write_used()
+
+
+def _deliveries(rows: list[tuple[Any, ...]]) -> list[Delivery]:
+    # `Delivery._make` is a Python function that does the same for one message.
+    return list(map(partial(tuple.__new__, Delivery), rows))
