@@ -133,8 +133,6 @@ class Endpoint:
     def leave(self, round_number: int) -> None:
         """Drops the round's address and keys, and late messages of a round that it is no longer in."""
         self.inbox.read()
-        if round_number not in self._sessions and round_number not in self._keys and not self.inbox.holds_items:
-            return
         if round_number in self._sessions:
             self._sessions = _without(self._sessions, round_number) or _NO_SESSIONS
             self._world.network.close_session(self.node, round_number)
@@ -301,7 +299,7 @@ class Endpoint:
     def _open_controls(self, deliveries: Sequence[Delivery]) -> None:
         network = self._world.network
         for delivery in deliveries:
-            content = network.content_of(delivery)
+            content = network.take_content(delivery)
             reason = self._receive_control(delivery.sender, abs(delivery.sequence), delivery.flags, content)
             if reason:
                 network.refuse(delivery.row, reason)
@@ -340,12 +338,14 @@ class Endpoint:
 
     def _receive_control(self, sender: int, sequence: int, flags: int, control: Control | Damaged) -> str:
         """Files a control message, or returns why it is rejected."""
+        # One end must be the proxy (or its standby), the other a registered node.
+        serves, by_proxy = self._is_service(self.node), self._is_service(sender)
         if isinstance(control, Damaged):
-            known = self._is_service(sender) or self._is_service(self.node)
-            return "corrupt" if known else "not_neighbour"
-        reason = self._refuses_control(sender, control)
-        if reason:
-            return reason
+            return "corrupt" if serves or by_proxy else "not_neighbour"
+        if not serves and not by_proxy:
+            return "not_neighbour"
+        if serves and not isinstance(control, Register) and not self._world.router.knows(sender):
+            return "unknown_address"
         # Only a duplicated message can arrive twice: lost ones are sent again, delivered ones are not.
         if flags & DOUBLED:
             if (sender, sequence) in self._controls:
@@ -354,14 +354,9 @@ class Endpoint:
         self._file(control)
         return ""
 
-    def _refuses_control(self, sender: int, control: Control) -> str:
-        """Returns why a control message is rejected: one end must be the proxy, the other a registered node."""
-        if not self._is_service(self.node):
-            return "" if self._is_service(sender) else "not_neighbour"
-        return "" if isinstance(control, Register) or self._world.router.knows(sender) else "unknown_address"
-
     def _is_service(self, node: int) -> bool:
-        return node in (self._world.proxy, self._world.standby)
+        world = self._world
+        return node == world.proxy or node == world.standby
 
     def _file(self, control: Control) -> None:
         """Files a control message by its key; one about the active round wakes the process that runs it."""

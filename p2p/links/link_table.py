@@ -86,18 +86,24 @@ class Links:
             return pair_latencies(self._latency, self._seed, senders, receivers)
         return rounded(self._drawn.quantiles(draws), "s")
 
+    def latency(self, sender: int, receiver: int) -> float:
+        """The same for one pair, as a number."""
+        if self._dense is not None:
+            return self._dense.item(sender, receiver)
+        if receiver >= self._clients:
+            return self.latencies_to(receiver).item(sender)
+        if sender >= self._clients:
+            return self.latencies_from(sender).item(receiver)
+        return self.latency_list(sender, [receiver])[0]
+
     def latency_list(self, sender: int, receivers: Sequence[int]) -> list[float]:
         """The same, fast for few receivers: of pairs in the latency cache, and to and from proxy and server."""
         if self._dense is not None:
-            if len(receivers) == 1:
-                return [self._dense.item(sender, receivers[0])]
             row = self._dense[sender]
             return [row.item(receiver) for receiver in receivers] if len(receivers) < _FEW else row[receivers].tolist()
-        if len(receivers) == 1 and receivers[0] >= self._clients:
-            return [self.latencies_to(receivers[0]).item(sender)]
         if sender >= self._clients:
-            known = self.latencies_from(sender)
-            return [known.item(receivers[0])] if len(receivers) == 1 else known[np.array(receivers)].tolist()
+            known: list[float] = self.latencies_from(sender)[np.array(receivers)].tolist()
+            return known
         found = self._latency_cache.find(sender, receivers) if self._latency_cache is not None else None
         return self.latencies(sender, np.array(receivers, dtype=np.int64)).tolist() if found is None else found
 

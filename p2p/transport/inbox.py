@@ -52,11 +52,6 @@ class Inbox:
         self._network.expect(self._node, *topic_code(key), missing, np.inf if deadline_s is None else deadline_s)
         return self._event
 
-    @property
-    def holds_items(self) -> bool:
-        """Whether the inbox holds opened messages."""
-        return bool(self._items)
-
     def sleep(self, until_s: float) -> simpy.Event:
         """Returns an event at an instant, with the rank of a start of the node."""
         self._key, self._event = _NOT_WAITING, Signal()
@@ -75,10 +70,10 @@ class Inbox:
         Args:
             deliveries: what the core has taken from the inbox.
         """
-        if self._event is None:
-            return
         if self._key is _NOT_WAITING:
-            self._fire(None)
+            # A sleep has ended; without an event the wait was closed.
+            if self._event is not None:
+                self._fire(None)
             return
         if not deliveries and self._network.inbox_counts[self._node]:
             deliveries = self._network.take(self._node)
@@ -164,7 +159,7 @@ class Inbox:
     def clear(self, round_number: int, kinds: Sequence[str]) -> None:
         """Drops the items under the keys (kind, round)."""
         self.read()
-        if isinstance(self._items, dict):
+        if self._items and isinstance(self._items, dict):
             for kind in kinds:
                 self._items.pop((kind, round_number), None)
 

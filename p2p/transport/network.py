@@ -22,7 +22,7 @@ from p2p.log.records import KIND, KINDS, OUTCOME, REASON
 from p2p.random_streams import name_word, stream
 from p2p.transport.core import event_core as core
 from p2p.transport.core import layout as at
-from p2p.transport.core.memory import Memory
+from p2p.transport.core.memory import TAKEN, Memory
 from p2p.transport.impairment_table import ImpairmentTable
 from p2p.transport.impairments import Impairment, Partition
 from p2p.transport.inbox import Inbox
@@ -111,7 +111,7 @@ class Network:
             size, overhead = batch.size_bytes, batch.overhead_bytes
             if not isinstance(size, int) or not isinstance(overhead, int):
                 size, overhead = int(size[0]), int(overhead[0])  # type: ignore[index]
-            delay_s = np.nan if self._jitter is not None else self._links.latency_list(sender, receivers)[0]
+            delay_s = np.nan if self._jitter is not None else self._links.latency(sender, receivers[0])
             inputs[0] = (receivers[0], size, overhead, -1, delay_s)
         else:
             some = inputs[:count]
@@ -222,6 +222,15 @@ class Network:
             content = self._alter(content, stream(self._seed, "damage", *name))
         return content
 
+    def take_content(self, delivery: Delivery) -> Any:
+        """Returns a message's content, and drops it if nothing else refers to it."""
+        content = self.content_of(delivery)
+        # A delivered message is not sent again; only a copy, another receiver or a listener may still need it.
+        alone = not delivery.flags & (at.DOUBLED | at.COPY) and len(self._contents[delivery.batch]) == 1
+        if alone and not self._listeners:
+            del self._contents[delivery.batch]
+        return content
+
     def refuse(self, row: int, reason: str) -> None:
         """Rejects a message that was taken from an inbox."""
         self._table.refuse(row, reason)
@@ -285,7 +294,7 @@ class Network:
             self._memory.rounds["column"][round_number] = -1
         self._when_drained.pop(round_number)()
         for batch in self._batches_of_round.pop(round_number, ()):
-            del self._contents[batch]
+            self._contents.pop(batch, None)
 
     # Faults
 
@@ -374,7 +383,7 @@ class Network:
         if status in (at.WOKEN, at.WOKEN_DUE):
             inbox = self._inboxes[what]
             if inbox is not None:
-                inbox.wake(status == at.WOKEN_DUE, _deliveries(memory.taken()))
+                inbox.wake(status == at.WOKEN_DUE, _deliveries(memory.taken()) if memory.words[TAKEN] else ())
         elif status == at.ARRIVED:
             self._on_arrived(what)
         elif status == at.ROUND_DRAINED:

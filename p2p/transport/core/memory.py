@@ -21,7 +21,7 @@ _PLACE = {name: place for place, name in enumerate(at.STATE.names or ())}
 _X, _OPERATION, _A, _B, _C, _D = (_PLACE[name] for name in ("x", "operation", "a", "b", "c", "d"))
 _NEXT_S, _ENDED, _EVENTS, _UNFILLED = (_PLACE[name] for name in ("next_s", "ended", "events", "unfilled"))
 _USED_SLOTS, _FREE_SLOTS, _LISTENING = (_PLACE[name] for name in ("used_slots", "free_slots", "listening"))
-_TAKEN = _PLACE["taken"]
+TAKEN = _PLACE["taken"]
 _ROOM_OF = {name: _PLACE["room_" + name] for name in ("slots", "events", "ended", "passed", "unfilled", "outputs")}
 """Where the state has the length of each array that grows while messages move."""
 
@@ -102,7 +102,7 @@ class Memory:
 
     def taken(self) -> list[tuple[Any, ...]]:
         """Returns the messages that the core took from the inbox of the process it has just woken."""
-        found: list[tuple[Any, ...]] = self.outputs[: self.words[_TAKEN]].tolist()
+        found: list[tuple[Any, ...]] = self.outputs[: self.words[TAKEN]].tolist()
         return found
 
     def spare_ended(self) -> int:
