@@ -26,9 +26,9 @@ from nodes.messaging.round_session import RoundSession
 from nodes.world import World
 from p2p.clock import Rank
 from p2p.log.records import KINDS, NOBODY
-from p2p.transport.core.layout import DOUBLED, FIRST_TOPIC
+from p2p.transport.core.layout import CARRIED, COPY, CORRUPTED, DOUBLED, FIRST_TOPIC
 from p2p.transport.inbox import Inbox
-from p2p.transport.messages import Batch, Delivery, Message, topic_code
+from p2p.transport.messages import TOPICS, Batch, Delivery, Message, topic_code
 from privacy.sealing.envelopes import Envelope, Payload, Rejected
 from privacy.sealing.keys import KeyPair
 from privacy.sealing.message_sizes import message_size
@@ -38,6 +38,9 @@ _NO_EARLY: Mapping[int, Message] = MappingProxyType({})
 _NO_KEYS: Mapping[int, KeyPair] = MappingProxyType({})
 _NO_SESSIONS: Mapping[int, RoundSession] = MappingProxyType({})
 _Held = TypeVar("_Held")
+_ORDERS, _REGISTER = TOPICS["orders"], TOPICS["register"]
+_FILED_TOPICS = {TOPICS[name] for name in ("register", "orders", "answer", "done")}
+_SPECIAL = CORRUPTED | CARRIED | DOUBLED | COPY
 EARLY_S = 10.0
 """How long a message that overtook its receiver's assignment is kept."""
 
@@ -271,7 +274,7 @@ class Endpoint:
         """Checks and files messages from the inbox; every change of sessions reads the inbox first."""
         for (topic, round_number), group in _by_topic(deliveries):
             if topic >= FIRST_TOPIC:
-                self._open_controls(group)
+                self._open_controls(topic, group)
             else:
                 self._open_sealed(KINDS[topic], round_number, group)
 
@@ -296,13 +299,34 @@ class Endpoint:
             return "stale_round" if envelope.round < self._latest_round else "unknown_address"
         return self._file_envelope(held, envelope, delivery.row, delivery.arrived_s)
 
-    def _open_controls(self, deliveries: Sequence[Delivery]) -> None:
+    def _open_controls(self, topic: int, deliveries: Sequence[Delivery]) -> None:
         network = self._world.network
+        # The common case, in bulk, as for sealed messages.
+        if self._are_plain(topic, deliveries):
+            contents = network.take_contents(deliveries)
+            self.inbox.put_all(contents[0].key, contents)
+            return
         for delivery in deliveries:
-            content = network.take_content(delivery)
+            content = network.content_of(delivery)
             reason = self._receive_control(delivery.sender, abs(delivery.sequence), delivery.flags, content)
             if reason:
                 network.refuse(delivery.row, reason)
+
+    def _are_plain(self, topic: int, deliveries: Sequence[Delivery]) -> bool:
+        """Returns whether control messages of one topic are unaltered, from known senders, and need only be filed."""
+        if topic not in _FILED_TOPICS or (topic == _ORDERS and self.active_round >= 0):
+            return False
+        world, serves = self._world, self._is_service(self.node)
+        knows = world.router.knows
+        for _, _, _, _, sender, _, _, flags, _ in deliveries:
+            if flags & _SPECIAL:
+                return False
+            if serves:
+                if topic != _REGISTER and not knows(sender):
+                    return False
+            elif sender != world.proxy and sender != world.standby:
+                return False
+        return True
 
     def mark_used(self, received: Sequence[Received]) -> None:
         """Marks messages as used in the message log."""

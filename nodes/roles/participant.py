@@ -129,7 +129,7 @@ class Participant:
         start_s = self.now_s
         # The tolerance keeps a product such as 0.07 * 100 = 7.000000000000001 from demanding one message more.
         expected = math.ceil(quorum * len(assignment.expect_from.get(kind, ())) - 1e-9)
-        if not expected or self.endpoint.inbox.peek(("reorder", assignment.round_number)):
+        if not expected or self.endpoint.inbox.has(("reorder", assignment.round_number)):
             return []
         key = (kind, assignment.round_number)
         received: list[Received] = yield self.endpoint.inbox.expect(key, expected, deadline_s)

@@ -167,7 +167,8 @@ class Network:
 
     def expect(self, node: int, topic: int, round_number: int, needed: int, deadline_s: float) -> None:
         """Starts a wait of a node's process for `needed` more messages, or until a deadline."""
-        self._enter(core.EXPECT, deadline_s, node, topic, round_number, needed)
+        self._memory.call(core.EXPECT, deadline_s, node, topic, round_number, needed)
+        self.next_s, self._unwritten = -np.inf, True
 
     def wait_on(self, node: int, topic: int, round_number: int, needed: int) -> None:
         """Continues a wait for `needed` more messages, up to the same deadline."""
@@ -222,14 +223,16 @@ class Network:
             content = self._alter(content, stream(self._seed, "damage", *name))
         return content
 
-    def take_content(self, delivery: Delivery) -> Any:
-        """Returns a message's content, and drops it if nothing else refers to it."""
-        content = self.content_of(delivery)
-        # A delivered message is not sent again; only a copy, another receiver or a listener may still need it.
-        alone = not delivery.flags & (at.DOUBLED | at.COPY) and len(self._contents[delivery.batch]) == 1
-        if alone and not self._listeners:
-            del self._contents[delivery.batch]
-        return content
+    def take_contents(self, deliveries: Iterable[Delivery]) -> list[Any]:
+        """Returns the contents of messages that arrived once and unaltered, and drops those of batches of one."""
+        contents, keep, found = self._contents, bool(self._listeners), []
+        for _, batch, place, *_ in deliveries:
+            of_batch = contents[batch]
+            found.append(of_batch[place])
+            # A delivered message is not sent again; only another receiver or a listener may still need its content.
+            if not keep and len(of_batch) == 1:
+                del contents[batch]
+        return found
 
     def refuse(self, row: int, reason: str) -> None:
         """Rejects a message that was taken from an inbox."""
