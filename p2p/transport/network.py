@@ -105,16 +105,15 @@ class Network:
             receivers = [self._redirects.get(node, node) for node in receivers]
         if count > len(memory.inputs):
             memory.reserve_inputs(count)
-        inputs: Any = memory.inputs
         # Single messages are the most frequent case, and numpy's field access on one row is slow.
         if count == 1:
             size, overhead = batch.size_bytes, batch.overhead_bytes
             if not isinstance(size, int) or not isinstance(overhead, int):
                 size, overhead = int(size[0]), int(overhead[0])  # type: ignore[index]
             delay_s = np.nan if self._jitter is not None else self._links.latency(sender, receivers[0])
-            inputs[0] = (receivers[0], size, overhead, -1, delay_s)
+            memory.write_input(receivers[0], size, overhead, delay_s)
         else:
-            some = inputs[:count]
+            some: Any = memory.inputs[:count]
             some["route"] = -1
             some["receiver"], some["size_bytes"], some["overhead"] = receivers, batch.size_bytes, batch.overhead_bytes
             some["delay_s"] = np.nan if self._jitter is not None else self._links.latency_list(sender, receivers)
@@ -203,7 +202,11 @@ class Network:
         if count > memory.spare_ended():
             memory.grow("ended", int(memory.record["ended"]) + count + _FLUSH_AT)
         memory.call(core.TAKE_INBOX, 0.0, node, count)
-        return _deliveries(memory.outputs[:count].tolist())
+        return self._read_outputs(count)
+
+    def _read_outputs(self, count: int) -> list[Delivery]:
+        # `Delivery._make` is a Python function that does the same for one message.
+        return list(map(partial(tuple.__new__, Delivery), self._memory.read_outputs(count))) if count else []
 
     def contents_of(self, deliveries: Iterable[Delivery]) -> list[Contents]:
         """Returns for each message the contents of the batch that it belongs to."""
@@ -386,7 +389,7 @@ class Network:
         if status in (at.WOKEN, at.WOKEN_DUE):
             inbox = self._inboxes[what]
             if inbox is not None:
-                inbox.wake(status == at.WOKEN_DUE, _deliveries(memory.taken()) if memory.words[TAKEN] else ())
+                inbox.wake(status == at.WOKEN_DUE, self._read_outputs(memory.words[TAKEN]))
         elif status == at.ARRIVED:
             self._on_arrived(what)
         elif status == at.ROUND_DRAINED:
@@ -452,8 +455,3 @@ class Network:
             self._unwritten = False
         else:
             self._log.write_used()
-
-
-def _deliveries(rows: list[tuple[Any, ...]]) -> list[Delivery]:
-    # `Delivery._make` is a Python function that does the same for one message.
-    return list(map(partial(tuple.__new__, Delivery), rows))
