@@ -12,9 +12,11 @@ from typing import TypeVar
 import numpy as np
 
 from nodes.messaging.control_messages import (
+    Answer,
     Assignment,
     Close,
     Control,
+    Invite,
     LeaderProbe,
     LeaderTimeout,
     Peer,
@@ -28,7 +30,8 @@ from p2p.clock import Rank
 from p2p.log.records import KINDS, NOBODY
 from p2p.transport.core.layout import CARRIED, COPY, CORRUPTED, DOUBLED, FIRST_TOPIC
 from p2p.transport.inbox import Inbox
-from p2p.transport.messages import TOPICS, Batch, Delivery, Message, topic_code
+from p2p.transport.messages import TOPICS, Answers, Batch, CallAnswer, Delivery, Message, topic_code
+from privacy.sealing.control_format import KEY_BYTES
 from privacy.sealing.envelopes import Envelope, Payload, Rejected
 from privacy.sealing.keys import KeyPair
 from privacy.sealing.message_sizes import message_size
@@ -84,6 +87,15 @@ class Endpoint:
         self.inbox = Inbox(network, self.node, self._open)
         network.attach(self.node, self.receive, self.inbox)
 
+    def joining_key(self, round_number: int, life: int) -> bytes:
+        """Returns the public key with which this node joined a round, `life` crashes after the beginning."""
+        world = self._world
+        life += world.first_incarnation
+        if life == self.life:
+            return self.draw_keys(round_number)
+        # It has crashed since then: the key's private half is lost, and its assignment will find another one.
+        return world.sealer.draw_keys(world.seed, self.node, round_number, life).public
+
     def draw_keys(self, round_number: int) -> bytes:
         """Draws this round's one-time key pair and returns the public key; drops keys of rounds without a session."""
         self.inbox.read()
@@ -120,6 +132,10 @@ class Endpoint:
         round_number = assignment.round_number
         known = self._sessions.get(round_number)
         if known is None:
+            if round_number not in self._keys and self._world.network.has_answered(self.node, round_number):
+                # A repeated set-up of the round has ended since this node joined, and its keys with it. Drawn by name,
+                # they are the same again.
+                self.draw_keys(round_number)
             keys = self._keys.get(round_number)
             if keys is None or assignment.public_key not in (None, keys.public):
                 return  # crashed between joining and its assignment: the keys that peers seal for are lost
@@ -213,6 +229,23 @@ class Endpoint:
         # A registration concerns the entire run: it is retransmitted even after its nominal round has closed.
         batch.outlives_round = isinstance(control, Register)
         self._world.network.send(batch)
+
+    def invite(
+        self, nodes: Sequence[int], invite: Invite, give_up_s: float, answer: Callable[[CallAnswer], Answer]
+    ) -> None:
+        """Sends an invitation to each node, whose rule answers it as soon as its process waits for orders."""
+        if not nodes:
+            return
+        hooks, sealed = self._world.phase_hooks, self._world.sealed
+        size_bytes = message_size(invite.payload_bytes, many=False, sealed=sealed)
+        sizes = size_bytes, size_bytes - invite.payload_bytes
+        batch = Batch(self.node, nodes, "control", invite.round_number, *sizes, [invite] * len(nodes), give_up_s)
+        # Without sealing there are no keys, and answers are shorter.
+        joins, refuses = (Answer(0, 0, why, b"" if sealed is False else bytes(KEY_BYTES)) for why in ("", "declined"))
+        join_bytes = message_size(joins.payload_bytes, many=False, sealed=sealed)
+        overhead, refusal = join_bytes - joins.payload_bytes, refuses.payload_bytes - joins.payload_bytes
+        before = partial(hooks.notify, phase="invite") if hooks.listeners else None
+        self._world.network.call(batch, Answers(answer, join_bytes, overhead, refusal), before)
 
     def send_controls(
         self,
@@ -318,7 +351,7 @@ class Endpoint:
             return False
         world, serves = self._world, self._is_service(self.node)
         knows = world.router.knows
-        for _, _, _, _, sender, _, _, flags, _ in deliveries:
+        for _, _, _, _, sender, _, _, flags, *_ in deliveries:
             if flags & _SPECIAL:
                 return False
             if serves:

@@ -88,7 +88,7 @@ class RoundSession:
         news: dict[bytes, tuple[tuple[int, int], ...]] = {}
         opened: list[Received] = []
         new = tuple.__new__  # `Received(...)` takes twice as long
-        for (row, _, place, _, _, _, _, flags, arrived_s), bundle in zip(deliveries, contents, strict=True):
+        for (row, _, place, _, _, _, _, flags, _, arrived_s), bundle in zip(deliveries, contents, strict=True):
             if not isinstance(bundle, Bundle) or flags & (CORRUPTED | CARRIED):
                 return None
             name, value = bundle.sender, bundle.plain

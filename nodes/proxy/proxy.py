@@ -161,10 +161,14 @@ class Proxy:
         if self._config.central or self._newcomers:
             targets.append(server)
         must_answer = [server] if self._config.central else []
-        invited = Invitations(self._world, self._endpoint, self._config.rules, round_number, targets, {})
+        invited = self._invitations(round_number, targets)
         yield from invited.until_enough(needed, self._config.clients, must_answer)
         self._newcomers |= {node for node, answer in invited.answers.items() if answer.declines == "declined"}
         return invited
+
+    def _invitations(self, round_number: int, nodes: Sequence[int]) -> Invitations:
+        config = self._config
+        return Invitations(self._world, self._endpoint, config.rules, round_number, nodes, {}, config.answer)
 
     def _round_context(self, round_number: int, members: NDArray[np.int64], answers: dict[int, Answer]) -> RoundContext:
         stale = [node for node in members.tolist() if answers[node].model_round < self._newest]
@@ -348,7 +352,7 @@ class Proxy:
         else:
             sources = [self._holder] if self._config.collect == "last_leader" else clients
         nodes = [*sources, self._world.server]
-        invited = Invitations(self._world, self._endpoint, self._config.rules, round_number, nodes, {})
+        invited = self._invitations(round_number, nodes)
         give_up_s = self._now_s + self._config.rules.invite_timeout
         while (silent := [node for node in nodes if node not in invited.answers]) and self._now_s < give_up_s:
             yield from invited.once(silent, len(silent))

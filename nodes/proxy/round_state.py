@@ -14,6 +14,7 @@ from nodes.noise_shares.partner_graph import Tracker
 from nodes.protocols.api import PeerProtocol, RoundPlan
 from nodes.protocols.round_rules import RoundRules
 from nodes.round_record import RoundRecord
+from p2p.transport.messages import CallAnswer
 
 
 @dataclass(slots=True)
@@ -28,6 +29,7 @@ class ProxyConfig:
     central: bool
     collect: str
     leader_timeout_s: float
+    answer: Callable[[CallAnswer], Answer]
     on_forming: Callable[[int, NDArray[np.int64]], None]
     on_closed: Callable[[RoundRecord], None]
     on_quiet: Callable[[int, Sequence[int]], None]

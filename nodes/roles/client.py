@@ -10,10 +10,10 @@ import numpy as np
 import simpy
 
 from nodes.learning.deferred_learning import Learning, Vector
-from nodes.messaging.control_messages import Answer, Assignment, Close, Done, Invite
+from nodes.messaging.control_messages import Assignment, Close, Done
 from nodes.messaging.endpoint import Received
 from nodes.protocols.api import PeerProtocol, Steps
-from nodes.roles.participant import Participant
+from nodes.roles.participant import EVERY_ROUND, Participant
 from nodes.roles.registration import next_orders, register, register_again
 from nodes.roles.slowdown import Slow, finish_s
 from nodes.round_record import RoundRecord
@@ -36,7 +36,7 @@ class ClientProfile:
 class Client(Participant):
     """A peer with its own privacy ledger; it declines to join when the next release would exceed its budget."""
 
-    __slots__ = ("_invited_s", "_taken", "_training", "ledger", "profile", "protocol", "slow")
+    __slots__ = ("_taken", "_training", "ledger", "profile", "protocol", "slow", "train_s")
 
     def __init__(
         self,
@@ -50,8 +50,8 @@ class Client(Participant):
     ) -> None:
         super().__init__(node, world, learning, records)
         self.protocol, self.profile, self.ledger = protocol, profile, ledger
+        self.train_s = profile.train_s
         self.slow: Sequence[Slow] = ()
-        self._invited_s = 0.0
         self._taken = (0, -1)
         self._training = (-1, 0.0)
 
@@ -64,9 +64,7 @@ class Client(Participant):
             if not orders:
                 register_again(self)
             for order in orders:
-                if isinstance(order, Invite):
-                    self._answer(order)
-                elif isinstance(order, Assignment):
+                if isinstance(order, Assignment):
                     yield from self._take_part(order)
 
     def lose_state(self) -> None:
@@ -148,21 +146,10 @@ class Client(Participant):
         if received:
             self.adopt(received[0], assignment.round_number - 1)
 
-    def _answer(self, invite: Invite) -> None:
-        round_number = invite.round_number
-        self._invited_s = self.now_s
-        self.world.phase_hooks.notify(self.node, round_number, "invite")
-        # A client without budget still gives a key: it may hold the current model and hand it on.
-        keys = self.endpoint.draw_keys(round_number)
-        why_not = self._why_not(round_number)
-        answer = Answer(round_number, self.node, why_not, keys, self.model_round, self.profile.train_s)
-        self.tell_proxy(round_number, answer)
-
-    def _why_not(self, round_number: int) -> str:
-        if self.model_round < 0:
-            return "declined"
-        spent = self.ledger is not None and not self.ledger.may_release(round_number)
-        return "budget" if spent else ""
+    @property
+    def last_round(self) -> int:
+        """The last round in which one more release stays within the budget, as far as known now."""
+        return EVERY_ROUND if self.ledger is None else int(min(self.ledger.exhausted_from - 1, EVERY_ROUND))
 
     def _take_part(self, assignment: Assignment) -> Steps:
         round_number, epoch = assignment.round_number, assignment.epoch
@@ -184,7 +171,7 @@ class Client(Participant):
         elif assignment.send_to.get("collect"):
             self.send(assignment, "collect", self.learning.model(self.node), assignment.closes_s)
         else:
-            self.world.log.span(self.node, round_number, "invite", self._invited_s, self.now_s)
+            self.world.log.span(self.node, round_number, "invite", self.world.network.called_s(self.node), self.now_s)
             yield from self._follow_orders(assignment)
         # From here on, orders for the round queue up like any other; unread ones of the old plan are dropped.
         self.endpoint.active_round = -1

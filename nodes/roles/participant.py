@@ -15,17 +15,20 @@ import numpy as np
 import simpy
 
 from nodes.learning.deferred_learning import Learning, Vector
-from nodes.messaging.control_messages import Assignment, Close, Control, Done
+from nodes.messaging.control_messages import Answer, Assignment, Close, Control, Done
 from nodes.messaging.endpoint import Endpoint, Received
 from nodes.phase_hooks import Phase
 from nodes.round_record import RoundRecord
 from nodes.world import World
+from p2p.transport.core.layout import JOINS, NO_MODEL, SPENT
+from p2p.transport.messages import CallAnswer
 
 if TYPE_CHECKING:
     from nodes.noise_shares.client_exchange import NoiseShareClient
 
 Collecting = Generator[simpy.Event, Any, list[Received]]
 Repairing = Generator[simpy.Event, Any, list[Vector]]
+EVERY_ROUND = 2**31 - 1
 _PHASE_OF_KIND: dict[str, Phase] = {"update": "send", "model": "broadcast", "share": "share"}
 
 
@@ -34,7 +37,16 @@ class Participant:
 
     Attributes:
         shares: this node's side of the noise-share exchange, if there is one
+        train_s: how long it trains in a round
+        last_round: the last round that it may join
     """
+
+    train_s = 0.0
+
+    @property
+    def last_round(self) -> int:
+        """The last round that its budget allows; a node without a budget may join all."""
+        return EVERY_ROUND
 
     __slots__ = ("_records", "_reported", "endpoint", "learning", "model_round", "node", "shares", "skipped", "world")
 
@@ -97,6 +109,13 @@ class Participant:
         if done.round_number == assignment.round_number:
             self.report(done)
         return True
+
+    def answer(self, call: CallAnswer) -> Answer:
+        """Returns the content of this node's answer to an invitation, as its rule gave it."""
+        why_not = {JOINS: "", NO_MODEL: "declined", SPENT: "budget"}[call.refuses]
+        # A client without budget still gives a key: it may hold the current model and hand it on.
+        key = self.endpoint.joining_key(call.round_number, call.life)
+        return Answer(call.round_number, self.node, why_not, key, call.model_round, self.train_s)
 
     def new_order(self, assignment: Assignment) -> Assignment | Close | None:
         """Returns the proxy's latest order for this round, if any: a new plan, which is accepted, or its end."""

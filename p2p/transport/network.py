@@ -27,7 +27,7 @@ from p2p.transport.impairment_table import ImpairmentTable
 from p2p.transport.impairments import Impairment, Partition
 from p2p.transport.inbox import Inbox
 from p2p.transport.message_table import MessageTable
-from p2p.transport.messages import Batch, Contents, Delivery, Message
+from p2p.transport.messages import Answers, Batch, Contents, Delivery, Message
 from p2p.transport.relays import Relays
 from p2p.transport.sharing import Fair, Sharing
 
@@ -78,10 +78,14 @@ class Network:
         # Memoryviews: reading one element takes a third of the time of a numpy array.
         self._down, self._due = memoryview(memory.nodes["down"]), memoryview(memory.nodes["due"])
         self.inbox_counts = memoryview(memory.nodes["inbox_count"])
+        self._model_rounds = memoryview(memory.nodes["model_round"])
+        self._last_rounds = memoryview(memory.nodes["last_round"])
+        self._called_s = memoryview(memory.nodes["called_s"])
+        self._before_answer: Callable[[int, int], None] | None = None
         self._inboxes: list[Inbox | None] = [None] * nodes
         self._receivers: dict[int, Receive] = {}
         self._listeners: list[Callable[[Message], None]] = []
-        self._contents: dict[int, Contents] = {}
+        self._contents: dict[int, Any] = {}  # by batch: `Contents`, or `Answers`
         self._batches = 0
         self._batches_of_round: dict[int, list[int]] = {}
         self._routes = 0
@@ -95,8 +99,40 @@ class Network:
 
     # Sending
 
+    def call(self, batch: Batch, answers: Answers, before: Callable[[int, int], None] | None = None) -> None:
+        """Sends requests that the core answers by the receivers' rules, while their processes wait for orders.
+
+        Args:
+            before: called with node and round before each answer, if given.
+        """
+        record, nodes = self._memory.record, self._memory.nodes
+        record["answer_bytes"], record["answer_overhead"] = answers.size_bytes, answers.overhead_bytes
+        record["refusal_bytes"], record["calls_watched"] = answers.refusal_bytes, before is not None
+        self._before_answer = before
+        receivers = list(batch.receivers)
+        jittered = self._jitter is not None
+        nodes["answer_delay_s"][receivers] = np.nan if jittered else self._links.latencies_to(batch.sender)[receivers]
+        # Not dropped with a round: a node that is busy answers when it is free, even if the round has drained by then.
+        self._contents[at.ANSWERS_BATCH] = answers
+        self._send(batch, call=1)
+
+    def set_rule(self, node: int, model_round: int, last_round: int) -> None:
+        """Sets how a node answers calls: the round of its model (-1 without one), and the last round that it joins."""
+        self._model_rounds[node], self._last_rounds[node] = model_round, last_round
+
+    def has_answered(self, node: int, round_number: int) -> bool:
+        """Returns whether the last call that a node has answered, since it is up, was about a round."""
+        return bool(self._memory.nodes["called_round"][node] == round_number)
+
+    def called_s(self, node: int) -> float:
+        """Returns when a node answered its last call."""
+        return self._called_s[node]
+
     def send(self, batch: Batch) -> None:
         """Hands a batch over to the core; a node that is down sends nothing."""
+        self._send(batch)
+
+    def _send(self, batch: Batch, call: int = 0) -> None:
         count, memory, sender = len(batch.receivers), self._memory, batch.sender
         if not count or self._down[sender]:
             return
@@ -124,9 +160,9 @@ class Network:
         self._contents[self._batches] = batch.contents
         self._batches_of_round.setdefault(batch.round_number, []).append(self._batches)
         topic = batch.topic if kind == 0 else kind
-        # One integer for six fields: the entry point of the core takes four; `send` in core/starts.py unpacks it.
+        # One integer for seven fields: the entry point of the core takes four; `send` in core/starts.py unpacks it.
         packed = kind + (topic << 4) + (batch.immediate << 10) + (batch.separate << 14) + (batch.outlives_round << 15)
-        packed += batch.round_number << 16
+        packed += (call << 16) + (batch.round_number << 17)
         self._unwritten = True
         # The core checks its needs before it changes anything, so the call can simply be repeated.
         while status := memory.call(core.SEND, batch.give_up_s, count, sender, packed, self._batches):
@@ -215,13 +251,15 @@ class Network:
 
     def content_of(self, delivery: Delivery) -> Any:
         """Returns a message's content as it arrived; corrupted messages have other bytes."""
-        content = self._contents[delivery.batch][delivery.place]
+        contents = self._contents[delivery.batch]
+        content = _content(contents, delivery)
         if not delivery.flags & _DAMAGED:
             return content
         kind = delivery.topic if delivery.topic < at.FIRST_TOPIC else 0
         # Each corrupting hop alters the content once, from a stream named after that hop: replays give equal bytes.
         for sender, attempt, first in self._table.damages(delivery.row):
-            place = delivery.place if first and attempt == 1 else 0
+            # Answers have no place among others: each is the only one of its sender.
+            place = delivery.place if first and attempt == 1 and not isinstance(contents, Answers) else 0
             name = (kind, delivery.round_number, sender, abs(delivery.sequence), attempt, place)
             content = self._alter(content, stream(self._seed, "damage", *name))
         return content
@@ -229,11 +267,12 @@ class Network:
     def take_contents(self, deliveries: Iterable[Delivery]) -> list[Any]:
         """Returns the contents of messages that arrived once and unaltered, and drops those of batches of one."""
         contents, keep, found = self._contents, bool(self._listeners), []
-        for _, batch, place, *_ in deliveries:
+        for delivery in deliveries:
+            batch = delivery[1]
             of_batch = contents[batch]
-            found.append(of_batch[place])
+            found.append(_content(of_batch, delivery))
             # A delivered message is not sent again; only another receiver or a listener may still need its content.
-            if not keep and len(of_batch) == 1:
+            if not keep and not isinstance(of_batch, Answers) and len(of_batch) == 1:
                 del contents[batch]
         return found
 
@@ -394,6 +433,10 @@ class Network:
             self._on_arrived(what)
         elif status == at.ROUND_DRAINED:
             self._on_drained(what)
+        elif status == at.CALLED:
+            if self._before_answer is not None:
+                self._before_answer(what, int(memory.nodes["call_round"][what]))
+            self._enter(core.ANSWER_NOW, 0.0, what)
         elif status == at.NEEDS_DELAY:
             self._fill()
         elif status == at.NEEDS_BURST:
@@ -418,7 +461,8 @@ class Network:
         sender, receiver, round_number = int(one["sender"]), int(one["receiver"]), int(one["round_number"])
         flags, arrived_s = int(one["flag_bits"]), float(one["arrived_s"])
         place = (int(one["row"]), int(one["batch"]), int(one["place"]), sequence)
-        content = self.content_of(Delivery(*place, sender, round_number, kind or at.FIRST_TOPIC, flags, arrived_s))
+        topic, life = kind or at.FIRST_TOPIC, int(one["life"])
+        content = self.content_of(Delivery(*place, sender, round_number, topic, flags, life, arrived_s))
         name = (KINDS[kind], round_number, sender, receiver, abs(sequence))
         return Message(slot, place[0], *name, flags, content, arrived_s)
 
@@ -455,3 +499,7 @@ class Network:
             self._unwritten = False
         else:
             self._log.write_used()
+
+
+def _content(contents: Contents | Answers, delivery: Delivery) -> Any:
+    return contents.of(delivery) if isinstance(contents, Answers) else contents[delivery.place]

@@ -26,7 +26,7 @@ TAKEN = _PLACE["taken"]
 _ROOM_OF = {name: _PLACE["room_" + name] for name in ("slots", "events", "ended", "passed", "unfilled", "outputs")}
 """Where the state has the length of each array that grows while messages move."""
 # Records have no gaps, so that `struct` reads and writes them, in a third of the time of numpy's records.
-_read_outputs = Struct("=qqqqiiiid").iter_unpack
+_read_outputs = Struct("=qqqqiiiiqd").iter_unpack
 _write_input = Struct("=qdqqd").pack_into
 
 
@@ -75,7 +75,15 @@ class Memory:
         self.inputs["route"] = -1
         for name in ("head", "tail", "queue_head", "queue_tail"):
             self.links[name] = -1
-        for name in ("inbox_head", "inbox_tail", "redirect", "wait_topic"):
+        for name in (
+            "inbox_head",
+            "inbox_tail",
+            "redirect",
+            "wait_topic",
+            "call_round",
+            "called_round",
+            "called_batch",
+        ):
             self.nodes[name] = -1
         self.rounds["column"] = -1
         self._bind()

@@ -62,6 +62,7 @@ def take_inbox(h: Handle, node_number: int, most: int) -> int:
         output.row, output.batch, output.place = message.row, message.batch, message.place
         output.sender, output.round_number, output.topic = message.sender, message.round_number, message.topic
         output.flag_bits, output.arrived_s, output.sequence = message.flag_bits, message.arrived_s, message.sequence
+        output.life = message.life
         slot = message.queue_next
         finish(h, node.inbox_head, DELIVERED, 0)
         node.inbox_head = slot
