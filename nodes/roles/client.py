@@ -77,8 +77,8 @@ class Client(Participant):
     def train(self, assignment: Assignment, deadline_s: float = np.inf) -> Training:
         """Trains for its training time, then waits for the common sending time if there is one.
 
-        Returns False at the deadline if the update is not ready by then. A round that was re-planned after this member
-        finished training uses the same update, not another one with new noise.
+        Returns False at the deadline if the update is not ready by then; training then ends for this round. A round
+        that was re-planned after this member finished training uses the same update, not another one with new noise.
         """
         # Once per round: two releases of one round's data with independent noise would cost privacy twice.
         if self._training[0] != assignment.round_number:
@@ -87,6 +87,11 @@ class Client(Participant):
             self._training = (assignment.round_number, finish_s(self.now_s, self.profile.train_s, self.slow))
         deadline_s = min(deadline_s, assignment.closes_s)
         ready_s = max(self._training[1], self.now_s)
+        if ready_s > deadline_s:
+            # Given up for the whole round: it must not go on where a newer plan sets a later deadline.
+            self._training = (assignment.round_number, np.inf)
+        if ready_s == np.inf:
+            return False
         yield from self.wait_until(min(ready_s, deadline_s), assignment, "train")
         if assignment.barrier_s is None:
             return ready_s <= deadline_s
@@ -185,10 +190,13 @@ class Client(Participant):
             self.send(assignment, "collect", self.learning.model(self.node), assignment.closes_s)
         else:
             self.world.log.span(self.node, round_number, "invite", self._invited_s, self.now_s)
+            # Once per invitation: a newer plan may reach a member whose part was done.
+            self._invited_s = np.inf
             yield from self._follow_orders(assignment)
         # From here on, orders for the round queue up like any other; unread ones of the old plan are dropped.
         self.endpoint.active_round = -1
         self.endpoint.inbox.forget(("reorder", round_number))
+        self.endpoint.inbox.forget(("verdict", round_number))
         done = Done(round_number, self.node, self.model_round, self.skipped, self.endpoint.epoch(round_number))
         self.report(done)
 
