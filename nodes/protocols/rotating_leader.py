@@ -63,6 +63,8 @@ class RotatingLeader(RoundRules):
         if assignment.role == "holder":
             client.send(assignment, "model", client.learning.model(client.node), assignment.closes_s)
             return
+        if client.model_round == assignment.round_number:
+            return  # it has the round's model, and its report was lost
         # In a re-planned round a model may exist already; then no node waits for updates.
         trained = assignment.role == "leader" or bool(assignment.send_to.get("update"))
         trained = trained and (yield from client.train(assignment, deadline_s))

@@ -193,6 +193,8 @@ class Client(Participant):
             # Once per invitation: a newer plan may reach a member whose part was done.
             self._invited_s = np.inf
             yield from self._follow_orders(assignment)
+        # An invitation that was answered before this part waits from here on only.
+        self._invited_s = max(self._invited_s, self.now_s)
         # From here on, orders for the round queue up like any other; unread ones of the old plan are dropped.
         self.endpoint.active_round = -1
         self.endpoint.inbox.forget(("reorder", round_number))
