@@ -14,6 +14,8 @@ Row = dict[str, Any]
 Rule = Callable[["Tables"], Iterator[str]]
 
 TOLERANCE_S = 1e-9
+SERVICES = 4
+"""Proxy, standby, tracker and server follow the clients; then come relays and intruders."""
 LOSSES = {"random", "burst", "partition", "sender_down", "receiver_down"}
 REFUSALS = {"unknown_address", "stale_round", "replay", "corrupt", "not_neighbour"}
 ONE_AT_A_TIME = {"invite", "train", "idle", "wait", "down"}
@@ -33,7 +35,7 @@ class Tables:
         self.graphs, self.privacy, self.aggregations = tables["graphs"], tables["privacy"], tables["aggregations"]
         self.rounds = {row["round"]: row for row in tables["rounds"]}
         self.clients, self.topology = clients, topology
-        self.has_relays = any(row["sender"] != row["origin"] for row in self.messages)
+
         # By round: the distinct pairs (contributor, aggregator) that count.
         self.used: dict[int, set[tuple[int, int]]] = defaultdict(set)
         self.averaged_s: dict[tuple[int, int], float] = {}
@@ -50,7 +52,11 @@ class Tables:
     def last_hops(self, kind: str) -> list[Row]:
         """The transmissions of a kind to their true receiver by nodes of the run, intruders excepted."""
         found = [row for row in self.messages if row["kind"] == kind and row["receiver"] == row["destination"]]
-        return [row for row in found if row["origin"] < self.clients + 4]
+        return [row for row in found if row["origin"] < self.clients + SERVICES]
+
+    def foreign(self, kind: str) -> list[Row]:
+        """The transmissions of a kind by intruders."""
+        return [row for row in self.messages if row["kind"] == kind and row["origin"] >= self.clients + SERVICES]
 
 
 def violations(tables: Tables) -> list[str]:
@@ -146,8 +152,11 @@ def used_updates_are_those_averaged(tables: Tables) -> Iterator[str]:
     others = {(number, *pair) for number, pairs in tables.used.items() for pair in pairs if pair[0] != pair[1]}
     if max(names.values(), default=1) > 1:
         yield f"an update was used twice: {names.most_common(1)}"
+    # An intruder's copy of a lost update is as good as the original: its row is the one that is used.
+    copies = Counter((row["round"], row["receiver"]) for row in tables.foreign("update") if row["used"])
     for name in sorted(names.keys() ^ others):
-        if name[0] in tables.rounds:
+        copies[name[0], name[2]] -= 1
+        if name[0] in tables.rounds and (name in names or copies[name[0], name[2]] < 0):
             yield f"(round, contributor, aggregator) = {name} is marked {name in names}, averaged {name in others}"
     for number, row in tables.rounds.items():
         count = sum(one != other for one, other in tables.used[number])

@@ -149,7 +149,9 @@ def troubled_worlds(draw: st.DrawFn, kinds: Sequence[str] = tuple(sorted(PROTOCO
     world = draw(worlds(list(kinds), LOSSES))
     clients = int(next(text for text in world if text.startswith("clients=")).partition("=")[2])
     kind = next(kind for kind in PROTOCOLS if any(f"{{kind: {kind}," in text for text in world))
-    cohort = int(next(text for text in world if "train_per_round: " in text).split("train_per_round: ")[1].split(",")[0])
+    cohort = int(
+        next(text for text in world if "train_per_round: " in text).split("train_per_round: ")[1].split(",")[0]
+    )
     return [*world, *draw(misfortunes(kind, clients)), *draw(extras(kind, cohort))]
 
 
