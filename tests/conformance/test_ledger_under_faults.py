@@ -99,7 +99,7 @@ def check_client(simulation: Simulation, node: int) -> None:
 
 
 def check_sent_is_charged(simulation: Simulation, charged: set[tuple[int, int]]) -> None:
-    """Every update that was handed over, or entered a model, belongs to a charge; and every charge to such an update."""
+    """Every update that was handed over, or entered a model, belongs to a charge, and every charge to such one."""
     messages, averaged = simulation.log.messages, simulation.log.aggregations
     rows = (messages["kind"] == KIND["update"]) & (messages["origin"] < simulation.scenario.clients)
     sent = set(zip(messages["origin"][rows].tolist(), messages["round"][rows].tolist(), strict=True))
