@@ -36,10 +36,7 @@ class LeaderElection:
         """Grants or refuses a leader's request; `running` is the current round, which may be another one."""
         verdict = Verdict(request.round_number, request.epoch)
         if running is not None and running.may_commit(request):
-            # Twice as long each time: a leader whose answers take longer than the timeout would never get one in time.
-            lease_s = self._config.leader_timeout_s * 2**running.grants
-            running.grants += 1
-            running.lease_ends_s = min(self._now_s + lease_s, running.closes_s)
+            running.lease_ends_s = min(self._now_s + self._config.leader_timeout_s, running.closes_s)
             verdict = verdict._replace(
                 until_s=running.lease_ends_s, acknowledge=partial(self._commit, running, request)
             )

@@ -52,7 +52,7 @@ class RoundState:
         epoch: the number of re-plannings
         gone: leaders that count as lost
         committed: the request of the leader whose average is the round's model
-        grants, lease_ends_s: how often a request was granted, and until when a leader may act on the last grant
+        lease_ends_s: until when the leader may act on the last grant
         served: nodes that were told to hand on the model of a lost leader
         weight_total: the denominator of the updates' weights, once known
         noted_epoch: the epoch of the last plan whose leader and graph are on record
@@ -69,7 +69,6 @@ class RoundState:
     done: dict[int, Done] = field(default_factory=dict)
     gone: set[int] = field(default_factory=set)
     committed: CommitRequest | None = None
-    grants: int = 0
     lease_ends_s: float = 0.0
     served: set[int] = field(default_factory=set)
     weight_total: float = 0.0
