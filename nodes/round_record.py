@@ -52,9 +52,8 @@ class RoundRecord:
 
     def propose(self, leader: int, contributors: list[int], at_s: float) -> None:
         """Records that a leader has averaged these contributions and asks the proxy to commit the result."""
-        # A deposed leader may learn of it only after the round has closed; the tables of a closed round are complete.
-        if np.isnan(self.end_s):
-            self.proposed[leader] = contributors, at_s
+        # After the round has closed this has no effect: a deposed leader may average without having learned of it.
+        self.proposed[leader] = contributors, at_s
 
     def add_aggregation(self, log: Log, aggregator: int, contributors: Sequence[int], now_s: float) -> None:
         """Logs an aggregation; one that had to be committed first took place when it was proposed."""

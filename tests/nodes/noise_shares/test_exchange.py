@@ -500,7 +500,7 @@ def test_seeds_are_never_drawn_twice() -> None:
     assert records.KIND["share"] in simulation.log.messages["kind"]
 
 
-def second_leader(share_as: str = "seed") -> tuple[Simulation, int, int]:
+def second_leader(share_as: str = "seed", sigma: float = 0.2, least: int = 1) -> tuple[Simulation, int, int]:
     """A round whose first leader asks about a slow member and crashes; the second gets that member's update.
 
     Another member crashes with the first leader, so that the second asks about it. Returns also these two members.
@@ -511,7 +511,8 @@ def second_leader(share_as: str = "seed") -> tuple[Simulation, int, int]:
             overrides=[
                 *("clients=10", "data.samples=200"),
                 "protocol={kind: rotating_leader, train_per_round: 10, deadline: 10 s, leader_timeout: 5 s}",
-                f"noise_shares={{sigma_k: 0.2, tau: 0, policy: correct, correct_within: 5 s, share_as: {share_as}}}",
+                f"noise_shares={{sigma_k: {sigma}, tau: 0, policy: correct, correct_within: 5 s, share_as: {share_as}, "
+                f"least_shares: {least}}}",
             ],
         ),
         threads=1,
@@ -572,7 +573,8 @@ def test_an_election_does_not_cut_an_exchange_short(book_rows: Rows) -> None:
         "protocol={kind: rotating_leader, train_per_round: 10, deadline: 60 s, leader_timeout: 2 s}",
         *("clients=10", "data.samples=200"),
         "noise_shares={sigma_k: 0.2, tau: 0, least_shares: 4}",
-        "faults=[{kind: crash, who: leader, round: 1, phase: train}, {kind: slow, who: [0], factor: 15}]",
+        "network.latency=1 s",
+        "faults=[{kind: crash, who: leader, round: 1, phase: train}, {kind: slow, who: 0-3, factor: 15}]",
     )
     assert simulation.sharing is not None
     elected = set(simulation.log.graphs["receiver"].tolist())
@@ -581,3 +583,32 @@ def test_an_election_does_not_cut_an_exchange_short(book_rows: Rows) -> None:
     assert max(row["arrived_s"] for row in book_rows(simulation.log, kind="share")) > graph_s
     assert simulation.sharing.book.skipped == []
     assert residuals(simulation)[0].max() < 1e-12
+
+
+@pytest.mark.slow
+def test_two_leaders_together_are_told_no_more_than_one_may_be() -> None:
+    """Each survivor keeps `least_shares` to itself, whoever asks: leaders may pool what they were told."""
+    simulation, _, _ = second_leader(sigma=0.1414, least=2)
+    assert simulation.sharing is not None
+    book = simulation.sharing.book
+    assert book.opened[1]
+    for node, (sent, taken) in book.opened[1].items():
+        upload = book.uploads[1][node]
+        assert len(upload.sent) + len(upload.taken) - len(sent) - len(taken) >= 2
+
+
+@pytest.mark.slow
+def test_weights_are_those_of_the_first_plan() -> None:
+    """A slow member exchanges its shares after an election: its update has the weight that the others count on."""
+    simulation = run(
+        LEADER,
+        *("protocol.leader_timeout=2 s", "protocol.include_own=false"),
+        *("clients=10", "data.samples=240", "data.split={kind: dirichlet, alpha: 1.0}"),
+        "noise_shares={sigma_k: 0.2, tau: 0, weights: records, records_public: true}",
+        "faults=[{kind: crash, who: leader, round: 1, phase: train}, {kind: slow, who: [0], factor: 15}]",
+    )
+    assert simulation.sharing is not None
+    records_, uploads = simulation.sharing.plan.records, simulation.sharing.book.uploads[1]
+    totals = {node: records_[node] / upload.weight for node, upload in uploads.items()}
+    assert 0 in totals
+    assert max(totals.values()) == pytest.approx(min(totals.values()))
