@@ -500,7 +500,9 @@ def test_seeds_are_never_drawn_twice() -> None:
     assert records.KIND["share"] in simulation.log.messages["kind"]
 
 
-def second_leader(share_as: str = "seed", sigma: float = 0.2, least: int = 1) -> tuple[Simulation, int, int]:
+def second_leader(
+    share_as: str = "seed", sigma: float = 0.2, least: int = 1, seed: int = 5
+) -> tuple[Simulation, int, int]:
     """A round whose first leader asks about a slow member and crashes; the second gets that member's update.
 
     Another member crashes with the first leader, so that the second asks about it. Returns also these two members.
@@ -509,7 +511,7 @@ def second_leader(share_as: str = "seed", sigma: float = 0.2, least: int = 1) ->
         parse_scenario(
             WORLD,
             overrides=[
-                *("clients=10", "data.samples=200"),
+                *("clients=10", "data.samples=200", f"seed={seed}"),
                 "protocol={kind: rotating_leader, train_per_round: 10, deadline: 10 s, leader_timeout: 5 s}",
                 f"noise_shares={{sigma_k: {sigma}, tau: 0, policy: correct, correct_within: 5 s, share_as: {share_as}, "
                 f"least_shares: {least}}}",
@@ -531,7 +533,6 @@ def second_leader(share_as: str = "seed", sigma: float = 0.2, least: int = 1) ->
 
     simulation.world.phase_hooks.listeners.append(watch)
     simulation.run()
-    assert first[0] not in (slow, lost)
     return simulation, slow, lost
 
 
@@ -588,27 +589,33 @@ def test_an_election_does_not_cut_an_exchange_short(book_rows: Rows) -> None:
 @pytest.mark.slow
 def test_two_leaders_together_are_told_no_more_than_one_may_be() -> None:
     """Each survivor keeps `least_shares` to itself, whoever asks: leaders may pool what they were told."""
-    simulation, _, _ = second_leader(sigma=0.1414, least=2)
-    assert simulation.sharing is not None
-    book = simulation.sharing.book
-    assert book.opened[1]
-    for node, (sent, taken) in book.opened[1].items():
-        upload = book.uploads[1][node]
-        assert len(upload.sent) + len(upload.taken) - len(sent) - len(taken) >= 2
+    asked_twice = 0
+    for seed in range(1, 9):
+        simulation, slow, lost = second_leader(sigma=0.1414, least=2, seed=seed)
+        assert simulation.sharing is not None
+        book = simulation.sharing.book
+        for node, upload in book.uploads[1].items():
+            sent, taken = book.opened.get(1, {}).get(node, ((), ()))
+            assert len(upload.sent) + len(upload.taken) - len(sent) - len(taken) >= 2 or not sent + taken
+            asked_twice += all(map(any, (upload.with_peers({slow}), upload.with_peers({lost}))))
+    assert asked_twice > 0
 
 
 @pytest.mark.slow
 def test_weights_are_those_of_the_first_plan() -> None:
-    """A slow member exchanges its shares after an election: its update has the weight that the others count on."""
-    simulation = run(
-        LEADER,
-        *("protocol.leader_timeout=2 s", "protocol.include_own=false"),
-        *("clients=10", "data.samples=240", "data.split={kind: dirichlet, alpha: 1.0}"),
-        "noise_shares={sigma_k: 0.2, tau: 0, weights: records, records_public: true}",
-        "faults=[{kind: crash, who: leader, round: 1, phase: train}, {kind: slow, who: [0], factor: 15}]",
-    )
-    assert simulation.sharing is not None
-    records_, uploads = simulation.sharing.plan.records, simulation.sharing.book.uploads[1]
-    totals = {node: records_[node] / upload.weight for node, upload in uploads.items()}
-    assert 0 in totals
-    assert max(totals.values()) == pytest.approx(min(totals.values()))
+    """A member that first hears of a round after an election has the weight that the others count on."""
+    elected = 0
+    for seed in range(12):
+        simulation = run(
+            LEADER,
+            *("protocol.leader_timeout=2 s", "protocol.include_own=false", "protocol.deadline=10 s", f"seed={seed}"),
+            *("clients=10", "data.samples=240", "data.split={kind: dirichlet, alpha: 1.0}", "learning=none"),
+            "noise_shares={sigma_k: 0.2, tau: 0, weights: records, records_public: true, when_short: fill}",
+            *("network.loss=0.2", "network.retransmit={tries: 1}"),
+        )
+        assert simulation.sharing is not None
+        counts, uploads = simulation.sharing.plan.records, simulation.sharing.book.uploads.get(1, {})
+        totals = [counts[node] / upload.weight for node, upload in uploads.items()]
+        assert max(totals) == pytest.approx(min(totals))
+        elected += len(set(simulation.log.graphs["receiver"].tolist())) > 1
+    assert elected > 0
