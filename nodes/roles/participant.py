@@ -75,7 +75,7 @@ class Participant:
         closes_s = max(assignment.closes_s, self.now_s + assignment.lasts_s)
         if assignment.acknowledge is not None:
             assignment.acknowledge(closes_s)
-        return assignment._replace(closes_s=closes_s)
+        return assignment.closing(closes_s)
 
     def deadline_s(self, assignment: Assignment, within_s: float) -> float:
         """Returns the instant `within_s` from now, or the closing of the round if that is earlier."""
@@ -115,7 +115,7 @@ class Participant:
 
     def is_superseded(self, assignment: Assignment) -> bool:
         """Returns whether an order that replaces this assignment has arrived and is not taken up yet."""
-        return bool(self.endpoint.inbox.peek(("reorder", assignment.round_number)))
+        return self.endpoint.inbox.has(("reorder", assignment.round_number))
 
     def send(self, assignment: Assignment, kind: str, vector: Vector, give_up_s: float = np.inf) -> None:
         """Seals a vector for every peer the assignment names for this kind and sends it."""

@@ -7,6 +7,7 @@ an outcome is in flight, so `sent = delivered + lost + rejected + in_flight` hol
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from p2p.log.records import KIND, KINDS, OUTCOME, REASON
 from p2p.random_streams import name_word, stream
 from p2p.transport.core import event_core as core
 from p2p.transport.core import layout as at
-from p2p.transport.core.memory import Memory
+from p2p.transport.core.memory import TAKEN, Memory
 from p2p.transport.impairment_table import ImpairmentTable
 from p2p.transport.impairments import Impairment, Partition
 from p2p.transport.inbox import Inbox
@@ -104,16 +105,15 @@ class Network:
             receivers = [self._redirects.get(node, node) for node in receivers]
         if count > len(memory.inputs):
             memory.reserve_inputs(count)
-        inputs: Any = memory.inputs
         # Single messages are the most frequent case, and numpy's field access on one row is slow.
         if count == 1:
             size, overhead = batch.size_bytes, batch.overhead_bytes
             if not isinstance(size, int) or not isinstance(overhead, int):
                 size, overhead = int(size[0]), int(overhead[0])  # type: ignore[index]
-            delay_s = np.nan if self._jitter is not None else self._links.latency_list(sender, receivers)[0]
-            inputs[0] = (receivers[0], size, overhead, -1, delay_s)
+            delay_s = np.nan if self._jitter is not None else self._links.latency(sender, receivers[0])
+            memory.write_input(receivers[0], size, overhead, delay_s)
         else:
-            some = inputs[:count]
+            some: Any = memory.inputs[:count]
             some["route"] = -1
             some["receiver"], some["size_bytes"], some["overhead"] = receivers, batch.size_bytes, batch.overhead_bytes
             some["delay_s"] = np.nan if self._jitter is not None else self._links.latency_list(sender, receivers)
@@ -166,7 +166,8 @@ class Network:
 
     def expect(self, node: int, topic: int, round_number: int, needed: int, deadline_s: float) -> None:
         """Starts a wait of a node's process for `needed` more messages, or until a deadline."""
-        self._enter(core.EXPECT, deadline_s, node, topic, round_number, needed)
+        self._memory.call(core.EXPECT, deadline_s, node, topic, round_number, needed)
+        self.next_s, self._unwritten = -np.inf, True
 
     def wait_on(self, node: int, topic: int, round_number: int, needed: int) -> None:
         """Continues a wait for `needed` more messages, up to the same deadline."""
@@ -201,11 +202,16 @@ class Network:
         if count > memory.spare_ended():
             memory.grow("ended", int(memory.record["ended"]) + count + _FLUSH_AT)
         memory.call(core.TAKE_INBOX, 0.0, node, count)
-        return list(map(Delivery._make, memory.outputs[:count].tolist()))
+        return self._read_outputs(count)
 
-    def contents_of(self, delivery: Delivery) -> Contents:
-        """Returns the contents of the batch that a message belongs to."""
-        return self._contents[delivery.batch]
+    def _read_outputs(self, count: int) -> list[Delivery]:
+        # `Delivery._make` is a Python function that does the same for one message.
+        return list(map(partial(tuple.__new__, Delivery), self._memory.read_outputs(count))) if count else []
+
+    def contents_of(self, deliveries: Iterable[Delivery]) -> list[Contents]:
+        """Returns for each message the contents of the batch that it belongs to."""
+        contents = self._contents
+        return [contents[batch] for _, batch, *_ in deliveries]
 
     def content_of(self, delivery: Delivery) -> Any:
         """Returns a message's content as it arrived; corrupted messages have other bytes."""
@@ -219,6 +225,17 @@ class Network:
             name = (kind, delivery.round_number, sender, abs(delivery.sequence), attempt, place)
             content = self._alter(content, stream(self._seed, "damage", *name))
         return content
+
+    def take_contents(self, deliveries: Iterable[Delivery]) -> list[Any]:
+        """Returns the contents of messages that arrived once and unaltered, and drops those of batches of one."""
+        contents, keep, found = self._contents, bool(self._listeners), []
+        for _, batch, place, *_ in deliveries:
+            of_batch = contents[batch]
+            found.append(of_batch[place])
+            # A delivered message is not sent again; only another receiver or a listener may still need its content.
+            if not keep and len(of_batch) == 1:
+                del contents[batch]
+        return found
 
     def refuse(self, row: int, reason: str) -> None:
         """Rejects a message that was taken from an inbox."""
@@ -279,12 +296,11 @@ class Network:
         self.read_inboxes()
         self._show_passed()
         # Inboxes and listeners come first: they still need the contents that are dropped below.
+        if self._columns.pop(round_number, None) is not None:
+            self._memory.rounds["column"][round_number] = -1
         self._when_drained.pop(round_number)()
         for batch in self._batches_of_round.pop(round_number, ()):
-            del self._contents[batch]
-        column = self._columns.pop(round_number, None)
-        if column is not None:
-            self._memory.rounds["column"][round_number] = -1
+            self._contents.pop(batch, None)
 
     # Faults
 
@@ -373,7 +389,7 @@ class Network:
         if status in (at.WOKEN, at.WOKEN_DUE):
             inbox = self._inboxes[what]
             if inbox is not None:
-                inbox.wake(status == at.WOKEN_DUE)
+                inbox.wake(status == at.WOKEN_DUE, self._read_outputs(memory.words[TAKEN]))
         elif status == at.ARRIVED:
             self._on_arrived(what)
         elif status == at.ROUND_DRAINED:

@@ -156,6 +156,7 @@ def advance(h: Handle, until_s: float, until_key: int) -> int:
             # Nothing has happened on the network since: sends of this instant begin here.
             if until_s < np.inf:
                 state.now_s = max(state.now_s, until_s)
+            state.next_s = min(next_s, state.solve_s) if state.dirty > 0 else next_s
             return at.REACHED
         if has_no_room(h, ROOM):
             return at.NEEDS_ROOM

@@ -169,6 +169,7 @@ STATE = np.dtype(
         ("solve_s", "f8"),
         ("grid_s", "f8"),
         ("late_s", "f8"),
+        ("next_s", "f8"),
         ("timeout_s", "f8"),
         ("loss", "f8"),
         ("loss_name", "u8"),
@@ -183,6 +184,8 @@ STATE = np.dtype(
         ("ended", "i8"),
         ("passed", "i8"),
         ("unfilled", "i8"),
+        # How many messages of the process that resumes stand in the output buffer.
+        ("taken", "i8"),
         ("blocked", "i8"),
         ("dirty", "i8"),
         ("stamp", "i8"),
@@ -206,10 +209,12 @@ STATE = np.dtype(
         ("room_ended", "i8"),
         ("room_passed", "i8"),
         ("room_unfilled", "i8"),
+        ("room_outputs", "i8"),
     ],
     align=True,
 )
-"""Counters and settings of the run; `late_s` is the largest delay of a start by the time grid."""
+"""Counters and settings of the run; `late_s` is the largest delay of a start by the time grid, `next_s` a lower bound
+on the time of the next event, valid until the core is entered again."""
 
 INPUT = np.dtype(
     [("receiver", "i8"), ("size_bytes", "f8"), ("overhead", "i8"), ("route", "i8"), ("delay_s", "f8")], align=True
