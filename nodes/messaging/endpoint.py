@@ -15,6 +15,7 @@ from nodes.messaging.control_messages import (
     Answer,
     Assignment,
     Close,
+    CommitRequest,
     Control,
     Invite,
     LeaderProbe,
@@ -61,11 +62,12 @@ class Endpoint:
     Attributes:
         life: the incarnation, counted by restarts; each incarnation has other keys
         answer: called with every opened payload; returns True for one that it handles itself, which skips the inbox
+        on_commit: called with every commit request at its arrival; the proxy's
     """
 
     __slots__ = (
         *("_controls", "_early", "_keys", "_latest_round", "_sessions", "_probes", "_world"),
-        *("active_round", "answer", "inbox", "life", "node"),
+        *("active_round", "answer", "inbox", "life", "node", "on_commit"),
     )
 
     def __init__(self, node: int, world: World) -> None:
@@ -80,6 +82,7 @@ class Endpoint:
         self.life = world.first_incarnation
         self.active_round = -1
         self.answer: Callable[[str, int, Received], bool] = _answers_nothing
+        self.on_commit: Callable[[CommitRequest], None] = _ignores
         self._open_inbox()
 
     def _open_inbox(self) -> None:
@@ -422,6 +425,9 @@ class Endpoint:
             self._answer_probes()
         elif isinstance(control, (Assignment, Close)) and control.round_number == self.active_round:
             self._take_new_order(control)
+        elif isinstance(control, CommitRequest):
+            # Decided at arrival: whatever the proxy waits for, a leader must not wait for its process.
+            self.on_commit(control)
         else:
             self.inbox.put(control.key, control)
             if isinstance(control, LeaderTimeout):
@@ -430,15 +436,23 @@ class Endpoint:
 
     def _take_new_order(self, order: Assignment | Close) -> None:
         round_number = order.round_number
+        verdict = ("verdict", round_number)
         if isinstance(order, Assignment) and self.epoch(round_number) >= order.epoch:
-            return  # handed out twice, by a standby without knowledge of the first
+            # Handed out twice, by a proxy that was down and has lost what was sent to it: a leader asks again.
+            self.inbox.wake_if_waiting(verdict)
+            return
         self.inbox.put(("reorder", round_number), order)
-        # Whatever kind of message the process waits for in this round, the wait belongs to the old plan.
-        self.inbox.wake_if_waiting(*((kind, round_number) for kind in KINDS))
+        # Whatever the process waits for in this round, the wait belongs to the old plan; except for shares, whose
+        # exchange is the same under every plan of a round.
+        self.inbox.wake_if_waiting(verdict, *((kind, round_number) for kind in KINDS if kind != "share"))
 
 
 def _answers_nothing(kind: str, round_number: int, item: Received) -> bool:
     return False
+
+
+def _ignores(request: CommitRequest) -> None:
+    """Receives a commit request that reached a node other than the proxy."""
 
 
 def _without(held: Mapping[int, _Held], number: int) -> Mapping[int, _Held]:

@@ -36,7 +36,7 @@ class ClientProfile:
 class Client(Participant):
     """A peer with its own privacy ledger; it declines to join when the next release would exceed its budget."""
 
-    __slots__ = ("_taken", "_training", "ledger", "profile", "protocol", "slow", "train_s")
+    __slots__ = ("_free_s", "_logged_call_s", "_taken", "_training", "ledger", "profile", "protocol", "slow", "train_s")
 
     def __init__(
         self,
@@ -51,6 +51,8 @@ class Client(Participant):
         super().__init__(node, world, learning, records)
         self.protocol, self.profile, self.ledger = protocol, profile, ledger
         self.train_s = profile.train_s
+        self._logged_call_s = -1.0
+        self._free_s = 0.0
         self.slow: Sequence[Slow] = ()
         self._taken = (0, -1)
         self._training = (-1, 0.0)
@@ -75,8 +77,8 @@ class Client(Participant):
     def train(self, assignment: Assignment, deadline_s: float = np.inf) -> Training:
         """Trains for its training time, then waits for the common sending time if there is one.
 
-        Returns False at the deadline if the update is not ready by then. A round that was re-planned after this member
-        finished training uses the same update, not another one with new noise.
+        Returns False at the deadline if the update is not ready by then; training then ends for this round. A round
+        that was re-planned after this member finished training uses the same update, not another one with new noise.
         """
         # Once per round: two releases of one round's data with independent noise would cost privacy twice.
         if self._training[0] != assignment.round_number:
@@ -85,6 +87,11 @@ class Client(Participant):
             self._training = (assignment.round_number, finish_s(self.now_s, self.profile.train_s, self.slow))
         deadline_s = min(deadline_s, assignment.closes_s)
         ready_s = max(self._training[1], self.now_s)
+        if ready_s > deadline_s:
+            # Given up for the whole round: it must not go on where a newer plan sets a later deadline.
+            self._training = (assignment.round_number, np.inf)
+        if ready_s == np.inf:
+            return False
         yield from self.wait_until(min(ready_s, deadline_s), assignment, "train")
         if assignment.barrier_s is None:
             return ready_s <= deadline_s
@@ -171,13 +178,23 @@ class Client(Participant):
         elif assignment.send_to.get("collect"):
             self.send(assignment, "collect", self.learning.model(self.node), assignment.closes_s)
         else:
-            self.world.log.span(self.node, round_number, "invite", self.world.network.called_s(self.node), self.now_s)
+            self._log_invitation(round_number)
             yield from self._follow_orders(assignment)
+        self._free_s = self.now_s
         # From here on, orders for the round queue up like any other; unread ones of the old plan are dropped.
         self.endpoint.active_round = -1
         self.endpoint.inbox.forget(("reorder", round_number))
+        self.endpoint.inbox.forget(("verdict", round_number))
         done = Done(round_number, self.node, self.model_round, self.skipped, self.endpoint.epoch(round_number))
         self.report(done)
+
+    def _log_invitation(self, round_number: int) -> None:
+        """Logs the time since it answered its invitation, or since it was free if another part came between."""
+        called_s = self.world.network.called_s(self.node)
+        # Once per invitation: a newer plan may reach a member whose part was done.
+        if called_s != self._logged_call_s:
+            self._logged_call_s = called_s
+            self.world.log.span(self.node, round_number, "invite", max(called_s, self._free_s), self.now_s)
 
     def _follow_orders(self, assignment: Assignment) -> Steps:
         """Runs the protocol's part, and again for each newer plan that the protocol itself has not taken up."""

@@ -15,7 +15,7 @@ import numpy as np
 import simpy
 
 from nodes.learning.deferred_learning import Learning, Vector
-from nodes.messaging.control_messages import Answer, Assignment, Close, Control, Done
+from nodes.messaging.control_messages import Answer, Assignment, Close, CommitRequest, Control, Done, Verdict
 from nodes.messaging.endpoint import Endpoint, Received
 from nodes.phase_hooks import Phase
 from nodes.round_record import RoundRecord
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from nodes.noise_shares.client_exchange import NoiseShareClient
 
 Collecting = Generator[simpy.Event, Any, list[Received]]
+Committing = Generator[simpy.Event, Any, bool]
 Repairing = Generator[simpy.Event, Any, list[Vector]]
 EVERY_ROUND = 2**31 - 1
 _PHASE_OF_KIND: dict[str, Phase] = {"update": "send", "model": "broadcast", "share": "share"}
@@ -131,6 +132,10 @@ class Participant:
             self.endpoint.enter(last)
         return last
 
+    def is_superseded(self, assignment: Assignment) -> bool:
+        """Returns whether an order that replaces this assignment has arrived and is not taken up yet."""
+        return self.endpoint.inbox.has(("reorder", assignment.round_number))
+
     def send(self, assignment: Assignment, kind: str, vector: Vector, give_up_s: float = np.inf) -> None:
         """Seals a vector for every peer the assignment names for this kind and sends it."""
         if kind in _PHASE_OF_KIND and assignment.send_to.get(kind):
@@ -148,7 +153,8 @@ class Participant:
         start_s = self.now_s
         # The tolerance keeps a product such as 0.07 * 100 = 7.000000000000001 from demanding one message more.
         expected = math.ceil(quorum * len(assignment.expect_from.get(kind, ())) - 1e-9)
-        if not expected or self.endpoint.inbox.has(("reorder", assignment.round_number)):
+        # Shares are exchanged once per round, whatever plan comes; see `Endpoint._take_new_order`.
+        if not expected or (kind != "share" and self.is_superseded(assignment)):
             return []
         key = (kind, assignment.round_number)
         received: list[Received] = yield self.endpoint.inbox.expect(key, expected, deadline_s)
@@ -177,14 +183,41 @@ class Participant:
         Where updates carry their weights (noise shares), subtracts their sum and that of `repairs` instead.
         Returns False, and moves nothing, if fewer than `min_updates` were received.
         """
-        vectors = [item.value for item in received] + ([own] if own is not None else [])
-        if not vectors or len(received) < min_updates:
-            self.skipped = True
+        if self.has_too_few(received, own, min_updates):
             return False
+        vectors = [item.value for item in received] + ([own] if own is not None else [])
         self.learning.step(self.node, [*vectors, *repairs], 1.0 if assignment.weight_total else None)
         self.model_round = assignment.round_number
         self._write_down(assignment, received, own is not None)
         return True
+
+    def has_too_few(self, received: Sequence[Received], own: Vector | None, min_updates: int) -> bool:
+        """Returns whether the updates are too few to average; if so, this node's aggregation is skipped."""
+        self.skipped = len(received) < min_updates or not (received or own is not None)
+        return self.skipped
+
+    def commit(
+        self, assignment: Assignment, received: Sequence[Received], own: Vector | None, patience_s: float
+    ) -> Committing:
+        """Asks the proxy to make the average of these updates the round's model; returns whether it is.
+
+        If not, the average must not be used: another node leads the round, or the round is over. The request is
+        repeated after `patience_s` without an answer, then after twice as long, and so on.
+        """
+        number, closes_s = assignment.round_number, assignment.closes_s
+        contributors = self._contributors(number, received, own is not None)
+        self._records[number].propose(self.node, contributors, self.now_s)
+        while self.now_s < closes_s and not self.is_superseded(assignment):
+            self.tell_proxy(number, CommitRequest(number, self.node, assignment.epoch))
+            until_s, patience_s = min(self.now_s + patience_s, closes_s), 2 * patience_s
+            verdicts: list[Verdict] = yield self.endpoint.inbox.expect(("verdict", number), 1, until_s)
+            for verdict in verdicts:
+                if verdict.until_s >= self.now_s:
+                    verdict.acknowledge()
+                    return True
+                if not verdict.until_s:
+                    return False
+        return False
 
     def adopt(self, received: Received, model_round: int) -> None:
         """Replaces this node's model by a received one."""
@@ -195,11 +228,13 @@ class Participant:
     def _write_down(self, assignment: Assignment, received: Sequence[Received], own: bool) -> None:
         log, round_number = self.world.log, assignment.round_number
         self.endpoint.mark_used(received)
+        node, record = self.node, self._records[round_number]
+        contributors = self._contributors(round_number, received, own)
+        record.add_aggregation(log, node, contributors, self.now_s)
+        if received:
+            log.span(node, round_number, "aggregate", min([item.arrived_s for item in received]), self.now_s)
+
+    def _contributors(self, round_number: int, received: Sequence[Received], own: bool) -> list[int]:
         # The contributor is the node that sealed the update: an intruder can replay a message but not make one.
         contributors = self._records[round_number].nodes_of([item.sender for item in received])
-        contributors += [self.node] if own else []
-        node, now_s = self.node, self.now_s
-        log.aggregations.add_all([(round_number, node, contributor, now_s, False) for contributor in contributors])
-        if received:
-            log.span(node, round_number, "aggregate", min([item.arrived_s for item in received]), now_s)
-        self._records[round_number].aggregated_s[node] = now_s
+        return contributors + ([self.node] if own else [])

@@ -86,7 +86,7 @@ class NoiseShareAccount:
             off = {
                 (node, share)
                 for node in book.repairs.get((number, aggregator), ())
-                for share in _all_shares(*book.opened[number][node])
+                for share in _all_shares(*book.answers[number, aggregator, node])
             }
             seen = self._seen(number, [book.uploads[number][node] for node in nodes], ())
             found |= sum_mu2(seen, off, book.maker)
