@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
 
 from p2p.config.errors import UserError
 
@@ -14,14 +18,31 @@ def write_text(path: Path, text: str) -> None:
     write_with(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
 
 
+def write_tensors(path: Path, arrays: Mapping[str, NDArray[Any]], metadata: dict[str, str] | None = None) -> None:
+    """Writes arrays as a safetensors file atomically."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import save_file
+
+    def save(temporary: Path) -> None:
+        try:
+            save_file(dict(arrays), temporary, metadata)
+        except SafetensorError as error:
+            # The library reports a full disk as an error of its own.
+            raise OSError(str(error)) from error
+
+    write_with(path, save)
+
+
 def write_with(path: Path, write: Callable[[Path], object]) -> None:
-    """Calls `write` with a temporary path and renames the file to `path` on success."""
+    """Calls `write` with a temporary path in an existing or new folder, and renames the file to `path` on success."""
     # In the same folder: a rename is atomic only within one file system.
     temporary = path.with_name(f".{path.name}.part")
     try:
+        path.parent.mkdir(exist_ok=True)
         write(temporary)
         os.replace(temporary, path)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
         why = error.strerror or str(error)
         raise UserError(f"{path}: cannot be written ({why}); free the disk or choose another --out") from error
