@@ -73,7 +73,7 @@ class Privacy:
         colluders: nodes that pool their observations, as a list or a share of the clients; none evaluates no collusion.
     """
 
-    clip: Annotated[FlatClip | NoClip, Choice(CLIPS)] = field(default_factory=NoClip)
+    clip: Annotated[FlatClip | NoClip, Choice(CLIPS, needs=("clip",))] = field(default_factory=NoClip)
     noise: Annotated[GaussianNoise | NoNoise, Choice(NOISES)] = field(default_factory=NoNoise)
     budget: Budget = field(default_factory=Budget)
     delta: Annotated[float, Gt(0), Lt(1)] = 1e-5

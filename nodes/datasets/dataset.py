@@ -16,7 +16,7 @@ from p2p.random_streams import stream
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
-SplitChoice = Annotated[Iid | Shards | Dirichlet | ByClient, Choice(SPLITS)]
+SplitChoice = Annotated[Iid | Shards | Dirichlet | ByClient, Choice(SPLITS, needs=("needs", "split"))]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -52,11 +52,13 @@ def _round(run_data: RunData, wanted: int | None) -> int:
 def _dry_run(args: argparse.Namespace, folder: Path) -> RunData:
     """Runs the scenario without learning; graphs, messages and times equal those of the real run."""
     from scenarios.loading.load import load_scenario
+    from scenarios.loading.plugins import blaming_plugins
     from scenarios.running.run import run_scenario
 
     scenario = load_scenario(args.source, ["learning=none"], None, args.allow_plugins)
     # Rounds after the drawn one are not needed.
     if args.round is not None and 1 <= args.round <= scenario.rounds:
         scenario = replace(scenario, rounds=args.round)
-    run_scenario(scenario, folder)
+    with blaming_plugins(scenario.plugins):
+        run_scenario(scenario, folder)
     return read_run_data(folder)
