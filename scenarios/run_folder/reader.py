@@ -160,15 +160,19 @@ def _merge(name: str, parts: list[Path]) -> pa.Table:
     if not parts:
         # Killed before the first part: an empty table with the right columns.
         return arrow_tables.log_to_arrow(Log())[name]
+    tables = [_read(name, part) for part in parts]
+    # A round may record more than others do; the log's own columns are in every part or, of another version, in none.
+    own = set(arrow_tables.log_to_arrow(Log())[name].column_names)
     try:
-        merged = pa.concat_tables([_read(name, part) for part in parts], promote_options="permissive")
-    except pa.ArrowException as error:
+        if len({frozenset(own.intersection(table.column_names)) for table in tables}) > 1:
+            raise ValueError("they have different columns")
+        merged = pa.concat_tables(tables, promote_options="permissive")
+        if name == "messages" and "id" not in merged.column_names:
+            raise ValueError("they have no ids")
+    except (ValueError, pa.ArrowException) as error:
         why = str(error).splitlines()[0]
-        raise UserError(
-            f"RUN = {parts[0].parent}: parts of {name} do not fit together ({why}); run it again"
-        ) from error
-    if name == "messages" and "id" not in merged.column_names:
-        raise UserError(f"RUN = {parts[0].parent}: parts of messages have no ids; run the scenario again")
+        where = f"RUN = {parts[0].parent}: parts of {name}"
+        raise UserError(f"{where} do not fit together ({why}); run the scenario again") from error
     return _last_of_each_id(merged) if name == "messages" else merged
 
 

@@ -92,12 +92,12 @@ def _altered(table: pa.Table, rng: Rng) -> pa.Table:
     place, rows = int(rng.integers(table.num_columns)), len(table)
     if rng.random() < 0.3:
         return table.remove_column(place)
-    others = [[None], ["zz"], [10**12], [-5], [float("nan")], [float("inf")], [[1]], [True]]
+    others: list[list[Any]] = [[None], ["zz"], [10**12], [-5], [float("nan")], [float("inf")], [[1]], [True]]
     values = others[int(rng.integers(len(others)))] * rows
     return table.set_column(place, table.column_names[place], pa.array(values))
 
 
-DAMAGES: list[Callable[[Path, Rng], None]] = [
+DAMAGES: list[Callable[[Path, Rng], object]] = [
     truncate,
     flip,
     swap,
@@ -157,6 +157,18 @@ def test_a_table_of_a_damaged_prefix_is_refused(
     told = capsys.readouterr()
     assert told.out == ""
     assert f"{table}.parquet is damaged" in told.err
+
+
+def test_parts_with_different_columns_are_damage(
+    tmp_path: Path, folders: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Merged, the missing values would look like spans without an end."""
+    run = tmp_path / "r"
+    shutil.copytree(folders[2], run)
+    spans = pq.read_table(run / "parts" / "spans-1.parquet")
+    pq.write_table(spans.drop_columns(["end_s"]), run / "parts" / "spans-2.parquet")
+    assert main(["cost", str(run)]) == 2
+    assert "parts of spans do not fit together (they have different columns)" in capsys.readouterr().err
 
 
 def test_a_table_of_a_finished_run_says_what_is_damaged(
