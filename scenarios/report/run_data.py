@@ -19,6 +19,7 @@ from scenarios.metrics.run_facts import RunFacts
 from scenarios.run_folder import arrow_tables
 from scenarios.run_folder.reader import Run, open_run
 from scenarios.run_folder.summary import summarise
+from scenarios.run_folder.table_checks import NEVER_NULL
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -110,6 +111,8 @@ def _with_every_column(arrow: pa.Table, empty: Table) -> tuple[pa.Table, list[st
     import pyarrow as pa
 
     missing = [column for column in empty.names if column not in arrow.column_names]
+    if NEVER_NULL.intersection(missing):
+        raise KeyError(f"has no {min(NEVER_NULL.intersection(missing))}")
     for column in missing:
         # Without relays the origin is the sender, and the destination the receiver.
         substitute = {"origin": "sender", "destination": "receiver"}.get(column)

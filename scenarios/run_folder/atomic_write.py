@@ -34,15 +34,26 @@ def write_tensors(path: Path, arrays: Mapping[str, NDArray[Any]], metadata: dict
 
 
 def write_with(path: Path, write: Callable[[Path], object]) -> None:
-    """Calls `write` with a temporary path in an existing or new folder, and renames the file to `path` on success."""
+    """Calls `write` with a temporary path and renames the file to `path` on success."""
     # In the same folder: a rename is atomic only within one file system.
     temporary = path.with_name(f".{path.name}.part")
     try:
-        path.parent.mkdir(exist_ok=True)
         write(temporary)
         os.replace(temporary, path)
     except OSError as error:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
-        why = error.strerror or str(error)
-        raise UserError(f"{path}: cannot be written ({why}); free the disk or choose another --out") from error
+        raise _unwritable(path, error) from error
+
+
+def make_folder(path: Path) -> None:
+    """Makes a folder inside an existing one, unless it is there."""
+    try:
+        path.mkdir(exist_ok=True)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def _unwritable(path: Path, error: OSError) -> UserError:
+    why = error.strerror or str(error)
+    return UserError(f"{path}: cannot be written ({why}); free the disk or choose another --out")

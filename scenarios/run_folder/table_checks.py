@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 _MOST = 2**31
 """No count, round or node number of a run is larger; sizes in bytes are."""
-_NEVER_NULL = frozenset(("round", "start_s", "sent_s", "cohort", "node", "kind", "size_bytes"))
+NEVER_NULL = frozenset(("round", "start_s", "end_s", "sent_s", "cohort", "node", "kind", "size_bytes"))
+"""Columns without which a row says nothing; every version has written them."""
 
 
 def check_table(name: str, table: pa.Table) -> None:
@@ -42,7 +43,7 @@ def _check_column(name: str, field: pa.Field, column: pa.ChunkedArray) -> None:
         _check_integers(field.name, column)
     elif types.is_floating(field.type):
         _check_floats(field.name, column)
-    if column.null_count and field.name in _NEVER_NULL:
+    if column.null_count and field.name in NEVER_NULL:
         raise ValueError("has missing values")
 
 

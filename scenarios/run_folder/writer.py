@@ -160,6 +160,7 @@ class RunFolder:
         import pyarrow.parquet as pq
 
         path = self.path / name
+        atomic_write.make_folder(path.parent)
         settings = {"compression": "zstd", "use_dictionary": [each for each in arrow.column_names if each in _REPEATED]}
         atomic_write.write_with(path, lambda temporary: pq.write_table(arrow, temporary, **settings))
 

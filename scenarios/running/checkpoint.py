@@ -89,6 +89,7 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
         "resumes": checkpoint.resumes,
     }
     metadata = {"peerveil": json.dumps(header), "sha256": _checksum(json.dumps(header), arrays)}
+    atomic_write.make_folder((folder / FILE).parent)
     atomic_write.write_tensors(folder / FILE, arrays, metadata)
 
 
