@@ -15,6 +15,7 @@ from privacy.noise_shares.variance import marginal_variance
 from privacy.sealing.message_sizes import message_size
 from privacy.sealing.wire_format import vector_size
 from scenarios.metrics.noise_share_account import NoiseShareAccount, Totals
+from scenarios.metrics.unaccounted import unaccounted_releases
 
 if TYPE_CHECKING:
     from scenarios.build import Simulation
@@ -96,8 +97,9 @@ def add_share_views(simulation: Simulation, report: Mapping[str, Any]) -> dict[s
     colluders = colluding_nodes(privacy, scenario.clients, scenario.seed)
     unaccounted = _unaccounted(sharing)
     account = NoiseShareAccount(simulation, sharing)
-    # A plug-in may release anything, so nothing is claimed with one.
-    views = account.views(colluders) if not unaccounted and not scenario.plugins else _nothing(colluders)
+    # A plug-in may release anything, and pooled statistics are not charged, so nothing is claimed with either.
+    anything = unaccounted or unaccounted_releases(scenario)
+    views = account.views(colluders) if not anything else _nothing(colluders)
     rigorous = dict(report["rigorous"])
     rigorous["unaccounted_releases"] = [*rigorous.get("unaccounted_releases", []), *unaccounted]
     for name in ("local", "model", "receiver", "coalition"):
@@ -113,7 +115,7 @@ def add_share_views(simulation: Simulation, report: Mapping[str, Any]) -> dict[s
     if not isinstance(merged.get("published"), Mapping):
         merged["published"] = _published(account, delta)
     merged["notes"] = [note for note in report.get("notes", ()) if not note.startswith(_NO_NOISE)]
-    merged["why_infinite"] = _why(rigorous, unaccounted, sharing, report)
+    merged["why_infinite"] = _why(rigorous, rigorous["unaccounted_releases"], sharing, report)
     return merged
 
 

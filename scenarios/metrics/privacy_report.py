@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nodes.datasets.preparation import public_facts
 from p2p.log.log import Log
 from p2p.log.records import KIND, OUTCOME
 from privacy.calibration.noise_plan import NoisePlan
@@ -17,7 +18,7 @@ from privacy.settings import Privacy
 from privacy.views.rigorous import Aggregations, Releases, Trace, Views, rigorous_views
 from scenarios.build import Simulation
 from scenarios.loading.privacy_classes import budget_epsilons, colluding_nodes
-from scenarios.schema import Scenario
+from scenarios.metrics.unaccounted import unaccounted_releases
 
 NOT_APPLICABLE = "not applicable"
 _RECORD_COUNTS = "number of records of each client (training takes time, and noise may be scaled by it)"
@@ -44,11 +45,6 @@ def report_privacy(simulation: Simulation) -> dict[str, Any]:
         "first_exhaustion_round": exhausted,
         "notes": [*noise.notes, *([] if exhausted is None else [_exhaustion_note(exhausted)])],
     }
-
-
-def unaccounted_releases(scenario: Scenario) -> list[str]:
-    """What leaves clients and nobody charges; whatever a plug-in sends, until it says what it releases."""
-    return [f"plug-in {name} does not declare what it releases" for name in scenario.plugins]
 
 
 def first_exhaustion(simulation: Simulation) -> int | None:
@@ -127,7 +123,7 @@ def _rigorous(simulation: Simulation, privacy: Privacy, noise: NoisePlan, unacco
         # A clipped update moves by at most 2C, whether all records of a client are replaced or one.
         "record": told,
         "unaccounted_releases": list(unaccounted),
-        "declared_public": [_RECORD_COUNTS],
+        "declared_public": [_RECORD_COUNTS, *public_facts(scenario.data)],
     }
 
 
@@ -156,7 +152,7 @@ def _trace(simulation: Simulation) -> Trace:
         aggregations=_arrivals(simulation.log),
         sampling_rate=simulation.observer.privacy.sampling_rate,
         collected=collected[0] if len(collected) == 1 else None,
-        accounted=not scenario.plugins,
+        accounted=not unaccounted_releases(scenario),
     )
 
 

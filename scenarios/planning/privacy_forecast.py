@@ -14,8 +14,9 @@ from p2p.random_streams import stream
 from privacy.calibration.noise_plan import NoisePlan
 from privacy.views.rigorous import Aggregations, Releases, Topology, Trace, Views, rigorous_views
 from scenarios.loading.privacy_classes import colluding_nodes
-from scenarios.metrics.privacy_report import claims_a_formula, unaccounted_releases, views_report, why_infinite
+from scenarios.metrics.privacy_report import claims_a_formula, views_report, why_infinite
 from scenarios.metrics.privacy_verdict import verdict
+from scenarios.metrics.unaccounted import unaccounted_releases
 from scenarios.planning.participation import PlannedRound, Rehearsal
 from scenarios.schema import Scenario
 
@@ -81,8 +82,8 @@ def _views(
     """Returns the rigorous views: exact if every round was projected, otherwise bounded by the local view."""
     privacy = scenario.privacy
     colluders = colluding_nodes(privacy, scenario.clients, scenario.seed) if privacy is not None else ()
-    # Plug-ins are unaccounted in any case, so the partial trace does no harm.
-    if len(rehearsal.arranged) == rehearsal.rounds or scenario.plugins:
+    # With anything unaccounted the views are infinite whatever the trace, so a partial one does no harm.
+    if len(rehearsal.arranged) == rehearsal.rounds or unaccounted_releases(scenario):
         return rigorous_views(_trace(scenario, topology, noise, rehearsal), noise.sensitivity, delta, colluders)
     from privacy.accounting.fixed_size_sampling import model_epsilon
     from privacy.accounting.gaussian import epsilon_of
@@ -122,7 +123,7 @@ def _trace(scenario: Scenario, topology: Topology, noise: NoisePlan, rehearsal: 
         aggregations=Aggregations(round=came[:, 0], aggregator=came[:, 2], contributor=came[:, 1]),
         sampling_rate=_rate(scenario, rehearsal),
         collected=int(stream(scenario.seed, "collect").choice(scenario.clients)) if asks_one else None,
-        accounted=not scenario.plugins,
+        accounted=not unaccounted_releases(scenario),
     )
 
 

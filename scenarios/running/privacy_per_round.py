@@ -16,6 +16,7 @@ from p2p.log.records import KIND, OUTCOME, WHAT
 from privacy.calibration.noise_plan import NoisePlan
 from privacy.views.rigorous import Topology
 from privacy.views.running import RoundFacts, RunningViews
+from scenarios.metrics.unaccounted import unaccounted_releases
 from scenarios.schema import Scenario
 
 FIGURES = ("epsilon_published", "epsilon_local", "epsilon_peer_worst", "epsilon_model")
@@ -36,7 +37,7 @@ class RoundPrivacy:
             (client.ledger.exhausted_from for client in clients if client.ledger is not None), default=math.inf
         )
         self._views: RunningViews | None = None
-        if scenario.privacy is not None and noise is not None and not scenario.plugins:
+        if scenario.privacy is not None and noise is not None and not unaccounted_releases(scenario):
             self._views = RunningViews(
                 clients=scenario.clients,
                 topology=topology,

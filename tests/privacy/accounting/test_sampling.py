@@ -95,9 +95,10 @@ def test_max_steps_finds_the_last_step_within(scale: float, power: float, epsilo
     def cost(steps: int) -> float:
         return float(scale * steps**power)
 
-    found = poisson_sampling.max_steps(cost, epsilon, guess)
+    found = poisson_sampling.max_steps(cost, epsilon, guess, 10**12)
     assert found == 0 or cost(found) <= epsilon
-    assert cost(found + 1) > epsilon
+    assert cost(found + 1) > epsilon or found == 10**12
+    assert poisson_sampling.max_steps(cost, epsilon, guess, 500) == min(found, 500)
 
 
 @pytest.mark.parametrize(("rate", "z", "steps", "delta"), [(0.1, 90.0, 200, 1e-5), (0.01, 20.0, 1000, 1e-6)])
