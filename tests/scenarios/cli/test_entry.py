@@ -47,10 +47,10 @@ def test_an_interrupt_while_importing_is_no_traceback(tmp_path: Path, command: l
     time.sleep(delay_s + 0.002)
     process.send_signal(signal.SIGINT)
     told = process.communicate(timeout=60)[1]
-    # A short command may have ended before.
-    assert process.returncode in (0, 130)
+    # A short command may have ended before, or be where Python has taken its handlers down already.
+    assert process.returncode in (0, 130, -signal.SIGINT)
     assert "Traceback" not in told
-    assert process.returncode == 0 or "interrupted" in told
+    assert process.returncode != 130 or "interrupted" in told
 
 
 @pytest.mark.parametrize("limit_bytes", [500, 5_000, 60_000])
