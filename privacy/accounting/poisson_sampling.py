@@ -77,13 +77,18 @@ def poisson_epsilon_pld(rate: float, noise_multiplier: float, steps: int, delta:
         )
 
     step = dp_accounting.PoissonSampledDpEvent(rate, dp_accounting.GaussianDpEvent(noise_multiplier))
-    scale = _coarse_epsilon(rate, noise_multiplier, steps, delta)
-    # The last two bounds limit the grid's size if epsilon is close to 0, also where delta is so large that losses
-    # extend far beyond epsilon.
-    widest = _coarse_epsilon(rate, noise_multiplier, steps, _NEGLIGIBLE)
-    interval = max(min(grid, 2e-4 * scale), 1e-5 * scale, widest / _MOST_POINTS, 5e-6)
+    interval = loss_interval(rate, noise_multiplier, steps, delta, grid)
     accountant = dp_accounting.pld.PLDAccountant(value_discretization_interval=interval)
     return float(accountant.compose(step, steps).get_epsilon(delta))
+
+
+def loss_interval(rate: float, noise_multiplier: float, steps: int, delta: float, grid: float) -> float:
+    """Returns the distance of losses on the grid of `poisson_epsilon_pld`, around `grid`."""
+    scale = _coarse_epsilon(rate, noise_multiplier, steps, delta)
+    widest = _coarse_epsilon(rate, noise_multiplier, steps, _NEGLIGIBLE)
+    # The last two bounds limit the grid's size if epsilon is close to 0, also where delta is so large that losses
+    # extend far beyond epsilon.
+    return max(min(grid, 2e-4 * scale), 1e-5 * scale, widest / _MOST_POINTS, 5e-6)
 
 
 def calibrated_multiplier(

@@ -17,7 +17,7 @@ from p2p.config.errors import UserError
 from p2p.log.log import Log
 from scenarios.run_folder import arrow_tables
 from scenarios.run_folder.arrow_tables import FORMAT
-from scenarios.run_folder.table_checks import check_table
+from scenarios.run_folder.table_checks import check_table, table_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -159,10 +159,10 @@ def _merge(name: str, parts: list[Path]) -> pa.Table:
 
     if not parts:
         # Killed before the first part: an empty table with the right columns.
-        return arrow_tables.log_to_arrow(Log())[name]
+        return table_schema(name).empty_table()
     tables = [_read(name, part) for part in parts]
     # A round may record more than others do; the log's own columns are in every part or, of another version, in none.
-    own = set(arrow_tables.log_to_arrow(Log())[name].column_names)
+    own = set(table_schema(name).names)
     try:
         if len({frozenset(own.intersection(table.column_names)) for table in tables}) > 1:
             raise ValueError("they have different columns")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 from p2p.log.log import Log
@@ -18,7 +19,7 @@ NEVER_NULL = frozenset(("round", "start_s", "end_s", "sent_s", "cohort", "node",
 
 def check_table(name: str, table: pa.Table) -> None:
     """Raises ValueError if a column that is there cannot be what a run writes; missing columns are no problem here."""
-    for field in _schema(name):
+    for field in table_schema(name):
         if field.name in table.column_names:
             column = table.column(field.name)
             try:
@@ -27,7 +28,9 @@ def check_table(name: str, table: pa.Table) -> None:
                 raise ValueError(f"the column {field.name} {error}") from None
 
 
-def _schema(name: str) -> pa.Schema:
+@cache  # a killed run has thousands of parts
+def table_schema(name: str) -> pa.Schema:
+    """Returns the columns and types of a table that a run writes."""
     return arrow_tables.log_to_arrow(Log())[name].schema
 
 

@@ -117,3 +117,12 @@ def test_order_search_finds_the_best_of_all_orders() -> None:
         assert poisson_sampling.poisson_epsilon(rate, z, steps, 1e-5) == everywhere
         most = rdp.max_count(poisson_sampling.poisson_rdp(rate, z), 4.0, 1e-5)[0]
         assert poisson_sampling.max_poisson_steps(rate, z, 4.0, 1e-5) == most
+
+
+def test_a_large_delta_needs_no_fine_grid() -> None:
+    """Losses extend to 5.4 there while epsilon is 0: the grid for tiny epsilons had a million points, and took long."""
+    assert poisson_sampling.poisson_epsilon(0.01, 1.0, 1000, 0.5)[0] == 0.0
+    interval = poisson_sampling.loss_interval(0.01, 1.0, 1000, 0.5, 1e-4)
+    assert 5.3 / interval < 2.1e5
+    # Elsewhere the grid is the one asked for.
+    assert poisson_sampling.loss_interval(0.01, 1.0, 1000, 1e-5, 1e-4) == 1e-4
