@@ -11,7 +11,7 @@ import simpy
 
 from nodes.learning.deferred_learning import Vector
 from nodes.messaging.control_messages import Assignment, Peer, PeerLost
-from nodes.noise_shares.exchange_log import NoiseShareLog
+from nodes.noise_shares.exchange_log import NoiseShareLog, united
 from nodes.noise_shares.exchange_log import Opened as OpenedShares
 from nodes.noise_shares.plan import NoiseSharePlan
 from nodes.noise_shares.wire_messages import Missing, Opened, Opening, missing_payload, opening_payload, seed_payload
@@ -37,11 +37,13 @@ class NoiseShareClient:
         self._node, self._world, self._plan, self._book = node, world, plan, book
         self._groups = plan.group_of()
         self._uploads: dict[int, Upload] = {}
+        self._told: dict[int, OpenedShares] = {}
+        self._withheld: set[int] = set()
         self._draws = 0
 
     def lose_state(self) -> None:
         """Discards seeds and received shares at a crash; the count of draws stays, so that no seed is drawn twice."""
-        self._uploads = {}
+        self._uploads, self._told, self._withheld = {}, {}, set()
 
     def protects(self, round_number: int) -> bool:
         """Returns whether this round's update has its noise."""
@@ -54,8 +56,14 @@ class NoiseShareClient:
         return math.hypot(float(self._plan.noise_std[self._node]), self._plan.settings.tau_ind / weight)
 
     def exchange(self, client: Client, assignment: Assignment, deadline_s: float) -> Exchanging:
-        """Sends and receives shares and adds the noise to the upload; returns False if it must not be sent."""
+        """Sends and receives shares and adds the noise to the upload; returns False if it must not be sent.
+
+        A round has one exchange: a member that takes part again under a newer plan keeps its upload, or withholds it.
+        """
         settings, number = self._plan.settings, assignment.round_number
+        # Another upload of the same update, with other noise, would let its receivers average the noise away.
+        if number in self._uploads or number in self._withheld:
+            return number in self._uploads
         until_s = max(deadline_s - self._plan.margin_s, 0.0)
         self._draws += 1
         lost = self._lost_partners(client, number)
@@ -74,9 +82,10 @@ class NoiseShareClient:
         upload = self._decide(assignment, sent, taken, len(senders))
         if upload is None:
             self._book.skipped.append((number, self._node))
+            self._withheld.add(number)
             return False
         self._uploads[number] = upload
-        self._book.uploads.setdefault(number, {})[self._node] = upload
+        self._book.add(upload)
         node, book = self._node, self._book
         client.learning.protect(node, number, upload.weight, lambda: book.noise(number, node))
         return True
@@ -190,15 +199,15 @@ class NoiseShareClient:
         asker.endpoint.mark_used(answers)
         nodes = [self._true(item.sender) for item in answers]
         # The aggregator is a survivor too; it asks itself without a message.
-        if self._open(number, {self._true(address) for address in missing}) is not None:
+        if self._open(number, self._node, {self._true(address) for address in missing}) is not None:
             nodes.append(self._node)
         return self._repairs(number, sorted(set(nodes)))
 
     def _repairs(self, round_number: int, nodes: Sequence[int]) -> list[Vector]:
         book = self._book
-        answered = [node for node in nodes if any(book.opened.get(round_number, {}).get(node, ()))]
+        answered = [node for node in nodes if (round_number, self._node, node) in book.answers]
         book.repairs[round_number, self._node] = tuple(answered)
-        return [_vector(book, round_number, node) for node in answered]
+        return [_vector(book, round_number, self._node, node) for node in answered]
 
     def answer(self, client: Participant, round_number: int, item: Received) -> bool:
         """Runs a survivor's part: sends its shares with the missing peers; returns False if this is no request."""
@@ -206,24 +215,28 @@ class NoiseShareClient:
             return False
         # Places in the request's list stand for addresses in the answer: two bytes instead of 32.
         lost = {self._true(address): place for place, address in enumerate(item.value.addresses)}
-        opened = self._open(round_number, lost.keys()) or ((), ())
+        asker = self._true(item.sender)
+        opened = self._open(round_number, asker, lost.keys()) or ((), ())
         client.endpoint.mark_used([item])
         payload = opening_payload(_opening(opened, lost))
         if any(opened) and self._plan.settings.share_as == "vector":
-            payload = _vector(self._book, round_number, self._node).payload()
+            payload = _vector(self._book, round_number, asker, self._node).payload()
         client.endpoint.send(round_number, "correction", payload)
         return True
 
-    def _open(self, round_number: int, lost: Collection[int]) -> OpenedShares | None:
+    def _open(self, round_number: int, asker: int, lost: Collection[int]) -> OpenedShares | None:
         """Returns its shares with lost peers; None without any, or if too few others would remain to protect it."""
         upload = self._uploads.get(round_number)
         if upload is None:
             return None
         opened = upload.with_peers(lost)
-        left = len(upload.sent) + len(upload.taken) - len(opened[0]) - len(opened[1])
+        # What an earlier leader of the round was told protects no more: leaders may pool their answers.
+        told = united(self._told.get(round_number, ((), ())), opened)
+        left = len(upload.sent) + len(upload.taken) - len(told[0]) - len(told[1])
         if not any(opened) or left < self._plan.settings.least_shares:
             return None
-        self._book.open(round_number, self._node, opened)
+        self._told[round_number] = told
+        self._book.open(round_number, asker, self._node, opened)
         return opened
 
     def _true(self, address: bytes) -> int:
@@ -235,9 +248,9 @@ class NoiseShareClient:
         return stream(self._world.seed, name, self._node, self._draws)
 
 
-def _vector(book: NoiseShareLog, round_number: int, node: int) -> Vector:
+def _vector(book: NoiseShareLog, round_number: int, aggregator: int, node: int) -> Vector:
     """Returns the correction that a survivor's answer yields, in float32 like every upload."""
-    return Vector(book.maker.dimension, lambda: book.repair(round_number, node).astype(np.float32))
+    return Vector(book.maker.dimension, lambda: book.repair(round_number, aggregator, node).astype(np.float32))
 
 
 def _opening(opened: OpenedShares, places: dict[int, int]) -> Opening:

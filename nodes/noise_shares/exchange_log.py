@@ -6,7 +6,7 @@ small); noise is kept until its round is over.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,6 +16,11 @@ from privacy.noise_shares.uploads import Noise, NoiseExpander, ReceivedShare, Sh
 
 Opened = tuple[tuple[Share, ...], tuple[ReceivedShare, ...]]
 """A survivor's shares with lost peers: those it sent, those it received."""
+
+
+def united(one: Opened, other: Opened) -> Opened:
+    """Returns the shares of either, each once."""
+    return tuple(dict.fromkeys((*one[0], *other[0]))), tuple(dict.fromkeys((*one[1], *other[1])))
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +40,10 @@ class NoiseShareLog:
 
     Attributes:
         shares: every share sent or agreed on, by round, sender and receiver.
-        uploads: what each client uploads, by round and client.
-        opened: the shares that survivors opened to an aggregator, by round and survivor.
+        uploads: what each client uploads, by round and client; the last one if it exchanged twice.
+        replaced: earlier uploads of clients that exchanged again in the round, after a crash.
+        opened: the shares that survivors opened to any aggregator of the round, by round and survivor.
+        answers: the same for each aggregator on its own, by round, aggregator and survivor.
         repairs: the survivors whose answers entered a sum, by round and aggregator.
         skipped: clients that withheld their update for lack of shares.
         measures: whether residuals are measured; False without learning.
@@ -46,7 +53,9 @@ class NoiseShareLog:
     measures: bool = True
     shares: dict[tuple[int, int, int], Share] = field(default_factory=dict)
     uploads: dict[int, dict[int, Upload]] = field(default_factory=dict)
+    replaced: dict[int, list[Upload]] = field(default_factory=dict)
     opened: dict[int, dict[int, Opened]] = field(default_factory=dict)
+    answers: dict[tuple[int, int, int], Opened] = field(default_factory=dict)
     repairs: dict[tuple[int, int], tuple[int, ...]] = field(default_factory=dict)
     skipped: list[tuple[int, int]] = field(default_factory=list)
     residuals: list[Residual] = field(default_factory=list)
@@ -59,14 +68,28 @@ class NoiseShareLog:
             self._noise[key] = self.maker.upload(self.uploads[round_number][node])
         return self._noise[key]
 
-    def repair(self, round_number: int, node: int) -> Noise:
-        """Returns the correction that a survivor's answer adds to the sum."""
-        return -self.maker.parts(*self.opened[round_number][node])
+    def add(self, upload: Upload) -> None:
+        """Records what a client uploads; an earlier upload of the round may have left its node and is kept."""
+        mine = self.uploads.setdefault(upload.round_number, {})
+        if upload.node in mine:
+            self.replaced.setdefault(upload.round_number, []).append(mine[upload.node])
+        mine[upload.node] = upload
 
-    def open(self, round_number: int, node: int, opened: Opened) -> None:
-        """Records the shares that a survivor opens; a later request of the round replaces them."""
-        # Per survivor, not per aggregator: a re-elected leader may ask again.
-        self.opened.setdefault(round_number, {})[node] = opened
+    def released(self, round_number: int, nodes: Collection[int]) -> list[Upload]:
+        """Returns all uploads that these clients made in a round, by client."""
+        every = [*self.uploads.get(round_number, {}).values(), *self.replaced.get(round_number, ())]
+        return sorted((one for one in every if one.node in nodes), key=lambda upload: upload.node)
+
+    def repair(self, round_number: int, aggregator: int, node: int) -> Noise:
+        """Returns the correction that a survivor's answer to an aggregator adds to its sum."""
+        return -self.maker.parts(*self.answers[round_number, aggregator, node])
+
+    def open(self, round_number: int, aggregator: int, node: int, opened: Opened) -> None:
+        """Records the shares that a survivor opens to an aggregator, beside those it has opened to others."""
+        self.answers[round_number, aggregator, node] = opened
+        # A second leader asks about other missing peers; what the first was told stays known.
+        of_round = self.opened.setdefault(round_number, {})
+        of_round[node] = united(of_round.get(node, ((), ())), opened)
 
     def close(self, round_number: int, log: Log) -> list[Residual]:
         """Measures every aggregation of a round that is not void."""
@@ -88,7 +111,7 @@ class NoiseShareLog:
 
     def _residual(self, round_number: int, aggregator: int, contributors: Sequence[int]) -> Residual:
         repaired = self.repairs.get((round_number, aggregator), ())
-        parts = {node: self.opened[round_number][node] for node in repaired}
+        parts = {node: self.answers[round_number, aggregator, node] for node in repaired}
         opened = {(node, share) for node, (sent, _) in parts.items() for share in sent}
         opened |= {(node, one.share) for node, (_, taken) in parts.items() for one in taken}
         uploads = [self.uploads[round_number][node] for node in contributors]
@@ -99,7 +122,7 @@ class NoiseShareLog:
             for node in contributors:
                 noise += self.noise(round_number, node)
             for node in repaired:
-                noise += self.repair(round_number, node)
+                noise += self.repair(round_number, aggregator, node)
             measured = float(np.mean(np.square(noise)))
         predicted = predicted_variance(uploads, opened)
         return Residual(round_number, aggregator, len(contributors), measured, predicted)
