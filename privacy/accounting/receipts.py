@@ -21,7 +21,8 @@ def rows_by_round(messages: Table) -> dict[int, Ids]:
     numbers = messages["round"][rows]
     order = np.argsort(numbers, kind="stable")
     found, first = np.unique(numbers[order], return_index=True)
-    return dict(zip(found.tolist(), np.split(rows[order], first[1:]), strict=True))
+    ends = [*first[1:].tolist(), len(rows)]
+    return {number: rows[order[start:end]] for number, start, end in zip(found.tolist(), first, ends, strict=False)}
 
 
 def received_pairs(messages: Table, rows: Ids, kind: str, clients: int, services: Ids) -> Ids:

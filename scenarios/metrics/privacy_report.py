@@ -13,7 +13,7 @@ from privacy.calibration.strategies import AdpdflCalibration, DpFedAvgCalibratio
 from privacy.settings import Privacy
 from scenarios.build import Simulation
 from scenarios.loading.privacy_classes import budget_epsilons, colluding_nodes
-from scenarios.metrics.run_accountant import unaccounted_releases
+from scenarios.metrics.unaccounted import unaccounted_releases
 
 NOT_APPLICABLE = "not applicable"
 _RECORD_COUNTS = "number of records of each client (training takes time, and noise may be scaled by it)"

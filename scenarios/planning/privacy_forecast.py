@@ -20,7 +20,8 @@ from privacy.calibration.noise_plan import NoisePlan
 from privacy.settings import Privacy
 from scenarios.metrics.privacy_report import claims_a_formula, no_views, views_report, why_infinite
 from scenarios.metrics.privacy_verdict import verdict
-from scenarios.metrics.run_accountant import disclosed, setting_of, unaccounted_releases
+from scenarios.metrics.run_accountant import setting_of
+from scenarios.metrics.unaccounted import disclosed, unaccounted_releases
 from scenarios.planning.participation import PlannedRound, Rehearsal
 from scenarios.schema import Scenario
 

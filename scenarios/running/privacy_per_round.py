@@ -17,7 +17,8 @@ from privacy.accounting.accountant import Accountant, Views
 from privacy.accounting.sampling_premises import Amplification, Draw
 from privacy.calibration.noise_plan import NoisePlan
 from scenarios.metrics.round_contents import ContentReader
-from scenarios.metrics.run_accountant import disclosed, setting_of, unaccounted_releases
+from scenarios.metrics.run_accountant import setting_of
+from scenarios.metrics.unaccounted import disclosed, unaccounted_releases
 from scenarios.running.noise_share_setup import NoiseSharing
 from scenarios.schema import Scenario
 
