@@ -166,7 +166,11 @@ class Accountant:
             )
         elif setting.spread == "by_path":
             views = replace(views, model=views.peer_worst, coalition=together and views.peer_worst)
-        views = replace(views, receiver=views.peer_worst if setting.server is None else self._server(found, local))
+        if setting.server is not None:
+            server = self._server(found, local)
+            views = replace(views, receiver=max(server, views.peer_worst, key=lambda figure: figure.epsilon))
+        else:
+            views = replace(views, receiver=views.peer_worst)
         return views.unproved(_CONTRADICTION) if setting.followed and self._contradicts(found) else views
 
     def _server(self, found: Learned, local: Figure) -> Figure:

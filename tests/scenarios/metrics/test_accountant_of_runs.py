@@ -79,7 +79,7 @@ def compare(simulation: Simulation) -> None:
     same(views.model.epsilon, outside)
     if simulation.topology == "central":
         server = clients + 3
-        same(views.receiver.epsilon, max(oracle.public_mu2(world, {server}, u) for u in everyone))
+        same(views.receiver.epsilon, max(*peers, *(oracle.public_mu2(world, {server}, u) for u in everyone)))
     if simulation.sharing is None:
         each = [sum(oracle.mu2(one, range(len(one.releases)), set(), u, sums=False) for one in world) for u in everyone]
         same(views.local.epsilon, max(each, default=0.0))
