@@ -9,25 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from privacy.accounting.ancestry import Ancestry
 from privacy.accounting.content_log import Floats, RoundContents
 from privacy.accounting.figures import Figure, infinite, proven
 from privacy.accounting.gaussian import epsilons_of
-from privacy.accounting.gaussian_view import by_client, joint_mu2, sums_mu2
-
-Spread = Literal["to_all", "by_path"]
-"""Where what a client sends may end up: in aggregates that everyone sees, or wherever a path leads."""
+from privacy.accounting.gaussian_view import joint_mu2, sums_mu2
+from privacy.accounting.paths import Paths
+from privacy.accounting.public_sums import PublicSums
+from privacy.accounting.setting import Learned, Setting
 
 RECEIVERS = -1
 """An observer that stands for all receivers of updates together: it sees every release, and all that was opened."""
-_MOST_PAIRS = 2000**2
 _MOST_CORRELATED = 1500
-_PATHS = "training is not linear, so a release counts in full for everyone it reached by any path"
 _TOO_MANY_PEERS = "the run is too large to follow each peer, so the local view stands for them"
 _TOO_CORRELATED = f"more than {_MOST_CORRELATED:,} updates of a round have noise in common"
 _CONTRADICTION = "the accountant contradicts itself here; please report this run"
@@ -66,41 +61,6 @@ class Views:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
-    """What the accountant knows before the first round.
-
-    Attributes:
-        clients: true ids 0..clients-1.
-        spread: how contents spread under the protocol.
-        delta: failure probability of all figures.
-        rounds: the most rounds that the run may have.
-        colluders: nodes that pool what they see; a colluding server is named by its node id.
-        server: the node that receives updates and is no client; None if there is none.
-        random_factors: whether shares are taken with random factors (tau > 0).
-        if_infinite: what to say where the noise does not suffice.
-    """
-
-    clients: int
-    spread: Spread
-    delta: float
-    rounds: int
-    colluders: tuple[int, ...] = ()
-    server: int | None = None
-    random_factors: bool = False
-    if_infinite: str = "an update was left without noise that its receiver does not know"
-
-    @property
-    def followed(self) -> bool:
-        """Whether every pair of clients is followed; larger runs get the local view for their peers."""
-        return self.clients**2 <= _MOST_PAIRS
-
-    @property
-    def tail(self) -> float:
-        """The part of delta that covers too small factors on shares, over all rounds."""
-        return self.delta / 2.0 if self.random_factors and self.spread == "to_all" else 0.0
-
-
 class Accountant:
     """Adds rounds and tells the views.
 
@@ -115,7 +75,7 @@ class Accountant:
         """What all receivers together learn about one client in one round, at most."""
         self._local = np.zeros(setting.clients)
         self._why_not = ""
-        self._spread: _PublicSums | _Paths = _PublicSums(setting) if setting.spread == "to_all" else _Paths(setting)
+        self._spread: PublicSums | Paths = PublicSums(setting) if setting.spread == "to_all" else Paths(setting)
 
     def add(self, contents: RoundContents) -> None:
         """Adds one round."""
@@ -199,118 +159,6 @@ class Accountant:
             np.fill_diagonal(below, False)
             broken |= bool(below.any())
         return broken
-
-
-@dataclass(frozen=True, slots=True)
-class Learned:
-    """mu^2 about each client so far: of each peer (a row), of coalition and server, and of the outsider."""
-
-    peers: Floats
-    coalition: Floats
-    server: Floats
-    model: Floats
-
-
-class _PublicSums:
-    """Every observer sees every aggregate that any node held, and what it received itself."""
-
-    label = ""
-
-    def __init__(self, setting: Setting) -> None:
-        self._setting = setting
-        count = setting.clients if setting.followed else 0
-        self._peers = np.zeros((count, count))
-        self._coalition, self._server, self._model = np.zeros((3, setting.clients))
-        # Whatever the run's length turns out to be, the rounds' tails together stay within the setting's.
-        self._tail = setting.tail / max(setting.rounds, 1)
-
-    def add(self, contents: RoundContents) -> None:
-        """Adds what each observer learns in a round."""
-        setting = self._setting
-        outsider = self._joint(contents, ())
-        self._model += outsider
-        if setting.server is not None:
-            self._server += self._joint(contents, (setting.server,))
-        if setting.colluders:
-            self._coalition += self._joint(contents, setting.colluders)
-        if not setting.followed:
-            return
-        receivers = np.unique(contents.receipts[:, 0])
-        quiet = np.setdiff1d(np.arange(setting.clients), receivers)
-        for node in receivers[(receivers >= 0) & (receivers < setting.clients)].tolist():
-            self._peers[node] += self._joint(contents, (node,))
-        known = [] if contents.shares is None else [contents.shares.known[:, 0]]
-        inside = np.isin(quiet, np.concatenate([contents.clients, *known]))
-        # Peers that had no part in the round know no noise of it: all of them see what the outsider sees.
-        self._peers[quiet[~inside]] += outsider
-        if inside.any():
-            teams = [(node,) for node in quiet[inside].tolist()]
-            self._peers[quiet[inside]] += sums_mu2(contents, teams, setting.clients, self._tail)
-
-    def _joint(self, contents: RoundContents, team: tuple[int, ...]) -> Floats:
-        rows = contents.receipts[np.isin(contents.receipts[:, 0], team), 1]
-        if not len(rows):
-            return np.asarray(sums_mu2(contents, [team], self._setting.clients, self._tail)[0])
-        return joint_mu2(contents, rows, team, self._setting.clients, sums=True)
-
-    def learned(self, collected: Sequence[int] | None) -> Learned:
-        """Returns the totals; `collected` does not matter, since all models are functions of the aggregates."""
-        peers = self._peers.copy()
-        np.fill_diagonal(peers, 0.0)
-        return Learned(peers, self._coalition, self._server, self._model)
-
-
-class _Paths:
-    """Each observer sees every release that reached it by any path, each as a row of its own, jointly per round."""
-
-    label = _PATHS
-
-    def __init__(self, setting: Setting) -> None:
-        self._setting = setting
-        self._ancestry = Ancestry(setting.clients if setting.followed else 0)
-        self._rounds: list[RoundContents] = []
-        self._memory: dict[tuple[int, bytes, tuple[int, ...]], Floats] = {}
-
-    def add(self, contents: RoundContents) -> None:
-        """Adds a round to the ancestry of everything."""
-        if self._setting.followed:
-            self._ancestry.add(contents)
-            self._rounds.append(contents)
-
-    def learned(self, collected: Sequence[int] | None) -> Learned:
-        """Returns the totals: an old release may reach an observer in any later round."""
-        setting, count = self._setting, self._setting.clients
-        peers, coalition = np.zeros((count, count)) if setting.followed else np.zeros((0, 0)), np.zeros(count)
-        models = np.zeros((count if collected is None else 1, count))
-        team = [node for node in setting.colluders if node < count]
-        for place in range(len(self._rounds)):
-            seen, behind = self._ancestry.seen(place), self._ancestry.behind_models(place)
-            if collected is not None:
-                behind = np.asarray(behind[list(collected)].any(axis=0, keepdims=True))
-            peers += self._about(place, seen, [(node,) for node in range(count)])
-            models += self._about(place, behind, [()] * len(behind))
-            if setting.colluders:
-                together = np.asarray(seen[team].any(axis=0, keepdims=True))
-                coalition += self._about(place, together, [setting.colluders])[0]
-        np.fill_diagonal(peers, 0.0)
-        return Learned(peers, coalition, np.zeros(count), models.max(axis=0, initial=0.0))
-
-    def _about(self, place: int, seen: NDArray[np.bool_], teams: Sequence[tuple[int, ...]]) -> Floats:
-        """Returns [team, client] for one round; with independent noise each release stands alone."""
-        contents, count = self._rounds[place], self._setting.clients
-        if contents.shares is None:
-            about = by_client(np.where(seen, contents.mu2(), 0.0), contents, count)
-            for row, team in enumerate(teams):
-                about[row, [node for node in team if node < count]] = 0.0
-            return about
-        # Factorised only for new sets of releases, and once for all who had no part in the round and saw the same.
-        part = {*contents.clients.tolist(), *contents.shares.known[:, 0].tolist()}
-        teams = [tuple(node for node in team if node in part) for team in teams]
-        keys = [(place, np.packbits(row).tobytes(), team) for row, team in zip(seen, teams, strict=True)]
-        for key, row in zip(keys, seen, strict=True):
-            if key not in self._memory:
-                self._memory[key] = joint_mu2(contents, np.flatnonzero(row), key[2], count, sums=False)
-        return np.array([self._memory[key] for key in keys]).reshape(-1, count)
 
 
 def _all_receivers(contents: RoundContents, count: int) -> Floats:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,6 +12,13 @@ from privacy.accounting.content_log import Ids, RoundContents
 Bits = NDArray[np.uint8]
 _WORD = 8
 _BYTES_AT_ONCE = 1 << 24
+
+
+class Held(NamedTuple):
+    """For each node, the releases that it has seen by any path, and those behind its model."""
+
+    seen: NDArray[Any]
+    model: NDArray[Any]
 
 
 class Ancestry:
@@ -22,12 +31,17 @@ class Ancestry:
     def __init__(self, nodes: int) -> None:
         self._nodes = nodes
         self._model = self._seen = np.zeros((nodes, 0), dtype=np.uint8)
+        self._before = Held(self._seen, self._model)
         self._columns: list[slice] = []
         self._counts: list[int] = []
 
-    def add(self, contents: RoundContents) -> None:
-        """Adds a round: its releases, what entered whose model, and what else reached whom."""
+    def add(self, contents: RoundContents) -> list[int]:
+        """Adds a round: its releases, what entered whose model, and what else reached whom.
+
+        Returns the places of the rounds, counted from 0, of which something new has reached a node.
+        """
         before = self._widen(len(contents.clients))
+        seen_before = self._seen.copy()
         fresh, inside = np.arange(len(contents.clients)), contents.clients < self._nodes
         place = self._columns[-1].start + fresh[inside] // 8
         own = np.zeros_like(self._model)
@@ -49,16 +63,19 @@ class Ancestry:
                 break
         _pour(self._seen, carried, np.concatenate([came, used[used[:, 0] != used[:, 1]]]))
         _pour(self._seen, self._model, handed)
+        self._before = Held(seen_before, before)
+        changed = ((self._seen != seen_before) | (self._model != before)).any(axis=0)
+        return [place for place, columns in enumerate(self._columns) if changed[columns].any()]
 
-    def seen(self, place: int) -> NDArray[np.bool_]:
-        """Returns [node, release]: the releases of the round at this place that reached each node by any path."""
-        return self._unpacked(self._seen, place)
+    def held(self, place: int) -> Held:
+        """Returns [node, release] for the round at this place: what reached each node, and what is in its model."""
+        return Held(self._unpacked(self._seen, place), self._unpacked(self._model, place))
 
-    def behind_models(self, place: int) -> NDArray[np.bool_]:
-        """Returns [node, release]: the releases of that round that stand behind each node's model."""
-        return self._unpacked(self._model, place)
+    def held_before(self, place: int) -> Held:
+        """Returns the same as it was before the last round was added."""
+        return Held(self._unpacked(self._before.seen, place), self._unpacked(self._before.model, place))
 
-    def _unpacked(self, bits: Bits, place: int) -> NDArray[np.bool_]:
+    def _unpacked(self, bits: NDArray[Any], place: int) -> NDArray[np.bool_]:
         part = bits[:, self._columns[place]]
         return np.unpackbits(part, axis=1, count=self._counts[place]).astype(np.bool_)
 

@@ -47,5 +47,6 @@ def received_pairs(messages: Table, rows: Ids, kind: str, clients: int, services
     ours = (column["origin"] < clients) | np.isin(column["origin"], services)
     copied = np.unique(column["destination"][seen & ~ours])
     kept = ours & (seen | np.isin(column["destination"], copied))
-    ends = np.column_stack([column["origin"][kept], column["destination"][kept]]).astype(np.int64)
-    return np.unique(ends, axis=0) if len(ends) else ends.reshape(0, 2)
+    # Each pair as one integer: node numbers fit in 31 bits, and plain numbers are sorted much faster than rows.
+    pairs = np.unique(column["origin"][kept].astype(np.int64) << 32 | column["destination"][kept].astype(np.int64))
+    return np.column_stack([pairs >> 32, pairs & 0xFFFFFFFF])

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from p2p.log.log import Log
 from p2p.log.records import KIND
-from privacy.accounting.accountant import Spread
 from privacy.accounting.content_log import Floats, Ids, RoundContents
 from privacy.accounting.receipts import received_pairs, rows_by_round
+from privacy.accounting.setting import Spread
 from scenarios.metrics.share_contents import share_noise
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from privacy.accounting.accountant import Setting
+from privacy.accounting.setting import Setting
 from privacy.calibration.noise_plan import NoisePlan
 from privacy.noise_shares.settings import NoiseShares
 from privacy.settings import Privacy

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import beta
 
-from tests.privacy.accounting.oracle import Round
+from tests.privacy.accounting.oracle import Form, Round
 
 Scores = NDArray[np.float64]
 FAMILY_ERROR = 1e-3
@@ -61,7 +61,7 @@ def observed_scores(
     names = list(one.variances)
     hidden = np.array([not any((node, name) in one.known for node in team) for name in names])
     drawn = rng.standard_normal((2, trials, len(names))) * np.sqrt([one.variances[name] for name in names]) * hidden
-    forms = [([row], {}) for row in rows] + (list(one.sums) if sums else [])
+    forms: list[tuple[list[int], Form]] = [*(([row], {}) for row in rows), *(one.sums if sums else [])]
     seen = np.zeros((2, trials, len(forms)))
     moves = np.zeros(len(forms))
     for place, (members, extra) in enumerate(forms):

@@ -12,10 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from privacy.accounting import accountant as module
-from privacy.accounting.accountant import RECEIVERS, Accountant, Setting, Spread
+from privacy.accounting import setting as module
+from privacy.accounting.accountant import RECEIVERS, Accountant
 from privacy.accounting.content_log import RoundContents, ShareNoise
 from privacy.accounting.gaussian import epsilon_of
+from privacy.accounting.setting import Setting, Spread
 from tests.privacy.accounting import oracle
 
 CLIENTS, SERVER, DELTA = 5, 8, 1e-5

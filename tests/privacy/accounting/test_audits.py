@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from privacy.accounting.accountant import Accountant, Setting
+from privacy.accounting.accountant import Accountant
 from privacy.accounting.content_log import RoundContents
 from privacy.accounting.fixed_size_sampling import model_epsilon
 from privacy.accounting.gaussian import epsilon_of
 from privacy.accounting.sampling_premises import Amplification, Draw
+from privacy.accounting.setting import Setting
 from scenarios.build import Simulation, build
 from scenarios.loading.load import parse_scenario
 from tests.privacy.accounting.audit import lower_epsilon, observed_scores
@@ -126,7 +128,7 @@ def test_amplification_with_unequal_noise_is_refuted() -> None:
     assert "noise or weights differ" in amplification.why_not
 
 
-def _means(members: np.ndarray, stds: np.ndarray) -> RoundContents:  # type: ignore[type-arg]
+def _means(members: NDArray[np.int64], stds: NDArray[np.float64]) -> RoundContents:
     return RoundContents(
         round_number=1,
         clients=members,
@@ -151,9 +153,8 @@ def test_the_trap_training_is_not_linear() -> None:
     told = Accountant(Setting(clients=3, spread="by_path", delta=DELTA, rounds=2))
     for number, (sender, receiver) in enumerate([(0, 1), (1, 2)]):
         one = _means(np.array([sender]), np.ones(3))
-        edge = {"receipts": np.array([[receiver, 0]]), "used": np.array([[0, receiver]])}
-        told.add(RoundContents(round_number=number, clients=one.clients, sensitivity=np.full(1, 2.0),
-                               variance=one.variance, sums=np.zeros((0, 1)), **edge))  # fmt: skip
+        edge = np.array([[receiver, 0]])
+        told.add(replace(one, round_number=number + 1, sensitivity=np.full(1, 2.0), receipts=edge, used=edge[:, ::-1]))
     ours = told.views().peer_worst
     assert linear < 0.1 < audited < ours.epsilon
     assert ours.how == "bound"
@@ -197,6 +198,13 @@ def test_an_end_to_end_audit_of_real_training() -> None:
 def trained_once(noise_seed: int, *, swapped: bool, sigma: float = 0.1) -> tuple[Vector, Vector, tuple[float, float]]:
     """The update of client 0, the server's model, and the figures of server and outsider in one real run."""
     kept: list[Vector] = []
+    simulations: list[Simulation] = []
+
+    def keep(_row: object) -> None:
+        learning = simulations[0].deferred_learning
+        assert learning is not None
+        kept.append(learning.released([0], 1)[0].copy())
+
     changes = ["learning=torch", "clients=4", "data.samples=40", "protocol.train_per_round=4", "evaluation.every=1000"]
     scenario = parse_scenario(
         WORLD,
@@ -206,11 +214,11 @@ def trained_once(noise_seed: int, *, swapped: bool, sigma: float = 0.1) -> tuple
             f"privacy={{clip: {{kind: flat, norm: 0.1}}, noise: {{kind: gaussian, sigma: {sigma}}}}}",
         ],
     )
-    simulation = build(scenario, threads=1, listeners=[lambda row: kept.append(learning.released([0], 1)[0].copy())])
-    found, learner = simulation.deferred_learning, simulation.learner
-    assert found is not None
+    simulation = build(scenario, threads=1, listeners=[keep])
+    simulations.append(simulation)
+    learning, learner = simulation.deferred_learning, simulation.learner
+    assert learning is not None
     assert learner is not None
-    learning = found
     learning._seed = noise_seed
     if swapped:
         learner._train.records[learner._shards[0]] *= -1.0

@@ -74,8 +74,10 @@ def _add_knowledge(found: Round, simulation: Simulation, number: int, rows: list
     assert simulation.sharing is not None
     book = simulation.sharing.book
     came = _reached(simulation, rows, "share")
-    for name in [name for name in found.variances if name[0] == "share"]:  # type: ignore[index]
-        _, sender, receiver, _ = name  # type: ignore[misc]
+    for name in list(found.variances):
+        if not isinstance(name, tuple) or name[0] != "share":
+            continue
+        sender, receiver = int(name[1]), int(name[2])
         found.known.add((sender, name))
         if (sender, receiver) in came or simulation.sharing.plan.settings.share_as == "pairwise":
             found.known.add((receiver, name))
@@ -92,7 +94,8 @@ def _add_knowledge(found: Round, simulation: Simulation, number: int, rows: list
 
 def _repairs(simulation: Simulation, number: int, aggregator: int) -> Form:
     assert simulation.sharing is not None
-    book, form = simulation.sharing.book, {}
+    book = simulation.sharing.book
+    form: Form = {}
     for node in book.repairs.get((number, aggregator), ()):
         sent, taken = book.answers[number, aggregator, node]
         for share, sign in [*((share, -1.0) for share in sent), *((one.share, 1.0) for one in taken)]:
