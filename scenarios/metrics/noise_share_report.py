@@ -92,9 +92,9 @@ def add_share_views(simulation: Simulation, report: Mapping[str, Any]) -> dict[s
     if sharing is None or privacy is None:
         return dict(report)
     rigorous, delta = report["rigorous"], sharing.plan.delta
-    found = simulation.observer.privacy.account(None)
+    accountant = simulation.observer.privacy.final
     joint = {
-        "per_round": math.inf if found is None else _epsilon(found[1].worst_round_mu2, delta),
+        "per_round": math.inf if accountant is None else _epsilon(accountant.worst_round_mu2, delta),
         "composed": rigorous["local"],
     }
     if "coalition" in rigorous:

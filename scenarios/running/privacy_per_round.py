@@ -50,6 +50,8 @@ class RoundPrivacy:
             (client.ledger.exhausted_from for client in clients if client.ledger is not None), default=math.inf
         )
         self._accountant = self._new_accountant()
+        self.final: Accountant | None = None
+        """The accountant of the whole run, once `account` was asked."""
         self._amplification = Amplification()
 
     def figures(self, record: RoundRecord) -> Mapping[str, float | None]:
@@ -84,6 +86,7 @@ class RoundPrivacy:
             accountant.add(contents)
             # A round that was cut short by the end of the run has no draw.
             amplification.add(contents, self.draws.get(contents.round_number, Draw(1.0, 0, "the round did not end")))
+        self.final = accountant
         return self._views(accountant, amplification, collected), accountant, amplification.why_not
 
     def _views(
