@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help install compile demo test lint format bench soak clean
+.PHONY: help install compile demo test lint format bench soak audit clean
 
 help:  ## what there is to make
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/'
@@ -42,6 +42,9 @@ bench: $(READY)  ## how long things take, beside their goals
 
 soak: $(READY)  ## thousands of random scenarios instead of hundreds
 	PEERVEIL_SOAK=30 $(BIN)/python -m pytest -q -n 2 -m soak
+
+audit: $(READY)  ## lower bounds on epsilon against every figure of the catalog (minutes)
+	PEERVEIL_AUDIT=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 tests/privacy/accounting/test_catalog_audit.py tests/privacy/accounting/test_audits.py
 
 clean:  ## remove the environment and the caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build

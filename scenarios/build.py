@@ -143,9 +143,10 @@ def _build(
     clients = _make_clients(scenario, world, learning, records, records_per_client, noise)
     server = Server(world.server, world, learning, records, scenario.protocol)
     participants: dict[int, Client | Server] = {client.node: client for client in clients} | {server.node: server}
-    account = RoundPrivacy(scenario, topology_of(scenario), world.log, noise, clients)
-    # Before the observer and the proxy: both read the exchange's log and tracker.
+    # Before the accountant, the observer and the proxy: they read the exchange's log and tracker.
     sharing = share_noise(scenario, world, participants, noise, records_per_client)
+    central = isinstance(scenario.protocol, Central)
+    account = RoundPrivacy(scenario, world.log, noise, clients, sharing, central=central)
     observer = Observer(scenario, world, learning, participants, noise, listeners, account, sharing)
     config = _make_plan(scenario, observer, sharing, lambda call: participants[call.node].answer(call))
     proxy = Proxy(world, config, records)

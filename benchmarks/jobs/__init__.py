@@ -18,6 +18,7 @@ JOBS = {
     "peers-that-differ": "peers:peers_that_differ",
     "simpy": "peers:against_simpy",
     "startup": "startup:startup",
+    "accounting": "accounting:accounting",
     "demo": "sealing:demo",
 }
 """Where each is found: module and function."""

@@ -85,7 +85,7 @@ class NoiseShareClient:
             self._withheld.add(number)
             return False
         self._uploads[number] = upload
-        self._book.uploads.setdefault(number, {})[self._node] = upload
+        self._book.add(upload)
         node, book = self._node, self._book
         client.learning.protect(node, number, upload.weight, lambda: book.noise(number, node))
         return True

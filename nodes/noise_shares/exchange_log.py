@@ -6,7 +6,7 @@ small); noise is kept until its round is over.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -40,7 +40,8 @@ class NoiseShareLog:
 
     Attributes:
         shares: every share sent or agreed on, by round, sender and receiver.
-        uploads: what each client uploads, by round and client.
+        uploads: what each client uploads, by round and client; the last one if it exchanged twice.
+        replaced: earlier uploads of clients that exchanged again in the round, after a crash.
         opened: the shares that survivors opened to any aggregator of the round, by round and survivor.
         answers: the same for each aggregator on its own, by round, aggregator and survivor.
         repairs: the survivors whose answers entered a sum, by round and aggregator.
@@ -52,6 +53,7 @@ class NoiseShareLog:
     measures: bool = True
     shares: dict[tuple[int, int, int], Share] = field(default_factory=dict)
     uploads: dict[int, dict[int, Upload]] = field(default_factory=dict)
+    replaced: dict[int, list[Upload]] = field(default_factory=dict)
     opened: dict[int, dict[int, Opened]] = field(default_factory=dict)
     answers: dict[tuple[int, int, int], Opened] = field(default_factory=dict)
     repairs: dict[tuple[int, int], tuple[int, ...]] = field(default_factory=dict)
@@ -65,6 +67,18 @@ class NoiseShareLog:
         if key not in self._noise:
             self._noise[key] = self.maker.upload(self.uploads[round_number][node])
         return self._noise[key]
+
+    def add(self, upload: Upload) -> None:
+        """Records what a client uploads; an earlier upload of the round may have left its node and is kept."""
+        mine = self.uploads.setdefault(upload.round_number, {})
+        if upload.node in mine:
+            self.replaced.setdefault(upload.round_number, []).append(mine[upload.node])
+        mine[upload.node] = upload
+
+    def released(self, round_number: int, nodes: Collection[int]) -> list[Upload]:
+        """Returns all uploads that these clients made in a round, by client."""
+        every = [*self.uploads.get(round_number, {}).values(), *self.replaced.get(round_number, ())]
+        return sorted((one for one in every if one.node in nodes), key=lambda upload: upload.node)
 
     def repair(self, round_number: int, aggregator: int, node: int) -> Noise:
         """Returns the correction that a survivor's answer to an aggregator adds to its sum."""

@@ -17,6 +17,7 @@ from nodes.messaging.control_messages import Assignment as Assignment
 from nodes.protocols.round_rules import RoundRules as RoundRules
 from p2p.log.records import NOBODY as NOBODY
 from p2p.random_streams import stream as stream
+from privacy.accounting.setting import Spread as Spread
 
 if TYPE_CHECKING:
     import simpy
@@ -56,6 +57,35 @@ class RoundPlan:
 
     edges: dict[str, Edges] = field(default_factory=dict)
     leader: int = NOBODY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disclosure:
+    """What leaves a client under a protocol, as the accountant needs to know it.
+
+    A protocol with a method `disclosure` promises that a client sends nothing but updates handed over by `publish`,
+    models, and control messages whose content and time do not depend on its records. Without the method no epsilon is
+    proved.
+
+    Attributes:
+        spread: by_path is always right: an update counts for everyone it reaches by any path. to_all is right, and
+            exact, if all that anyone trains from or hands over is an aggregate made by `average`.
+        unaccounted: what else leaves a client, one sentence each; any of it makes every figure infinite.
+        events_depend_on_learning: whether who sends what and when depends on losses, accuracies or models.
+    """
+
+    spread: Spread = "by_path"
+    unaccounted: tuple[str, ...] = ()
+    events_depend_on_learning: bool = False
+
+
+def disclosure_of(protocol: object) -> Disclosure | None:
+    """Returns what a protocol declares; None if its class itself does not, whatever it inherits."""
+    # A subclass may send more than its base does, so it has to declare anew.
+    if "disclosure" not in vars(type(protocol)):
+        return None
+    declared: Disclosure = protocol.disclosure()  # type: ignore[attr-defined]
+    return declared
 
 
 class PeerProtocol(Protocol):

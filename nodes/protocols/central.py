@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nodes.protocols.api import Assignment, Client, RoundContext, RoundPlan, RoundRules, Steps
+from nodes.protocols.api import Assignment, Client, Disclosure, RoundContext, RoundPlan, RoundRules, Steps
 
 if TYPE_CHECKING:
     from nodes.roles.participant import Participant
@@ -26,6 +26,10 @@ class Central(RoundRules):
         centre = np.full_like(context.members, context.server)
         updates = np.column_stack([context.members, centre])
         return RoundPlan({"model": updates[:, ::-1], "update": updates}, context.server)
+
+    def disclosure(self) -> Disclosure:
+        """Declares updates, and aggregates from which everyone trains."""
+        return Disclosure(spread="to_all")
 
     def take_part(self, client: Client, assignment: Assignment) -> Steps:
         """Receives the server's model, trains, and sends the update."""

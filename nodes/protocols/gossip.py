@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge, Gt, Le
 
-from nodes.protocols.api import Assignment, Client, RoundContext, RoundPlan, RoundRules, Steps, stream
+from nodes.protocols.api import Assignment, Client, Disclosure, RoundContext, RoundPlan, RoundRules, Steps, stream
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +34,10 @@ class Gossip(RoundRules):
 
         rng = stream(context.seed, "graph", context.round_number)
         return RoundPlan({"update": round_graph(context.members, self.exchange_with or 1, rng)})
+
+    def disclosure(self) -> Disclosure:
+        """Declares updates that travel on inside their receivers' models."""
+        return Disclosure(spread="by_path")
 
     def take_part(self, client: Client, assignment: Assignment) -> Steps:
         """Trains, sends its update, and averages the updates received by the deadline."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from nodes.messaging.control_messages import Close, LeaderTimeout
-from nodes.protocols.api import Assignment, Client, RoundContext, RoundPlan, RoundRules, Steps
+from nodes.protocols.api import Assignment, Client, Disclosure, RoundContext, RoundPlan, RoundRules, Steps
 from p2p.config.units import PositiveSeconds
 from p2p.log.records import NOBODY
 from p2p.random_streams import stream
@@ -55,6 +55,10 @@ class RotatingLeader(RoundRules):
         if self.newcomers == "last_leader" and context.holder != NOBODY and len(context.stale):
             edges["handover"] = np.column_stack([np.full_like(context.stale, context.holder), context.stale])
         return RoundPlan(edges, leader)
+
+    def disclosure(self) -> Disclosure:
+        """Declares updates, and aggregates from which everyone trains."""
+        return Disclosure(spread="to_all")
 
     def take_part(self, client: Client, assignment: Assignment) -> Steps:
         """Catches up, then leads or follows; a holder outside the cohort only serves its model."""

@@ -36,7 +36,10 @@ class ClientProfile:
 class Client(Participant):
     """A peer with its own privacy ledger; it declines to join when the next release would exceed its budget."""
 
-    __slots__ = ("_free_s", "_logged_call_s", "_taken", "_training", "ledger", "profile", "protocol", "slow", "train_s")
+    __slots__ = (
+        *("_free_s", "_logged_call_s", "_taken", "_training", "_trainings"),
+        *("ledger", "profile", "protocol", "slow", "train_s"),
+    )
 
     def __init__(
         self,
@@ -56,6 +59,7 @@ class Client(Participant):
         self.slow: Sequence[Slow] = ()
         self._taken = (0, -1)
         self._training = (-1, 0.0)
+        self._trainings = 0
 
     def run(self) -> Generator[simpy.Event, Any, None]:
         """Runs the client until it crashes or the simulation ends; a client without a model registers (again)."""
@@ -82,8 +86,12 @@ class Client(Participant):
         """
         # Once per round: two releases of one round's data with independent noise would cost privacy twice.
         if self._training[0] != assignment.round_number:
+            # A crash destroys an update; training again means another release, which the ledger may not allow.
+            if self.ledger is not None and not self.ledger.may_release(assignment.round_number):
+                return False
             self.world.phase_hooks.notify(self.node, assignment.round_number, "train")
             self.learning.start_training(self.node, assignment.round_number)
+            self._trainings += 1
             self._training = (assignment.round_number, finish_s(self.now_s, self.profile.train_s, self.slow))
         deadline_s = min(deadline_s, assignment.closes_s)
         ready_s = max(self._training[1], self.now_s)
@@ -132,7 +140,7 @@ class Client(Participant):
     def _charge(self, round_number: int, std: float) -> None:
         if self.ledger is None:
             return
-        if self.ledger.charge(round_number, std, self.profile.sensitivity, round_number):
+        if self.ledger.charge(round_number, std, self.profile.sensitivity, self._trainings):
             published = self.ledger.published_epsilon
             self.world.log.privacy.append(
                 round=round_number,

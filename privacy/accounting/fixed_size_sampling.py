@@ -1,12 +1,13 @@
 """RDP bounds of Gaussian mechanisms on a secret uniform cohort of fixed size, for replace-one neighbours.
 
 `z` is noise standard deviation / replace-one sensitivity throughout. At large rates these bounds are worse than no
-sampling, so `model_epsilon` takes the minimum of both.
+sampling, which `model_epsilon` knows.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -42,27 +43,27 @@ def general_bound_rdp(rate: float, z: float) -> NDArray[np.float64]:
     return _bound(rate, z, math.log(2.0) + j * (j - 1) / (2.0 * z * z))
 
 
-def cohort_epsilon(rate: float, zs: Sequence[float] | NDArray[np.float64], delta: float) -> float:
-    """Returns epsilon after one step with each of the `zs`, by the Gaussian-specific bound alone."""
-    total = np.zeros(len(ORDERS))
-    # RDP adds up over steps; steps with equal noise are counted instead of recomputed.
-    for z, count in zip(*np.unique(_rounded_down(np.asarray(zs, dtype=np.float64)), return_counts=True), strict=True):
-        total = total + count * gaussian_bound_rdp(rate, float(z))
-    return best_epsilon(total, delta)[0]
-
-
 def rounded_bound_rdp(rate: float, z: float) -> NDArray[np.float64]:
-    """Returns `gaussian_bound_rdp` at z rounded down to four digits, as in `cohort_epsilon`; unsampled at rate 1."""
+    """Returns `gaussian_bound_rdp` at z rounded down to four digits; unsampled at rate 1."""
     return gaussian_bound_rdp(rate, float(_rounded_down(np.array([z]))[0]))
 
 
-def model_epsilon(rate: float, zs: Sequence[float] | NDArray[np.float64], delta: float) -> float:
-    """Returns epsilon against an observer of each step's mean: the smaller of the sampled bound and no sampling."""
+def model_epsilon(rates: Sequence[float], zs: Sequence[float] | NDArray[np.float64], delta: float) -> float:
+    """Returns epsilon against an observer of each step's mean, for steps sampled at these rates.
+
+    Guarantees:
+        Sampling without replacement never hurts (the Renyi and hockey-stick divergences are quasi-convex, and the
+        cohorts of neighbouring runs can be coupled to differ in one member), so the mechanism has both the profile of
+        the sampling bound and that of the unsampled steps; at each epsilon the smaller delta holds.
+    """
     inverse = np.divide(1.0, zs, out=np.full(len(zs), np.inf), where=np.asarray(zs) > 0.0)
     unsampled = gaussian.epsilon_of(gaussian.compose(inverse), delta)
-    if rate >= 1.0 or not math.isfinite(unsampled):
+    if not math.isfinite(unsampled):
         return unsampled
-    return min(unsampled, cohort_epsilon(rate, zs, delta))
+    total = np.zeros(len(ORDERS))
+    for (rate, z), count in Counter(zip(rates, zs, strict=True)).items():
+        total = total + count * rounded_bound_rdp(rate, float(z))
+    return min(unsampled, best_epsilon(total, delta)[0])
 
 
 def _bound(rate: float, z: float, log_terms: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,4 +1,5 @@
-"""What a peer learns in gossip: taint sets if noise is fresh in every round, the linear view if it is added once."""
+"""What a peer learns in gossip, as `peerveil calc` asks: by paths if noise is fresh in every round, by linear algebra
+if it is added once."""
 
 from __future__ import annotations
 
@@ -9,42 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 Edges = Sequence[tuple[int, int]]
-Bits = NDArray[np.uint8]
-
-_BYTES_AT_ONCE = 1 << 24
-
-
-class Taint(NamedTuple):
-    """Which releases stand behind what a node holds: bit matrices, one row per node, one bit per release.
-
-    `model` entered the node's model; `seen` reached the node at all, also too late to be used.
-    """
-
-    model: Bits
-    seen: Bits
-
-
-def no_taint(nodes: int, releases: int) -> Taint:
-    """Nobody holds anything yet."""
-    empty = np.zeros((nodes, 8 * ((releases + 63) // 64)), dtype=np.uint8)  # whole words: see `_pour`
-    return Taint(empty, empty.copy())
-
-
-def spread(before: Taint, fresh: NDArray[np.int64], used: NDArray[np.int64], unused: NDArray[np.int64]) -> Taint:
-    """One round: a message carries the sender's model from before the round and its fresh release.
-
-    Args:
-        fresh: the bit of each node's release in this round, -1 if it made none.
-        used: messages that entered the receiver's model, as rows (sender, receiver).
-        unused: messages that arrived and were not used; they teach the receiver all the same.
-    """
-    carried = before.model.copy()
-    senders = np.flatnonzero(fresh >= 0)
-    carried[senders, fresh[senders] // 8] |= (1 << (7 - fresh[senders] % 8)).astype(np.uint8)
-    model, seen = before.model.copy(), before.seen.copy()
-    _pour(model, carried, used)
-    _pour(seen, carried, np.concatenate([used[used[:, 0] != used[:, 1]], unused]))
-    return Taint(model, seen)
 
 
 def taint_count(source: int, observer: int, rounds: Iterable[Edges]) -> tuple[int, int]:
@@ -100,14 +65,3 @@ def _projected(rows: NDArray[np.float64], column: int) -> float:
     _, values, right = np.linalg.svd(rows, full_matrices=False)
     rank = int(np.sum(values > values[0] * max(rows.shape) * np.finfo(np.float64).eps * 8)) if values[0] > 0 else 0
     return float(np.square(right[:rank, column]).sum())
-
-
-def _pour(into: Bits, carried: Bits, edges: NDArray[np.int64]) -> None:
-    """Adds to each receiver's row what its senders carry; as many edges at a time as fit the cache."""
-    edges = edges[np.argsort(edges[:, 1], kind="stable")]
-    step = max(1, _BYTES_AT_ONCE // max(carried.shape[1], 1))
-    for start in range(0, len(edges), step):
-        senders, receivers = edges[start : start + step].T
-        firsts = np.flatnonzero(np.append(True, receivers[1:] != receivers[:-1]))
-        poured = np.bitwise_or.reduceat(carried.view(np.uint64)[senders], firsts, axis=0)
-        into[receivers[firsts]] |= poured.view(np.uint8)

@@ -57,7 +57,7 @@ from typing import Annotated, Literal
 import numpy as np
 from annotated_types import Ge
 
-from nodes.protocols.api import Assignment, Client, RoundContext, RoundPlan, RoundRules, Steps, stream
+from nodes.protocols.api import Assignment, Client, Disclosure, RoundContext, RoundPlan, RoundRules, Steps, stream
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +80,10 @@ class ${cls}(RoundRules):
         hops = min(self.hops, len(ring) - 1)
         edges = [np.column_stack([ring, np.roll(ring, -hop)]) for hop in range(1, hops + 1)]
         return RoundPlan({"update": np.concatenate(edges)})
+
+    def disclosure(self) -> Disclosure:
+        """Declares what leaves a client: updates, which travel on inside models. Without this no epsilon is proved."""
+        return Disclosure(spread="by_path")
 
     def take_part(self, client: Client, assignment: Assignment) -> Steps:
         """Runs a member's round: train, release one noisy update, send it, average the updates that arrive in time."""

@@ -52,6 +52,7 @@ FIGURES = {
     "wasted_bytes": Figure("bytes wasted", ("headline", "wasted_bytes"), number_format.bytes_text),
     "stalled_s": Figure("time stalled", ("headline", "stalled_s"), number_format.seconds_text),
     "published": Figure("epsilon published", ("headline", "epsilon", "published"), number_format.epsilon_text),
+    "local": Figure("epsilon rigorous, local", ("headline", "epsilon", "rigorous_local"), number_format.epsilon_text),
     "worst_peer": Figure(
         "epsilon rigorous, peer", ("headline", "epsilon", "rigorous_worst_peer"), number_format.epsilon_text
     ),

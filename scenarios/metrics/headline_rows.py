@@ -14,6 +14,7 @@ from scenarios.metrics.number_format import (
     seconds_text,
     share_text,
 )
+from scenarios.metrics.view_labels import reasons, view_labels
 
 
 def headline_rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -36,7 +37,7 @@ def headline_rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         f"{count_text(head['rounds_lost'])} rounds, {bytes_text(head['wasted_bytes'])} wasted, "
         f"{seconds_text(head['stalled_s'])} stalled; {count_text(head['updates_used'])} updates used",
     )
-    yield from _privacy_rows(head)
+    yield from _privacy_rows(head, (summary.get("privacy") or {}).get("rigorous") or {})
     yield from _share_rows(summary)
     if head["transport"] == TRANSPORT_ASSUMED:
         yield "transport", TRANSPORT_ASSUMED
@@ -81,14 +82,17 @@ def _client_bytes(spread: Mapping[str, Any]) -> str:
     return f"{middle}{bytes_text(spread['max'])} most{who}"
 
 
-def _privacy_rows(head: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _privacy_rows(head: Mapping[str, Any], rigorous: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     epsilon, links = head["epsilon"], head["linkability"]
     at = "" if epsilon["delta"] is None else f", delta {epsilon['delta']:g}"
+    labels = view_labels(rigorous)
+    proven = ", ".join(f"{label.figure} {label.name}" for label in labels if label.name != "median peer") or "-"
     yield (
         "epsilon",
-        f"published {epsilon_text(epsilon['published'])}; rigorous {epsilon_text(epsilon['rigorous_worst_peer'])} "
-        f"worst peer, {epsilon_text(epsilon['rigorous_model'])} model ({epsilon['unit']} level{at})",
+        f"published {epsilon_text(epsilon['published'])}; rigorous {proven} ({epsilon['unit']} level{at})",
     )
+    for reason in reasons(labels):
+        yield "rigorous", reason
     yield "verdict", epsilon["verdict"]
     linked = (f"{share_text(links.get(what))} by {what}" for what in ("address", "content", "chance"))
     yield "rounds linked", ", ".join(linked)

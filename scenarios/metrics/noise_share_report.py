@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from p2p.log.records import KIND
+from privacy.accounting.gaussian import epsilon_of
+from privacy.accounting.receipts import received_pairs, rows_by_round
 from privacy.noise_shares.uploads import Upload
 from privacy.noise_shares.variance import marginal_variance
 from privacy.sealing.message_sizes import message_size
 from privacy.sealing.wire_format import vector_size
-from scenarios.metrics.noise_share_account import NoiseShareAccount, Totals
-from scenarios.metrics.unaccounted import unaccounted_releases
 
 if TYPE_CHECKING:
     from scenarios.build import Simulation
@@ -87,84 +87,54 @@ def _bytes(simulation: Simulation, sharing: NoiseSharing) -> dict[str, Any]:
 
 
 def add_share_views(simulation: Simulation, report: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the privacy report, with the joint view of all uploads where there is an exchange."""
+    """Returns the privacy report, with what the exchange adds: the joint view of all uploads, and one upload alone."""
     sharing, privacy = simulation.sharing, simulation.scenario.privacy
     if sharing is None or privacy is None:
         return dict(report)
-    from scenarios.loading.privacy_classes import colluding_nodes
-
-    scenario, delta = simulation.scenario, sharing.plan.delta
-    colluders = colluding_nodes(privacy, scenario.clients, scenario.seed)
-    unaccounted = _unaccounted(sharing)
-    account = NoiseShareAccount(simulation, sharing)
-    # A plug-in may release anything, and pooled statistics are not charged, so nothing is claimed with either.
-    anything = unaccounted or unaccounted_releases(scenario)
-    views = account.views(colluders) if not anything else _nothing(colluders)
-    rigorous = dict(report["rigorous"])
-    rigorous["unaccounted_releases"] = [*rigorous.get("unaccounted_releases", []), *unaccounted]
-    for name in ("local", "model", "receiver", "coalition"):
-        if name in views:
-            rigorous[name] = _least(rigorous.get(name, math.inf), views[name], bool(unaccounted))
-    peer = dict(rigorous["peer"])
-    for name in ("worst", "median"):
-        peer[name] = _least(peer[name], views["peer"][name], bool(unaccounted))
-    # The joint account covers every observer, so the peer view is a bound and no longer an estimate.
-    rigorous |= {"peer": peer | {"is_bound": True}}
-    rigorous["record"] = {name: rigorous[name] for name in ("local", "peer", "model")}
-    merged = dict(report) | {"rigorous": rigorous, "noise_shares": views["joint"] | _marginal(account, sharing, delta)}
+    rigorous, delta = report["rigorous"], sharing.plan.delta
+    accountant = simulation.observer.privacy.final
+    joint = {
+        "per_round": math.inf if accountant is None else _epsilon(accountant.worst_round_mu2, delta),
+        "composed": rigorous["local"],
+    }
+    if "coalition" in rigorous:
+        joint["with_colluders"] = rigorous["coalition"]
+    merged = dict(report)
+    merged["noise_shares"] = {"joint": joint, "exposed_releases": _exposed(simulation, sharing)}
+    merged["noise_shares"] |= _marginal(sharing, delta)
     if not isinstance(merged.get("published"), Mapping):
-        merged["published"] = _published(account, delta)
+        merged["published"] = _published(sharing, delta)
     merged["notes"] = [note for note in report.get("notes", ()) if not note.startswith(_NO_NOISE)]
-    merged["why_infinite"] = _why(rigorous, rigorous["unaccounted_releases"], sharing, report)
     return merged
 
 
-def _least(proven: float, joint: float, unaccounted: bool) -> float:
-    """Returns the smaller of two proven bounds on one view; infinity if a release was not charged."""
-    return math.inf if unaccounted else min(proven, joint)
-
-
-def _why(
-    rigorous: Mapping[str, Any], unaccounted: Sequence[str], sharing: NoiseSharing, report: Mapping[str, Any]
-) -> str | None:
-    if not math.isinf(rigorous["local"]):
-        return None
-    if unaccounted:
-        return unaccounted[0]
-    if math.isinf(sharing.plan.clip_norm):
-        return "updates are not clipped"
-    uploads = [upload for by_node in sharing.book.uploads.values() for upload in by_node.values()]
-    if sharing.plan.settings.tau_ind == 0.0 and any(one.tau == 0.0 for upload in uploads for one in upload.taken):
-        return "shares cancel: the sum of all uploads shows a client to one who knows the others (a masking scheme)"
-    return "an upload was left without noise that its receiver does not know"
-
-
-def _unaccounted(sharing: NoiseSharing) -> list[str]:
-    settings, found = sharing.plan.settings, []
-    if settings.weights == "records" and not settings.records_public:
-        found.append("record counts, which the weights of updates tell; declare `noise_shares.records_public`")
-    counts = {len(upload.sent) for by_node in sharing.book.uploads.values() for upload in by_node.values()} - {0}
-    if settings.unequal == "list" and len(counts) > 1:
-        found.append("sigma_k, which the number of partners tells; use `noise_shares.unequal: pad`")
+def _exposed(simulation: Simulation, sharing: NoiseSharing) -> list[list[int]]:
+    """Returns (round, client) whose upload came after its noise had been opened: a curious aggregator keeps it."""
+    log, book, found = simulation.log, sharing.book, []
+    rows = rows_by_round(log.messages)
+    clients = simulation.scenario.clients
+    for number, by_node in book.opened.items():
+        lost = {share.receiver for sent, _ in by_node.values() for share in sent}
+        lost |= {one.share.sender for _, taken in by_node.values() for one in taken}
+        came = received_pairs(log.messages, rows[number], "update", clients, np.zeros(0, dtype=np.int64))
+        found += [[number, node] for node in sorted(lost & set(came[:, 0].tolist()))]
     return found
 
 
-def _nothing(colluders: Collection[int]) -> dict[str, Any]:
-    nothing: dict[str, Any] = dict.fromkeys(("local", "model", "receiver"), math.inf)
-    nothing |= {"peer": {"worst": math.inf, "median": math.inf}, "joint": {}}
-    return nothing | ({"coalition": math.inf} if colluders else {})
+def _epsilon(mu2: float, delta: float) -> float:
+    return epsilon_of(math.sqrt(mu2), delta)
 
 
-def _released(account: NoiseShareAccount) -> list[tuple[Upload, float]]:
+def _released(sharing: NoiseSharing) -> list[tuple[Upload, float]]:
     """Returns the uploads that carry shares, with sigma_k of each."""
-    uploads = [one for by_node in account.sharing.book.uploads.values() for one in by_node.values() if one.sent]
+    uploads = [one for by_node in sharing.book.uploads.values() for one in by_node.values() if one.sent]
     return [(upload, math.sqrt(sum(share.std**2 for share in upload.sent))) for upload in uploads]
 
 
-def _published(account: NoiseShareAccount, delta: float) -> dict[str, Any] | None:
+def _published(sharing: NoiseSharing, delta: float) -> dict[str, Any] | None:
     """Returns Corollary 1 as printed, for the worst client: half of the classic epsilon, one upload of one round."""
-    clip, scale = account.sharing.plan.clip_norm, math.sqrt(2.0 * math.log(1.25 / delta))
-    released = _released(account)
+    clip, scale = sharing.plan.clip_norm, math.sqrt(2.0 * math.log(1.25 / delta))
+    released = _released(sharing)
     if math.isinf(clip) or not released:
         return None
     epsilon = max(2.0 * clip * upload.weight * scale / sigma for upload, sigma in released)
@@ -172,12 +142,12 @@ def _published(account: NoiseShareAccount, delta: float) -> dict[str, Any] | Non
     return {"epsilon": epsilon / 2.0, "delta": delta, "formula": "NISS, Corollary 1: one upload of one round, alone"}
 
 
-def _marginal(account: NoiseShareAccount, sharing: NoiseSharing, delta: float) -> dict[str, Any]:
+def _marginal(sharing: NoiseSharing, delta: float) -> dict[str, Any]:
     """Returns the exact epsilon of one upload seen alone, per round and composed; an observer of several sees more."""
-    released = _released(account)
+    released = _released(sharing)
     if math.isinf(sharing.plan.clip_norm) or not released:
         return {"marginal": None}
-    totals: Totals = {}
+    totals: dict[int, float] = {}
     worst = 0.0
     for upload, sigma in released:
         tau = max((one.tau for one in upload.taken), default=0.0)
@@ -187,10 +157,10 @@ def _marginal(account: NoiseShareAccount, sharing: NoiseSharing, delta: float) -
         totals[upload.node] = totals.get(upload.node, 0.0) + mu2
     scale = math.sqrt(2.0 * math.log(1.25 / delta))
     classic = max(2.0 * sharing.plan.clip_norm * upload.weight * scale / sigma for upload, sigma in released)
-    composed = account.epsilon(max(totals.values()))
+    composed = _epsilon(max(totals.values()), delta)
     return {
         "marginal": {
-            "per_round": account.epsilon(worst),
+            "per_round": _epsilon(worst, delta),
             "composed": composed,
             "classic_over_sqrt2": classic / math.sqrt(2.0),
         }

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from nodes.datasets.preparation import public_facts
-from p2p.log.log import Log
-from p2p.log.records import KIND, OUTCOME
+from privacy.accounting.accountant import Accountant, Views
+from privacy.accounting.figures import infinite
 from privacy.calibration.noise_plan import NoisePlan
 from privacy.calibration.strategies import AdpdflCalibration, DpFedAvgCalibration
 from privacy.settings import Privacy
-from privacy.views.rigorous import Aggregations, Releases, Trace, Views, rigorous_views
 from scenarios.build import Simulation
 from scenarios.loading.privacy_classes import budget_epsilons, colluding_nodes
 from scenarios.metrics.unaccounted import unaccounted_releases
@@ -29,16 +25,16 @@ def report_privacy(simulation: Simulation) -> dict[str, Any]:
     privacy, noise = simulation.scenario.privacy, simulation.noise
     unaccounted = unaccounted_releases(simulation.scenario)
     if privacy is None or noise is None:
-        nothing = {"local": np.inf, "peer": {"worst": np.inf, "median": np.inf}, "model": np.inf, "unit": "client"}
-        rigorous = nothing | {"unaccounted_releases": unaccounted}
-        why = why_infinite(unaccounted, None)
+        rigorous = views_report(no_views("no noise is added", ())) | {"unit": "client"}
+        rigorous["unaccounted_releases"] = unaccounted
         notes = ["no privacy: updates leave as they are"]
-        return {"published": None, "rigorous": rigorous, "why_infinite": why, "notes": notes}
+        return {"published": None, "rigorous": rigorous, "why_infinite": why_infinite(rigorous), "notes": notes}
     exhausted = first_exhaustion(simulation)
+    rigorous = _rigorous(simulation, privacy, noise, unaccounted)
     return {
         "published": _published(simulation, privacy, noise),
-        "rigorous": _rigorous(simulation, privacy, noise, unaccounted),
-        "why_infinite": why_infinite(unaccounted, noise),
+        "rigorous": rigorous,
+        "why_infinite": why_infinite(rigorous),
         "noise_std": {"min": float(noise.noise_std.min()), "max": float(noise.noise_std.max())},
         "clip_norm": noise.clip_norm,
         "budget": budget_report(simulation),
@@ -101,74 +97,63 @@ def claims_a_formula(privacy: Privacy) -> bool:
     )
 
 
-def why_infinite(unaccounted: Sequence[str], noise: NoisePlan | None) -> str | None:
-    """Why nothing can be proven about a run, if that is so before it starts."""
-    if unaccounted:
-        return unaccounted[0]
-    if noise is None or not noise.noise_std.min() > 0.0:
-        return "no noise is added"
-    return "updates are not clipped" if math.isinf(noise.clip_norm) else None
+def why_infinite(rigorous: Mapping[str, Any]) -> str | None:
+    """Why nothing is proved against those who receive updates, if that is so."""
+    return next((rigorous["because"][view] for view in ("receiver", "local") if rigorous["how"][view] == "inf"), None)
+
+
+def no_views(because: str, colluders: Sequence[int]) -> Views:
+    """The views of a run about which nothing can be proved."""
+    figure = infinite(because)
+    together = figure if colluders else None
+    return Views(local=figure, receiver=figure, peer_worst=figure, peer_median=figure, coalition=together, model=figure)
 
 
 def _rigorous(simulation: Simulation, privacy: Privacy, noise: NoisePlan, unaccounted: Sequence[str]) -> dict[str, Any]:
     scenario, delta = simulation.scenario, privacy.resolved_budget().delta
     colluders = colluding_nodes(privacy, scenario.clients, scenario.seed)
-    views = rigorous_views(_trace(simulation), noise.sensitivity, delta, colluders)
-    told = views_report(views, simulation.topology)
+    found = simulation.observer.privacy.account(simulation.proxy.outcome.collected_from or None)
+    told = views_report(no_views(unaccounted[0], colluders) if found is None else found[0])
     return {
         **told,
         **({"colluders": list(colluders)} if colluders else {}),
+        "no_amplification_because": _sampling(found),
         "unit": "client",
         "delta": delta,
         # A clipped update moves by at most 2C, whether all records of a client are replaced or one.
-        "record": told,
+        "record": {view: told[view] for view in ("local", "peer", "model", "receiver", "coalition") if view in told},
         "unaccounted_releases": list(unaccounted),
         "declared_public": [_RECORD_COUNTS, *public_facts(scenario.data)],
     }
 
 
-def views_report(views: Views, topology: str) -> dict[str, Any]:
-    """The views' epsilons; `receiver` is the worst single node that gets updates, a server where there is one."""
-    told = {
-        "local": views.local,
-        "peer": {"worst": views.peer_worst, "median": views.peer_median, "is_bound": views.peer_is_bound},
-        "model": views.model,
-        "receiver": views.local if topology == "central" else views.peer_worst,
+def _sampling(found: tuple[Views, Accountant, str] | None) -> str:
+    """Why sampling amplifies nothing in the model view: the premise that failed; empty where it may."""
+    if found is None:
+        return "nothing is proved"
+    by_path = found[1].setting.spread == "by_path"
+    return "peers that receive an update know who was sampled" if by_path else found[2]
+
+
+def views_report(views: Views) -> dict[str, Any]:
+    """The views' epsilons; `how` and `because` say of each whether it is exact, a bound or infinite, and why.
+
+    `receiver` is the worst single node that gets updates, a server where there is one.
+    """
+    told: dict[str, Any] = {
+        "local": views.local.epsilon,
+        "peer": {
+            "worst": views.peer_worst.epsilon,
+            "median": views.peer_median.epsilon,
+            "is_bound": views.peer_worst.how != "exact",
+        },
+        "model": views.model.epsilon,
+        "receiver": views.receiver.epsilon,
     }
-    return told if views.coalition is None else told | {"coalition": views.coalition}
-
-
-def _trace(simulation: Simulation) -> Trace:
-    table, scenario = simulation.log.privacy, simulation.scenario
-    collected = simulation.proxy.outcome.collected_from
-    return Trace(
-        clients=scenario.clients,
-        topology=simulation.topology,
-        releases=Releases(
-            round=table["round"].astype(np.int64),
-            client=table["node"].astype(np.int64),
-            noise_std=table["noise_std"].copy(),
-        ),
-        aggregations=_arrivals(simulation.log),
-        sampling_rate=simulation.observer.privacy.sampling_rate,
-        collected=collected[0] if len(collected) == 1 else None,
-        accounted=not unaccounted_releases(scenario),
-    )
-
-
-def _arrivals(log: Log) -> Aggregations:
-    """What reached whom: updates that were averaged, and those that came and were not."""
-    table, columns = log.aggregations, log.messages
-    used = np.flatnonzero(~table["void"])
-    came = (columns["kind"] == KIND["update"]) & (columns["outcome"] == OUTCOME["delivered"]) & ~columns["used"]
-    unused = np.flatnonzero(came & (columns["receiver"] == columns["destination"]))  # a relay sees no payload
-    return Aggregations(
-        round=_join(table["round"][used], columns["round"][unused]),
-        aggregator=_join(table["aggregator"][used], columns["receiver"][unused]),
-        contributor=_join(table["contributor"][used], columns["origin"][unused]),
-        used=np.concatenate([np.ones(len(used), dtype=np.bool_), np.zeros(len(unused), dtype=np.bool_)]),
-    )
-
-
-def _join(first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.int64]:
-    return np.concatenate([first, second]).astype(np.int64)
+    figures = {"local": views.local, "receiver": views.receiver, "peer": views.peer_worst, "model": views.model}
+    if views.coalition is not None:
+        told["coalition"] = views.coalition.epsilon
+        figures["coalition"] = views.coalition
+    told["how"] = {view: figure.how for view, figure in figures.items()}
+    told["because"] = {view: figure.because for view, figure in figures.items() if figure.because}
+    return told

@@ -44,6 +44,7 @@ def epsilon_headline(privacy: Mapping[str, Any]) -> dict[str, Any]:
     rigorous = privacy.get("rigorous") or {}
     return {
         "published": epsilon_of(privacy.get("published")),
+        "rigorous_local": epsilon_of(rigorous.get("local")),
         "rigorous_worst_peer": receiver_epsilon(privacy),
         "rigorous_model": epsilon_of(rigorous.get("model")),
         "unit": rigorous.get("unit", "client"),

@@ -3,10 +3,40 @@
 from __future__ import annotations
 
 from nodes.datasets.preparation import pooled_releases
+from nodes.protocols.api import Disclosure, disclosure_of
 from scenarios.schema import Scenario
+
+_DEPENDS = "who sends what and when depends on what was learned"
 
 
 def unaccounted_releases(scenario: Scenario) -> list[str]:
-    """Returns a sentence for each: what a plug-in sends without declaring it, and statistics the data set pools."""
-    plugins = [f"plug-in {name} does not declare what it releases" for name in scenario.plugins]
-    return [*plugins, *pooled_releases(scenario.data)]
+    """Returns what leaves clients and is not charged, one sentence each; any of it makes every figure infinite.
+
+    Models and graphs release nothing, and data sets only what they pool over clients. A protocol or a part of the
+    privacy section that is a plug-in may.
+    """
+    found = [*_undeclared(scenario), *pooled_releases(scenario.data), *disclosed(scenario).unaccounted]
+    if disclosed(scenario).events_depend_on_learning:
+        found.append(_DEPENDS)
+    settings = scenario.noise_shares
+    if settings is not None and settings.weights == "records" and not settings.records_public:
+        found.append("record counts, which the weights of updates tell; declare `noise_shares.records_public`")
+    sizes = None if settings is None else settings.sigma_k or settings.epsilon
+    if settings is not None and settings.unequal == "list" and isinstance(sizes, tuple) and len(set(sizes)) > 1:
+        found.append("sigma_k, which the number of partners tells; use `noise_shares.unequal: pad`")
+    return found
+
+
+def disclosed(scenario: Scenario) -> Disclosure:
+    """Returns what the protocol declares; a protocol that declares nothing is followed by all paths."""
+    return disclosure_of(scenario.protocol) or Disclosure()
+
+
+def _undeclared(scenario: Scenario) -> list[str]:
+    """Returns the plug-ins through which updates pass and that do not say what they release."""
+    privacy = scenario.privacy
+    parts: list[object] = [] if disclosure_of(scenario.protocol) else [scenario.protocol]
+    if privacy is not None:
+        parts += [privacy.clip, privacy.noise, privacy.calibration]
+    names = [f"{type(part).__module__}:{type(part).__qualname__}" for part in parts]
+    return [f"plug-in {name} does not declare what it releases" for name in scenario.plugins if name in names]

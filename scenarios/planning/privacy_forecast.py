@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nodes.protocols.gossip import Gossip
 from nodes.protocols.rotating_leader import RotatingLeader
 from p2p.random_streams import stream
+from privacy.accounting.accountant import Accountant, Views
+from privacy.accounting.content_log import RoundContents
+from privacy.accounting.figures import Figure
+from privacy.accounting.gaussian import epsilon_of
+from privacy.accounting.sampling_premises import Amplification, Draw
 from privacy.calibration.noise_plan import NoisePlan
-from privacy.views.rigorous import Aggregations, Releases, Topology, Trace, Views, rigorous_views
-from scenarios.loading.privacy_classes import colluding_nodes
-from scenarios.metrics.privacy_report import claims_a_formula, views_report, why_infinite
+from privacy.settings import Privacy
+from scenarios.metrics.privacy_report import claims_a_formula, no_views, views_report, why_infinite
 from scenarios.metrics.privacy_verdict import verdict
-from scenarios.metrics.unaccounted import unaccounted_releases
+from scenarios.metrics.run_accountant import setting_of
+from scenarios.metrics.unaccounted import disclosed, unaccounted_releases
 from scenarios.planning.participation import PlannedRound, Rehearsal
 from scenarios.schema import Scenario
 
-Ids = NDArray[np.int64]
+Topology = Literal["gossip", "pseudo_central", "central"]
 
 
 def privacy_forecast(
@@ -29,15 +34,15 @@ def privacy_forecast(
     """Returns the `privacy` entry that the summary of a fault-free run will have, and its verdict."""
     unaccounted = unaccounted_releases(scenario)
     if scenario.privacy is None or noise is None:
-        rigorous: dict[str, Any] = {"local": math.inf, "peer": {"worst": math.inf}, "model": math.inf, "unit": "client"}
+        rigorous: dict[str, Any] = views_report(no_views("no noise is added", ())) | {"unit": "client"}
         entry: dict[str, Any] = {"published": None, "rigorous": rigorous, "notes": []}
     else:
         delta = scenario.privacy.resolved_budget().delta
-        views = _views(scenario, topology, noise, rehearsal, release_mu2, delta)
-        rigorous = views_report(views, topology) | {"unit": "client", "delta": delta}
+        views = _views(scenario, scenario.privacy, topology, noise, rehearsal, release_mu2)
+        rigorous = views_report(views) | {"unit": "client", "delta": delta}
         entry = {"published": _published(scenario, noise, rehearsal), "rigorous": rigorous, "notes": list(noise.notes)}
     entry["rigorous"]["unaccounted_releases"] = unaccounted
-    entry["why_infinite"] = why_infinite(unaccounted, noise)
+    entry["why_infinite"] = why_infinite(entry["rigorous"])
     return entry | {"verdict": verdict(entry)}
 
 
@@ -77,65 +82,82 @@ def _published(scenario: Scenario, noise: NoisePlan, rehearsal: Rehearsal) -> di
 
 
 def _views(
-    scenario: Scenario, topology: Topology, noise: NoisePlan, rehearsal: Rehearsal, release_mu2: float, delta: float
+    scenario: Scenario,
+    privacy: Privacy,
+    topology: Topology,
+    noise: NoisePlan,
+    rehearsal: Rehearsal,
+    release_mu2: float,
 ) -> Views:
-    """Returns the rigorous views: exact if every round was projected, otherwise bounded by the local view."""
-    privacy = scenario.privacy
-    colluders = colluding_nodes(privacy, scenario.clients, scenario.seed) if privacy is not None else ()
-    # With anything unaccounted the views are infinite whatever the trace, so a partial one does no harm.
-    if len(rehearsal.arranged) == rehearsal.rounds or unaccounted_releases(scenario):
-        return rigorous_views(_trace(scenario, topology, noise, rehearsal), noise.sensitivity, delta, colluders)
-    from privacy.accounting.fixed_size_sampling import model_epsilon
-    from privacy.accounting.gaussian import epsilon_of
-
-    # Gaussian mechanisms compose by adding mu^2.
-    local = epsilon_of(math.sqrt(rehearsal.participations.max(initial=0.0) * release_mu2), delta)
-    model = local
-    if topology != "gossip":
-        # The smallest noise of any client gives an upper bound on epsilon.
-        z = float(noise.noise_std.min()) * math.sqrt(contributions(scenario)) / noise.sensitivity
-        model = min(local, model_epsilon(_rate(scenario, rehearsal) or 1.0, [z] * rehearsal.rounds, delta))
-    coalition = local if colluders else None
-    return Views(local=local, peer_worst=local, peer_median=local, coalition=coalition, model=model, peer_is_bound=True)
-
-
-def _rate(scenario: Scenario, rehearsal: Rehearsal) -> float | None:
-    """Returns the sampling rate if every round's cohort is a uniform sample of all clients, otherwise None.
-
-    Once a client has exhausted its budget, cohorts are samples of the remaining clients only.
-    """
-    first = rehearsal.first_exhaustion
-    sampled = scenario.protocol.selection == "uniform" and (first is None or first > rehearsal.rounds)
-    return scenario.protocol.cohort_size / scenario.clients if sampled else None
+    """Returns the views of the projected rounds; bounded by the local view where not every round was projected."""
+    setting = setting_of(scenario, privacy, noise, central=topology == "central")
+    unaccounted = unaccounted_releases(scenario)
+    if unaccounted:
+        return no_views(unaccounted[0], setting.colluders)
+    silent = not noise.noise_std.min() > 0.0
+    if math.isinf(noise.sensitivity) or silent:
+        return no_views("no noise is added" if silent else "updates are not clipped", setting.colluders)
+    if len(rehearsal.arranged) < rehearsal.rounds or scenario.noise_shares is not None:
+        # Gaussian mechanisms compose by adding mu^2. With shares, their noise comes on top of what is counted here.
+        epsilon = epsilon_of(math.sqrt(rehearsal.participations.max(initial=0.0) * release_mu2), setting.delta)
+        figure = Figure(epsilon, "bound", "the plan counts every release as seen by everyone")
+        views = no_views("", setting.colluders)
+        bound = replace(views, local=figure, receiver=figure, peer_worst=figure, peer_median=figure, model=figure)
+        return bound if views.coalition is None else replace(bound, coalition=figure)
+    accountant, amplification = Accountant(setting), Amplification()
+    for planned in rehearsal.arranged:
+        contents = _contents(scenario, noise, planned)
+        accountant.add(contents)
+        amplification.add(contents, _draw(scenario, noise, rehearsal, planned))
+    views = accountant.views(_collected(scenario))
+    if setting.spread == "by_path":
+        return views
+    return replace(views, model=amplification.amplified(views.model, setting.delta))
 
 
-def _trace(scenario: Scenario, topology: Topology, noise: NoisePlan, rehearsal: Rehearsal) -> Trace:
-    """Returns the accountants' input: all releases and aggregations of the projected rounds."""
-    releases = [_rows(planned.number, planned.releasing) for planned in rehearsal.arranged]
-    arrived = [_arrivals(scenario, planned) for planned in rehearsal.arranged]
-    released, came = (np.concatenate([*rows, np.zeros((0, width), dtype=np.int64)]) for rows, width in (
-        (releases, 2), (arrived, 3)))  # fmt: skip
-    asks_one = isinstance(scenario.protocol, Gossip) and scenario.protocol.collect == "random"
-    return Trace(
-        clients=scenario.clients,
-        topology=topology,
-        releases=Releases(round=released[:, 0], client=released[:, 1], noise_std=noise.noise_std[released[:, 1]]),
-        aggregations=Aggregations(round=came[:, 0], aggregator=came[:, 2], contributor=came[:, 1]),
-        sampling_rate=_rate(scenario, rehearsal),
-        collected=int(stream(scenario.seed, "collect").choice(scenario.clients)) if asks_one else None,
-        accounted=not unaccounted_releases(scenario),
+def _collected(scenario: Scenario) -> list[int] | None:
+    """Returns the clients whose models the server will ask for, if that is known."""
+    asked = getattr(scenario.protocol, "collect", "")
+    if asked == "random":
+        return [int(stream(scenario.seed, "collect").choice(scenario.clients))]
+    return list(range(scenario.clients)) if asked == "mean" else None
+
+
+def _draw(scenario: Scenario, noise: NoisePlan, rehearsal: Rehearsal, planned: PlannedRound) -> Draw:
+    """Returns how a projected cohort is drawn: from all clients, as long as none has exhausted its budget."""
+    first, failed = rehearsal.first_exhaustion, ""
+    if scenario.protocol.selection != "uniform":
+        failed = "the cohort is no uniform sample"
+    elif first is not None and first <= planned.number:
+        failed = "some clients have no budget left, so the cohort depends on who took part before"
+    elif np.ptp(noise.noise_std) > 0.0:
+        failed = "noise differs between clients, so the noise of a mean tells who is in it"
+    cohort = scenario.protocol.cohort_size
+    return Draw(cohort / scenario.clients, cohort, failed)
+
+
+def _contents(scenario: Scenario, noise: NoisePlan, planned: PlannedRound) -> RoundContents:
+    """Returns the contents of a projected round: every update arrives in time and is used."""
+    clients = np.sort(planned.releasing)
+    edges = planned.round_plan.edges["update"]
+    edges = edges[np.isin(edges[:, 0], clients)]
+    place = np.searchsorted(clients, edges[:, 0])
+    receipts = np.column_stack([edges[:, 1], place])
+    aggregators = np.unique(edges[:, 1])
+    own = aggregators[np.isin(aggregators, clients)] if scenario.protocol.include_own else aggregators[:0]
+    # An aggregator's own update is averaged too; a server has none.
+    own_rows = np.column_stack([np.searchsorted(clients, own), own])
+    used = np.concatenate([np.column_stack([place, edges[:, 1]]), own_rows])
+    known: dict[str, Any] = {"used": used, "sums": np.zeros((0, len(clients)))}
+    if disclosed(scenario).spread == "to_all":
+        sums = np.zeros((len(aggregators), len(clients)))
+        sums[np.searchsorted(aggregators, used[:, 1]), used[:, 0]] = 1.0
+        known = {"sums": sums}
+    return RoundContents(
+        round_number=planned.number,
+        clients=clients,
+        sensitivity=np.full(len(clients), noise.sensitivity),
+        variance=np.square(noise.noise_std[clients]),
+        receipts=receipts,
+        **known,
     )
-
-
-def _rows(number: int, *columns: Ids) -> Ids:
-    return np.column_stack([np.full(len(columns[0]), number), *columns]).astype(np.int64)
-
-
-def _arrivals(scenario: Scenario, planned: PlannedRound) -> Ids:
-    """Returns rows (round, contributor, aggregator), with an aggregator's own update where it is averaged."""
-    edges, protocol = planned.round_plan.edges["update"], scenario.protocol
-    rows = _rows(planned.number, edges[:, 0], edges[:, 1])
-    own = np.unique(edges[:, 1]) if protocol.include_own else np.zeros(0, dtype=np.int64)
-    # A server aggregates too, but has no update of its own.
-    own = own[own < scenario.clients]
-    return np.concatenate([rows, _rows(planned.number, own, own)])

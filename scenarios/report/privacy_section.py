@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from scenarios.metrics.number_format import epsilon_text
+from scenarios.metrics.view_labels import reasons, view_labels
 from scenarios.report import html
 from scenarios.report.alt_text import spent_alternative, views_alternative
-from scenarios.report.privacy_data import views_of
 from scenarios.report.run_data import RunData
 
 
@@ -17,7 +17,8 @@ def privacy_section(run_data: RunData, data: Mapping[str, Any]) -> str:
     privacy = run_data.summary.get("privacy") or {}
     epsilon = run_data.summary["headline"].get("epsilon") or {}
     verdict = html.paragraph(f"Verdict: {epsilon.get('verdict', 'none stated')}")
-    views = [(f"rigorous, {view}", epsilon_text(value)) for view, value in views_of(privacy).items()]
+    labels = view_labels(privacy.get("rigorous") or {})
+    views = [(f"rigorous, {label.name}", label.figure) for label in labels]
     claim = privacy.get("published")
     formula = f" ({claim['formula']})" if isinstance(claim, dict) and claim.get("formula") else ""
     table = html.facts([(f"published{formula}", epsilon_text(data["privacy"]["published"])), *views])
@@ -26,7 +27,7 @@ def privacy_section(run_data: RunData, data: Mapping[str, Any]) -> str:
     if data["privacy"]["spent"]["round"]:
         charts += [_spent(name, data["privacy"]) for name in ("published", "rigorous")]
     charts.append(_seen(data["privacy"]["seen"]))
-    hints = html.notes(str(note) for note in privacy.get("notes") or ())
+    hints = html.notes([*reasons(labels), *(str(note) for note in privacy.get("notes") or ())])
     return html.section("privacy", "Privacy", verdict, table, hints, f'<div class="pair">{"".join(charts)}</div>')
 
 

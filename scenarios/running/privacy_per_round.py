@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +13,13 @@ from nodes.roles.client import Client
 from nodes.round_record import RoundRecord
 from p2p.log.log import Log
 from p2p.log.records import KIND, OUTCOME, WHAT
+from privacy.accounting.accountant import Accountant, Views
+from privacy.accounting.sampling_premises import Amplification, Draw
 from privacy.calibration.noise_plan import NoisePlan
-from privacy.views.rigorous import Topology
-from privacy.views.running import RoundFacts, RunningViews
-from scenarios.metrics.unaccounted import unaccounted_releases
+from scenarios.metrics.round_contents import ContentReader
+from scenarios.metrics.run_accountant import setting_of
+from scenarios.metrics.unaccounted import disclosed, unaccounted_releases
+from scenarios.running.noise_share_setup import NoiseSharing
 from scenarios.schema import Scenario
 
 FIGURES = ("epsilon_published", "epsilon_local", "epsilon_peer_worst", "epsilon_model")
@@ -24,72 +27,128 @@ FIGURES = ("epsilon_published", "epsilon_local", "epsilon_peer_worst", "epsilon_
 
 
 class RoundPrivacy:
-    """Keeps the account of a run while it goes. An update still under way when a round closes counts as received."""
+    """Keeps the account of a run while it goes; the final figures come from the same accountant (`account`)."""
 
     def __init__(
-        self, scenario: Scenario, topology: Topology, log: Log, noise: NoisePlan | None, clients: Sequence[Client]
+        self,
+        scenario: Scenario,
+        log: Log,
+        noise: NoisePlan | None,
+        clients: Sequence[Client],
+        sharing: NoiseSharing | None,
+        *,
+        central: bool,
     ) -> None:
-        self._scenario, self._log, self._clients = scenario, log, clients
+        self._scenario, self._log, self._clients, self._central = scenario, log, clients, central
+        self._noise, self._sharing = noise, sharing
         self._published: float | None = None
-        self._rates: list[float | None] = []
-        self._seen = 0
+        self.draws: dict[int, Draw] = {}
+        """How each round's cohort was drawn."""
+        self._current: set[int] | None = None
+        self._first_release = 0
         self._exhausted_from = min(
             (client.ledger.exhausted_from for client in clients if client.ledger is not None), default=math.inf
         )
-        self._views: RunningViews | None = None
-        if scenario.privacy is not None and noise is not None and not unaccounted_releases(scenario):
-            self._views = RunningViews(
-                clients=scenario.clients,
-                topology=topology,
-                sensitivity=noise.sensitivity,
-                delta=scenario.privacy.resolved_budget().delta,
-                most_releases=scenario.rounds * scenario.protocol.cohort_size,
-            )
+        self._accountant = self._new_accountant()
+        self.final: Accountant | None = None
+        """The accountant of the whole run, once `account` was asked."""
+        self._amplification = Amplification()
 
     def figures(self, record: RoundRecord) -> Mapping[str, float | None]:
         """The round's epsilons; `published` is None where no formula applies."""
-        table = self._log.privacy
-        rows = self._seen + np.flatnonzero(table["round"][self._seen :] == record.round_number)
-        self._seen = int(rows[0]) if len(rows) else self._seen
+        table, number = self._log.privacy, record.round_number
+        rows = self._first_release + np.flatnonzero(table["round"][self._first_release :] == number)
+        first, self._first_release = self._first_release, int(rows[0]) if len(rows) else self._first_release
         known = table["published"][rows][~np.isnan(table["published"][rows])]
         if len(known):
             self._published = float(known.max())
-        if self._views is None:
+        if self._accountant is None:
             return dict(zip(FIGURES, (self._published, math.inf, math.inf, math.inf), strict=True))
-        self._views.add(self._facts(record, rows))
-        return dict(zip(FIGURES, (self._published, *self._views.now()), strict=True))
+        messages = record.first_row + np.flatnonzero(self._log.messages["round"][record.first_row :] == number)
+        self.draws[number] = self._draw(record, messages)
+        contents = self._reader().round(number, messages, first, record.first_aggregation)
+        self._accountant.add(contents)
+        self._amplification.add(contents, self.draws[number])
+        views = self._views(self._accountant, self._amplification)
+        now = (views.local.epsilon, views.peer_worst.epsilon, views.model.epsilon)
+        return dict(zip(FIGURES, (self._published, *now), strict=True))
 
-    @property
-    def sampling_rate(self) -> float | None:
-        """The largest share that a cohort was of the clients it was drawn from; None if one was no uniform sample.
+    def account(self, collected: Sequence[int] | None) -> tuple[Views, Accountant, str] | None:
+        """Returns the views of the whole log as it is now, their accountant, and why nothing is amplified.
 
-        Who is left when others have spent their budget depends on who took part before, so the rounds are not
-        independent samples any more: no amplification is claimed then.
+        Args:
+            collected: in gossip, the clients whose models leave the run.
         """
-        known = [rate for rate in self._rates if rate is not None]
-        return max(known) if known and len(known) == len(self._rates) else None
+        accountant, amplification = self._new_accountant(), Amplification()
+        if accountant is None:
+            return None
+        for contents in self._reader().rounds():
+            accountant.add(contents)
+            # A round that was cut short by the end of the run has no draw.
+            amplification.add(contents, self.draws.get(contents.round_number, Draw(1.0, 0, "the round did not end")))
+        self.final = accountant
+        return self._views(accountant, amplification, collected), accountant, amplification.why_not
 
-    def _facts(self, record: RoundRecord, rows: NDArray[np.intp]) -> RoundFacts:
-        table, log = self._log.privacy, self._log
-        self._rates.append(self._rate(record))
-        return RoundFacts(
-            clients=table["node"][rows].astype(np.int64),
-            stds=table["noise_std"][rows].copy(),
-            used=record.averaged(log),
-            unused=_unused(log, record),
-            rate=self._rates[-1],
+    def _views(
+        self, accountant: Accountant, amplification: Amplification, collected: Sequence[int] | None = None
+    ) -> Views:
+        views = accountant.views(collected)
+        if accountant.setting.spread == "by_path":
+            return views
+        return replace(views, model=amplification.amplified(views.model, accountant.setting.delta))
+
+    def _new_accountant(self) -> Accountant | None:
+        scenario = self._scenario
+        if scenario.privacy is None or self._noise is None or unaccounted_releases(scenario):
+            return None
+        return Accountant(setting_of(scenario, scenario.privacy, self._noise, central=self._central))
+
+    def _reader(self) -> ContentReader:
+        return ContentReader(
+            log=self._log,
+            clients=self._scenario.clients,
+            spread=disclosed(self._scenario).spread,
+            sensitivity=math.inf if self._noise is None else self._noise.sensitivity,
+            in_the_clear=self._scenario.anonymity.sealed is False,
+            sharing=self._sharing,
         )
 
-    def _rate(self, record: RoundRecord) -> float | None:
-        """The cohort's share of those it was drawn from; None if it was no uniform sample of all clients."""
+    def _draw(self, record: RoundRecord, messages: NDArray[np.int64]) -> Draw:
+        """Returns how the cohort was drawn, with the premise of sampling that failed, if one did."""
         spent = (self._clients[node].ledger for node in record.cohort.tolist())
         before = self._exhausted_from
         after = min((ledger.exhausted_from for ledger in spent if ledger is not None), default=math.inf)
         self._exhausted_from = min(before, after)
-        if self._scenario.protocol.selection != "uniform" or before <= record.round_number:
-            return None
         joined = joined_in_round(self._log, self._scenario.clients, record.round_number, record.first_row)
-        return min(1.0, len(record.cohort) / max(joined, 1))
+        failed = ""
+        if self._scenario.protocol.selection != "uniform":
+            failed = "the cohort is no uniform sample"
+        elif before <= record.round_number:
+            failed = "some clients have no budget left, so the cohort depends on who took part before"
+        elif self._noise is None or np.ptp(self._noise.noise_std) > 0.0:
+            failed = "noise differs between clients, so the noise of a mean tells who is in it"
+        elif self._has_stale_members(record, messages):
+            failed = "a member trained from an older model, so its update tells when it took part before"
+        return Draw(min(1.0, len(record.cohort) / max(joined, 1)), len(record.cohort), failed)
+
+    def _has_stale_members(self, record: RoundRecord, messages: NDArray[np.int64]) -> bool:
+        """Returns whether a member may have trained from another model than the newest aggregate.
+
+        A server sends its model to every member before it trains. Elsewhere the newest aggregate is at its leader,
+        at those who used the leader's model, and at those to whom it was handed over.
+        """
+        if self._central:
+            return False
+        current = self._current
+        if record.aggregated_s:
+            self._current = self._users(messages, "model") | set(record.aggregated_s)
+        return current is not None and not set(record.cohort.tolist()) <= current | self._users(messages, "handover")
+
+    def _users(self, messages: NDArray[np.int64], kind: str) -> set[int]:
+        """Returns the nodes that used a message of this kind."""
+        columns = self._log.messages
+        rows = messages[(columns["kind"][messages] == KIND[kind]) & columns["used"][messages]]
+        return set(columns["destination"][rows].tolist())
 
 
 def joined_in_round(log: Log, clients: int, round_number: int, first_row: int = 0) -> int:
@@ -99,16 +158,3 @@ def joined_in_round(log: Log, clients: int, round_number: int, first_row: int = 
     said &= (columns["outcome"][here] == OUTCOME["delivered"]) & (columns["sender"][here] < clients)
     away = (absent["round"] == round_number) & (absent["what"] == WHAT["absence"])
     return len(np.setdiff1d(columns["sender"][here][said], absent["node"][away]))
-
-
-def _unused(log: Log, record: RoundRecord) -> NDArray[np.int64]:
-    """Updates that came to somebody, or may still come, and were not averaged."""
-    columns, here = log.messages, slice(record.first_row, None)
-    of_round = (columns["round"][here] == record.round_number) & (columns["kind"][here] == KIND["update"])
-    last_hop = columns["receiver"][here] == columns["destination"][here]
-    outcome = columns["outcome"][here]
-    came = (outcome == OUTCOME["delivered"]) & last_hop & ~columns["used"][here]
-    rows = of_round & (came | (outcome == OUTCOME["in_flight"])) & (columns["destination"][here] >= 0)
-    rows &= np.isin(columns["origin"][here], record.cohort)  # an intruder's forgeries tell nothing about a client
-    ends: list[NDArray[Any]] = [columns[end][here][rows] for end in ("origin", "destination")]
-    return np.column_stack(ends).astype(np.int64)

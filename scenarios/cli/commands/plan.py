@@ -14,6 +14,7 @@ from scenarios.loading.load import load_scenario
 from scenarios.loading.plugins import blaming_plugins
 from scenarios.loading.problems import printable
 from scenarios.metrics.number_format import bytes_text, count_text, epsilon_text, seconds_text
+from scenarios.metrics.view_labels import reasons, view_labels
 from scenarios.planning.plan import make_plan
 from scenarios.run_folder.json_text import to_json
 
@@ -107,11 +108,12 @@ def _privacy_rows(plan: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     privacy, noise = plan["privacy"], plan["noise_to_signal"]
     claim, rigorous = privacy["published"], privacy["rigorous"]
     published = epsilon_text(claim["epsilon"]) if isinstance(claim, Mapping) else (claim or "-")
-    views = [("local", rigorous["local"]), ("worst peer", rigorous["peer"]["worst"]), ("model", rigorous["model"])]
-    views += [("coalition", rigorous["coalition"])] if "coalition" in rigorous else []
-    proven = ", ".join(f"{epsilon_text(epsilon)} {view}" for view, epsilon in views)
+    labels = view_labels(rigorous)
+    proven = ", ".join(f"{label.figure} {label.name}" for label in labels if label.name != "median peer")
     at = f", delta {rigorous['delta']:g}" if "delta" in rigorous else ""
     yield "epsilon at the end", f"published {published}; rigorous {proven} ({rigorous['unit']} level{at})"
+    for reason in reasons(labels):
+        yield "rigorous", reason
     yield "verdict", privacy["verdict"]
     if noise is not None:
         ratios = f"{noise['release']:.3g} in a release, {noise['mean']:.3g} in the mean of {noise['averaged']}"

@@ -17,6 +17,7 @@ from p2p.config.errors import UserError
 from scenarios.loading.problems import printable
 from scenarios.metrics.comparison import FIGURES, compare
 from scenarios.metrics.headline import TRANSPORT_ASSUMED
+from scenarios.metrics.view_labels import reasons, view_labels
 from scenarios.report.run_data import read_run_data
 from scenarios.run_folder import atomic_write
 from scenarios.run_folder.json_text import to_json
@@ -127,6 +128,12 @@ def _notes(summaries: Sequence[Mapping[str, Any]]) -> list[str]:
     notes = []
     if any(len(column["seeds"]) > 1 for column in columns.values()):
         notes.append("Mean and half of the 95% interval (Student's t) over seeds.")
+    for one in summaries:
+        labels = view_labels((one.get("privacy") or {}).get("rigorous") or {})
+        figures = ", ".join(f"{label.name} {label.figure}" for label in labels)
+        if labels:
+            about = f"Rigorous epsilons of {one['scenario']}, seed {one['seed']}: {figures}"
+            notes.append(". ".join([about, *reasons(labels)]) + ".")
     assuming = [one["scenario"] for one in summaries if one["headline"].get("transport") == TRANSPORT_ASSUMED]
     if assuming:
         # Named only if some of the runs count the transport's cost.

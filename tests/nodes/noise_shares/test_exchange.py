@@ -13,6 +13,7 @@ from scipy.stats import chi2
 
 from p2p.clock import Rank
 from p2p.log import records
+from privacy.accounting.gaussian import epsilon_of
 from privacy.noise_shares.variance import expected_residual_variance
 from scenarios.build import Simulation, build
 from scenarios.loading.load import parse_scenario
@@ -378,7 +379,8 @@ def test_corrections_cancel_what_the_dead_left(protocol: str, share_as: str, boo
 @pytest.mark.slow
 def test_a_late_upload_after_a_correction_is_discarded_and_exposed() -> None:
     """A slow peer's upload comes when its noise has been opened: it enters no sum and is charged."""
-    from scenarios.metrics.noise_share_account import NoiseShareAccount
+    from scenarios.metrics.noise_share_report import add_share_views
+    from scenarios.metrics.privacy_report import report_privacy
 
     simulation = build(
         parse_scenario(
@@ -387,7 +389,7 @@ def test_a_late_upload_after_a_correction_is_discarded_and_exposed() -> None:
                 "clients=10",
                 "data.samples=200",
                 "protocol={kind: rotating_leader, train_per_round: 10, deadline: 10 s}",
-                "noise_shares={sigma_k: 0.2, tau: 0.5, policy: correct, correct_within: 20 s}",
+                "noise_shares={sigma_k: 0.2, tau: 0, tau_ind: 0.1, policy: correct, correct_within: 20 s}",
             ],
         ),
         threads=1,
@@ -400,11 +402,13 @@ def test_a_late_upload_after_a_correction_is_discarded_and_exposed() -> None:
     simulation.run()
     assert simulation.sharing is not None
     assert 3 not in simulation.log.aggregations["contributor"]
-    account = NoiseShareAccount(simulation, simulation.sharing)
-    assert account.exposed() == [[1, 3]]
-    views = account.views(())
-    assert views["local"] == views["joint"]["joint"]["composed"] == math.inf
-    assert math.isfinite(views["model"])
+    report = add_share_views(simulation, report_privacy(simulation))
+    assert report["noise_shares"]["exposed_releases"] == [[1, 3]]
+    # Its upload has only the independent noise left, and the leader has it: what the rest of the noise hid is gone.
+    weight = simulation.sharing.book.uploads[1][3].weight
+    alone = epsilon_of(2.0 * weight / 0.1, 1e-4)
+    assert report["rigorous"]["receiver"] >= alone * (1 - 1e-9)
+    assert report["rigorous"]["model"] < report["rigorous"]["receiver"] < math.inf
 
 
 @pytest.mark.slow
@@ -440,7 +444,7 @@ def test_a_peer_lost_before_it_was_sent_a_share_leaves_nothing() -> None:
 @pytest.mark.slow
 def test_a_new_leader_keeps_its_noise_and_its_shares_leave_the_accounting() -> None:
     """After an unplanned election the sum still cancels, and the leader's own shares protect nobody."""
-    from scenarios.metrics.noise_share_account import NoiseShareAccount
+    from scenarios.metrics.privacy_report import report_privacy
 
     simulation = run(
         "protocol={kind: rotating_leader, train_per_round: 10, deadline: 20 s, leader_timeout: 5 s}",
@@ -453,9 +457,9 @@ def test_a_new_leader_keeps_its_noise_and_its_shares_leave_the_accounting() -> N
     leader = simulation.log.rounds[0]["leader"]
     uploads = simulation.sharing.book.uploads[1]
     assert uploads[leader].sent
-    totals = NoiseShareAccount(simulation, simulation.sharing).round(1, ())
-    assert leader not in totals
-    assert len(totals) == 8
+    told = report_privacy(simulation)["rigorous"]
+    assert told["how"]["peer"] == "inf"
+    assert "tau > 0" in told["because"]["peer"]
     assert residuals(simulation)[1][0] == pytest.approx(9 * 0.04 * 0.25)
 
 

@@ -68,8 +68,8 @@ def test_epsilon_grows_with_rounds(rate: float, z: float, steps: int, more: int,
         <= poisson_sampling.poisson_epsilon(rate, z, steps + more, delta)[0]
     )
     few, many = np.full(steps, z), np.full(steps + more, z)
-    early = fixed_size_sampling.model_epsilon(rate, few, delta)
-    assert early <= fixed_size_sampling.model_epsilon(rate, many, delta) * (1 + 1e-9)
+    early = fixed_size_sampling.model_epsilon([rate] * len(few), few, delta)
+    assert early <= fixed_size_sampling.model_epsilon([rate] * len(many), many, delta) * (1 + 1e-9)
 
 
 @settings(max_examples=25, deadline=None)
@@ -77,7 +77,7 @@ def test_epsilon_grows_with_rounds(rate: float, z: float, steps: int, more: int,
 def test_model_view_never_costs_more_than_no_sampling(rate: float, z: float, steps: int, delta: float) -> None:
     """The sampled bound is used only where it helps."""
     unsampled = gaussian.epsilon_of(math.sqrt(steps) / z, delta)
-    assert fixed_size_sampling.model_epsilon(rate, np.full(steps, z), delta) <= unsampled * (1 + 1e-12)
+    assert fixed_size_sampling.model_epsilon([rate] * steps, np.full(steps, z), delta) <= unsampled * (1 + 1e-12)
 
 
 @pytest.mark.parametrize(("rate", "steps", "epsilon"), [(0.1, 200, 0.5), (0.7, 50, 8.0), (1.0, 10, 2.0)])

@@ -77,7 +77,7 @@ def test_headline(summary: Callable[..., dict[str, Any]], narrow: io.StringIO) -
     text = " ".join(" ".join(lines).split())
     assert "0.700 collected model; clients 0.700 max, 0.700 mean, 0.700 min" in text
     assert "to accuracy 0.7 round 1, 10 s," in text
-    assert "published 8; rigorous 7.6e8 worst peer, - model (client level, delta 1e-05)" in text
+    assert "published 8; rigorous 7.6e8 receivers of updates (client level, delta 1e-05)" in text
     assert "is not a proven guarantee" in text
     assert "0% by address, 73% by content, 1.4% by chance" in text
     assert TRANSPORT_ASSUMED in text

@@ -52,11 +52,15 @@ def test_perfect_offset_is_no_privacy(tmp_path: Path) -> None:
 
 
 def test_residual_noise_is_what_protects(tmp_path: Path) -> None:
-    """With tau the sum protects least well known, all uploads less, colluders' partners least; rounds add up."""
+    """With tau the sum is protected with a tail bound on the factors; whoever gets all uploads is not bounded."""
     summary = summary_of(tmp_path, "noise_shares={epsilon: 10, tau: 1, tau_mode: vector}", "privacy.colluders=[0, 1]")
     rigorous, joint = summary["privacy"]["rigorous"], summary["privacy"]["noise_shares"]["joint"]
-    assert rigorous["model"] <= rigorous["local"] <= rigorous["coalition"] == joint["with_colluders"]
-    assert joint["per_round"] < joint["composed"] == rigorous["local"] < math.inf
+    assert rigorous["model"] <= rigorous["peer"]["worst"] <= rigorous["coalition"] == joint["with_colluders"] < math.inf
+    assert rigorous["how"] | {"coalition": "bound"} == {"local": "inf", "receiver": "inf"} | dict.fromkeys(
+        ("peer", "model", "coalition"), "bound"
+    )
+    assert "tau > 0" in rigorous["because"]["local"]
+    assert "tail bound" in rigorous["because"]["model"]
 
 
 def test_independent_noise_makes_a_mask_private(tmp_path: Path) -> None:
@@ -85,7 +89,7 @@ def test_gossip_tells_every_aggregation(tmp_path: Path) -> None:
     summary = summary_of(
         tmp_path,
         "protocol={kind: gossip, train_per_round: 10, exchange_with: 5, deadline: 20 s}",
-        "noise_shares={sigma_k: 0.2, tau: 0.5}",
+        "noise_shares={sigma_k: 0.2, tau: 0, tau_ind: 0.1}",
     )
     shares = summary["noise_shares"]
     assert shares["aggregations"] == len(shares["residuals"]) == 30

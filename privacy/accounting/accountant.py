@@ -1,0 +1,176 @@
+"""The accountant: adds up over rounds what each view learns about each client, and turns it into epsilon.
+
+One object serves the running figures and the final ones: rounds are added in order, and `views` may be asked at any
+time. Rounds add up as mu^2 (adaptive Gaussian composition) because each view contains all that later contributions
+depend on: every aggregate where aggregates are public, the whole ancestry of what was received where they are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from privacy.accounting.content_log import Floats, RoundContents
+from privacy.accounting.figures import Figure, infinite, proven
+from privacy.accounting.gaussian import epsilons_of
+from privacy.accounting.gaussian_view import joint_mu2, sums_mu2
+from privacy.accounting.paths import Paths
+from privacy.accounting.public_sums import PublicSums
+from privacy.accounting.setting import Learned, Setting
+
+RECEIVERS = -1
+"""An observer that stands for all receivers of updates together: it sees every release, and all that was opened."""
+_MOST_CORRELATED = 1500
+_TOO_MANY_PEERS = "the run is too large to follow each peer, so the local view stands for them"
+_TOO_CORRELATED = f"more than {_MOST_CORRELATED:,} updates of a round have noise in common"
+_CONTRADICTION = "the accountant contradicts itself here; please report this run"
+_SHARED_NOISE = "the run is too large to follow what each peer knows of the noise shares"
+_FACTORS = "random factors on shares are counted with a tail bound"
+_SERVER_BY_PATH = "a server under this protocol is taken to receive every update"
+_SLACK = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Views:
+    """Rigorous figures about the worst-off client, at one delta.
+
+    Attributes:
+        local: against all receivers of updates together.
+        receiver: against the best informed single node that gets updates, the server included.
+        peer_worst: against the best informed single client.
+        peer_median: against the median client.
+        coalition: against the colluders together; None if none were named.
+        model: against an outsider who sees only models.
+    """
+
+    local: Figure
+    receiver: Figure
+    peer_worst: Figure
+    peer_median: Figure
+    coalition: Figure | None
+    model: Figure
+
+    def unproved(self, because: str) -> Views:
+        """Returns infinite figures with this reason."""
+        nothing = infinite(because)
+        coalition = None if self.coalition is None else nothing
+        return Views(
+            local=nothing, receiver=nothing, peer_worst=nothing, peer_median=nothing, coalition=coalition, model=nothing
+        )
+
+
+class Accountant:
+    """Adds rounds and tells the views.
+
+    Guarantees:
+        every figure is proved for the contents added (docs/privacy.md): exact, a bound, or infinite with a reason.
+        Adding receipts never lowers a figure; more noise on the same contents never raises one.
+    """
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
+        self.worst_round_mu2 = 0.0
+        """What all receivers together learn about one client in one round, at most."""
+        self._local = np.zeros(setting.clients)
+        self._why_not = ""
+        self._spread: PublicSums | Paths = PublicSums(setting) if setting.spread == "to_all" else Paths(setting)
+
+    def add(self, contents: RoundContents) -> None:
+        """Adds one round."""
+        if self._cannot_add(contents):
+            return
+        one = _all_receivers(contents, self.setting.clients)
+        self._local += one
+        self.worst_round_mu2 = max(self.worst_round_mu2, float(one.max(initial=0.0)))
+        self._spread.add(contents)
+
+    def _cannot_add(self, contents: RoundContents) -> bool:
+        """Remembers why nothing is proved from this round on, if that is so."""
+        if contents.uncharged:
+            self._why_not = self._why_not or "an update arrived that no ledger was charged for"
+        if not np.isfinite(contents.sensitivity).all():
+            self._why_not = self._why_not or "updates are not clipped"
+        if contents.shares is not None and not self.setting.followed:
+            self._why_not = self._why_not or _SHARED_NOISE
+        if contents.shares is not None and len(contents.clients) > _MOST_CORRELATED:
+            self._why_not = self._why_not or _TOO_CORRELATED
+        return bool(self._why_not)
+
+    def views(self, collected: Sequence[int] | None = None) -> Views:
+        """Returns the figures of all rounds added so far.
+
+        Args:
+            collected: in gossip, the clients whose models the outsider sees; None for the worst single client's.
+        """
+        setting = self.setting
+        if self._why_not:
+            return _all_alike(infinite(self._why_not), bool(setting.colluders))
+        local = self._figure(self._local.max(initial=0.0), setting.delta)
+        found = self._spread.learned(collected)
+        delta, bound = setting.delta - setting.tail, _FACTORS if setting.tail else self._spread.label
+        together = self._figure(found.coalition.max(initial=0.0), delta, bound) if setting.colluders else None
+        views = replace(
+            _all_alike(local.at_most(_TOO_MANY_PEERS), bool(setting.colluders)),
+            local=local,
+            model=self._figure(found.model.max(initial=0.0), delta, bound),
+            coalition=together,
+        )
+        if setting.followed:
+            epsilons = epsilons_of(np.sqrt(found.peers.max(axis=1, initial=0.0)), delta)
+            views = replace(
+                views,
+                peer_worst=self._labelled(float(epsilons.max(initial=0.0)), bound),
+                peer_median=self._labelled(float(np.median(epsilons)) if len(epsilons) else 0.0, bound),
+            )
+        elif setting.spread == "by_path":
+            views = replace(views, model=views.peer_worst, coalition=together and views.peer_worst)
+        if setting.server is not None:
+            server = self._server(found, local)
+            views = replace(views, receiver=max(server, views.peer_worst, key=lambda figure: figure.epsilon))
+        else:
+            views = replace(views, receiver=views.peer_worst)
+        return views.unproved(_CONTRADICTION) if setting.followed and self._contradicts(found) else views
+
+    def _server(self, found: Learned, local: Figure) -> Figure:
+        setting = self.setting
+        if setting.spread == "by_path":
+            return local.at_most(_SERVER_BY_PATH)
+        return self._figure(
+            found.server.max(initial=0.0), setting.delta - setting.tail, _FACTORS if setting.tail else ""
+        )
+
+    def _figure(self, mu2: float, delta: float, bound: str = "") -> Figure:
+        return self._labelled(float(epsilons_of(np.sqrt([mu2]), delta)[0]), bound)
+
+    def _labelled(self, epsilon: float, bound: str) -> Figure:
+        return proven(epsilon, self.setting.if_infinite, bound)
+
+    def _contradicts(self, found: Learned) -> bool:
+        """Returns whether something is violated that holds in every run: peer >= model, coalition >= its members."""
+        count = self.setting.clients
+        team = [node for node in self.setting.colluders if node < count]
+        outside = np.setdiff1d(np.arange(count), team)
+        slack = 1.0 + _SLACK
+        broken = bool((found.peers[team][:, outside] > found.coalition[outside] * slack).any())
+        if self.setting.spread == "to_all":
+            below = found.model > found.peers * slack
+            np.fill_diagonal(below, False)
+            broken |= bool(below.any())
+        return broken
+
+
+def _all_receivers(contents: RoundContents, count: int) -> Floats:
+    """Returns mu^2 for whoever received the clients' own updates; one that was not sent is seen in the aggregate."""
+    sent = np.setdiff1d(np.arange(len(contents.clients)), contents.inside)
+    found = joint_mu2(contents, sent, {RECEIVERS}, count, sums=False)
+    if len(contents.inside):
+        clients = contents.clients[contents.inside]
+        found[clients] += sums_mu2(contents, [()], count)[0, clients]
+    return found
+
+
+def _all_alike(figure: Figure, coalition: bool) -> Views:
+    together = figure if coalition else None
+    return Views(local=figure, receiver=figure, peer_worst=figure, peer_median=figure, coalition=together, model=figure)

@@ -1,0 +1,106 @@
+"""Ancestry in gossip: which releases stand behind what each node holds and has seen, by any path."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privacy.accounting.content_log import Ids, RoundContents
+
+Bits = NDArray[np.uint8]
+_WORD = 8
+_BYTES_AT_ONCE = 1 << 24
+
+
+class Held(NamedTuple):
+    """For each node, the releases that it has seen by any path, and those behind its model."""
+
+    seen: NDArray[Any]
+    model: NDArray[Any]
+
+
+class Ancestry:
+    """Bit matrices with one row per node and one bit per release; every round has words of its own.
+
+    A message carries its sender's model from before the round and the sender's fresh release. Training is not
+    linear, so what stands behind a model stands behind it in full.
+    """
+
+    def __init__(self, nodes: int) -> None:
+        self._nodes = nodes
+        self._model = self._seen = np.zeros((nodes, 0), dtype=np.uint8)
+        self._before = Held(self._seen, self._model)
+        self._columns: list[slice] = []
+        self._counts: list[int] = []
+
+    def add(self, contents: RoundContents) -> list[int]:
+        """Adds a round: its releases, what entered whose model, and what else reached whom.
+
+        Returns the places of the rounds, counted from 0, of which something new has reached a node.
+        """
+        before = self._widen(len(contents.clients))
+        seen_before = self._seen.copy()
+        fresh, inside = np.arange(len(contents.clients)), contents.clients < self._nodes
+        place = self._columns[-1].start + fresh[inside] // 8
+        own = np.zeros_like(self._model)
+        np.bitwise_or.at(own, (contents.clients[inside], place), (1 << (7 - fresh[inside] % 8)).astype(np.uint8))
+        used = _inside(np.column_stack([contents.clients[contents.used[:, 0]], contents.used[:, 1]]), self._nodes)
+        came = _inside(
+            np.column_stack([contents.clients[contents.receipts[:, 1]], contents.receipts[:, 0]]), self._nodes
+        )
+        carried = before | own
+        _pour(self._model, carried, used)
+        # A model that is passed on may hold what its sender received in this very round: repeated until all is told.
+        handed = _inside(contents.passed_on, self._nodes)
+        while len(handed):
+            known = self._model.copy()
+            carried = self._model | own
+            _pour(self._model, self._model.copy(), handed)
+            _pour(self._model, carried, used)
+            if np.array_equal(known, self._model):
+                break
+        _pour(self._seen, carried, np.concatenate([came, used[used[:, 0] != used[:, 1]]]))
+        _pour(self._seen, self._model, handed)
+        self._before = Held(seen_before, before)
+        changed = ((self._seen != seen_before) | (self._model != before)).any(axis=0)
+        return [place for place, columns in enumerate(self._columns) if changed[columns].any()]
+
+    def held(self, place: int) -> Held:
+        """Returns [node, release] for the round at this place: what reached each node, and what is in its model."""
+        return Held(self._unpacked(self._seen, place), self._unpacked(self._model, place))
+
+    def held_before(self, place: int) -> Held:
+        """Returns the same as it was before the last round was added."""
+        return Held(self._unpacked(self._before.seen, place), self._unpacked(self._before.model, place))
+
+    def _unpacked(self, bits: NDArray[Any], place: int) -> NDArray[np.bool_]:
+        part = bits[:, self._columns[place]]
+        return np.unpackbits(part, axis=1, count=self._counts[place]).astype(np.bool_)
+
+    def _widen(self, releases: int) -> Bits:
+        """Makes room for a round's releases, in whole words (see `_pour`); returns the models from before."""
+        start = self._model.shape[1]
+        more = np.zeros((self._nodes, _WORD * -(-max(releases, 1) // (8 * _WORD))), dtype=np.uint8)
+        self._model = np.concatenate([self._model, more], axis=1)
+        self._seen = np.concatenate([self._seen, more], axis=1)
+        self._columns.append(slice(start, start + more.shape[1]))
+        self._counts.append(releases)
+        return self._model.copy()
+
+
+def _inside(edges: Ids, nodes: int) -> Ids:
+    """Returns the edges between clients: a server in gossip sends nothing that it received."""
+    return edges[(edges < nodes).all(axis=1)]
+
+
+def _pour(into: Bits, carried: Bits, edges: Ids) -> None:
+    """Adds to each receiver's row what its senders carry; as many edges at a time as fit the cache."""
+    edges = edges[np.argsort(edges[:, 1], kind="stable")]
+    step = max(1, _BYTES_AT_ONCE // max(carried.shape[1], 1))
+    for start in range(0, len(edges), step):
+        senders, receivers = edges[start : start + step].T
+        firsts = np.flatnonzero(np.append(True, receivers[1:] != receivers[:-1]))
+        poured = np.bitwise_or.reduceat(carried.view(np.uint64)[senders], firsts, axis=0)
+        into[receivers[firsts]] |= poured.view(np.uint8)

@@ -1,0 +1,91 @@
+"""What a round released and who received it: the accountant's only input.
+
+A content is a linear form over releases (one noisy update of one client) and over independent noises: a release is
+`x + own noise + shares sent - shares taken`, an aggregate is a sum of releases with its corrections. A share and an
+opening are noises that their receiver knows. Scaling a content (a mean instead of a sum) tells an observer nothing
+more, so sums stand for means, with the weights that the releases carry.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ids = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+def no_pairs() -> Ids:
+    """Returns an empty array of pairs."""
+    return np.zeros((0, 2), dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareNoise:
+    """The noise shares of a round, one column each.
+
+    Attributes:
+        variance: of each share, per coordinate.
+        factor: sparse matrix [releases, shares]: 1 where a release adds the share, -1 where it takes it off.
+        repairs: [aggregates, shares]: what corrections take off each aggregate, in the same factors.
+        spread: tau of the factor on each share as taken; 0 where the factor is exactly 1.
+        known: pairs (observer, share): an end of the share, or one it was opened to.
+        coordinates: how many factors each share has: 1, or one per coordinate of the update.
+    """
+
+    variance: Floats
+    factor: Any
+    repairs: Floats
+    spread: Floats
+    known: Ids
+    coordinates: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundContents:
+    """The contents of one round.
+
+    A release belongs to the round in which its noise was drawn, whenever it arrives.
+
+    Attributes:
+        clients: the client of each release; twice if it released twice.
+        sensitivity: how far each release can move when its client is replaced, weight included.
+        variance: each release's own independent noise, weight included, per coordinate.
+        inside: releases that left their client only inside an aggregate, with noise that others' releases share.
+        sums: [aggregates, releases], 1 where a release is in an aggregate that became some node's model.
+        receipts: pairs (observer, release): what reached a node, in whole or in part, in time or not, used or not.
+        used: pairs (release, node): releases that entered a node's own model.
+        passed_on: pairs (sender, receiver) of models; a model carries all that its sender has.
+        opened: releases that every observer of the aggregates sees: inputs of an aggregate that is no known sum.
+        shares: noise shares; None without an exchange.
+        uncharged: whether something arrived that no ledger was charged for.
+    """
+
+    round_number: int
+    clients: Ids
+    sensitivity: Floats
+    variance: Floats
+    sums: Floats
+    receipts: Ids = field(default_factory=no_pairs)
+    used: Ids = field(default_factory=no_pairs)
+    passed_on: Ids = field(default_factory=no_pairs)
+    opened: Ids = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    inside: Ids = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    shares: ShareNoise | None = None
+    uncharged: bool = False
+
+    @property
+    def share_noise(self) -> ShareNoise:
+        """The noise shares, for code that is reached only if there are any."""
+        if self.shares is None:
+            raise ValueError(f"round {self.round_number} has no noise shares")
+        return self.shares
+
+    def mu2(self) -> Floats:
+        """Returns mu^2 of each release against one who sees it behind its own independent noise."""
+        found: Floats = np.full(len(self.clients), np.inf)
+        np.divide(np.square(self.sensitivity), self.variance, out=found, where=self.variance > 0.0)
+        return found

@@ -1,0 +1,91 @@
+"""Protocols in which releases travel on inside models: each observer is given all that reached it by any path."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privacy.accounting.ancestry import Ancestry
+from privacy.accounting.content_log import Floats, RoundContents
+from privacy.accounting.gaussian_view import by_client, joint_mu2
+from privacy.accounting.setting import Learned, Setting
+
+Bools = NDArray[np.bool_]
+Teams = Sequence[tuple[int, ...]]
+
+
+class Paths:
+    """Each observer sees every release that reached it by any path, each as a row of its own, jointly per round.
+
+    Totals grow with what is new: a long run costs no more a round than a short one, once old releases are everywhere.
+    """
+
+    label = "training is not linear, so a release counts in full for everyone it reached by any path"
+
+    def __init__(self, setting: Setting) -> None:
+        self._setting = setting
+        count = setting.clients if setting.followed else 0
+        self._ancestry = Ancestry(count)
+        self._rounds: list[RoundContents] = []
+        self._peers, self._models = np.zeros((2, count, count))
+        self._coalition = np.zeros(setting.clients)
+        self._teams = [(node,) for node in range(count)]
+        self._known: dict[tuple[int, bytes, tuple[int, ...]], Floats] = {}
+
+    def add(self, contents: RoundContents) -> None:
+        """Adds a round to the ancestry of everything, and what it brings to each observer."""
+        if not self._setting.followed:
+            return
+        self._rounds.append(contents)
+        team = [node for node in self._setting.colluders if node < self._setting.clients]
+        for place in self._ancestry.add(contents):
+            now, before = self._ancestry.held(place), self._ancestry.held_before(place)
+            self._peers += self._learned(place, now.seen, before.seen, self._teams)
+            self._models += self._learned(place, now.model, before.model, [()] * len(self._teams))
+            if self._setting.colluders:
+                ours, ours_before = (_together(held.seen, team) for held in (now, before))
+                self._coalition += self._learned(place, ours, ours_before, [self._setting.colluders])[0]
+
+    def learned(self, collected: Sequence[int] | None) -> Learned:
+        """Returns the totals; the outsider follows the worst client's model, or the models collected."""
+        count, peers = self._setting.clients, self._peers.copy()
+        np.fill_diagonal(peers, 0.0)
+        model = self._models.max(axis=0, initial=0.0) if collected is None else np.zeros(count)
+        for place in range(len(self._rounds) if collected is not None else 0):
+            behind = _together(self._ancestry.held(place).model, list(collected or ()))
+            model = model + self._about(place, behind, [()])[0]
+        return Learned(peers, self._coalition, np.zeros(count), model)
+
+    def _learned(self, place: int, now: Bools, before: Bools, teams: Teams) -> Floats:
+        """Returns [team, client]: what the releases of one round tell now and did not tell before."""
+        contents, count = self._rounds[place], self._setting.clients
+        if contents.shares is None:
+            # Independent noise: each release stands alone, and what is new just adds up.
+            about = by_client(np.where(now & ~before, contents.mu2(), 0.0), contents, count)
+            for row, team in enumerate(teams):
+                about[row, [node for node in team if node < count]] = 0.0
+            return about
+        old = self._about(place, before, teams)
+        return np.where(np.isinf(old), 0.0, self._about(place, now, teams) - np.where(np.isinf(old), 0.0, old))
+
+    def _about(self, place: int, seen: Bools, teams: Teams) -> Floats:
+        """Returns [team, client]: all that these releases of one round tell, jointly."""
+        contents, count = self._rounds[place], self._setting.clients
+        # Factorised only for new sets of releases, and once for all who had no part in the round and saw the same.
+        known = [] if contents.shares is None else contents.shares.known[:, 0].tolist()
+        part = {*contents.clients.tolist(), *known}
+        keys = [
+            (place, np.packbits(row).tobytes(), tuple(node for node in team if node in part))
+            for row, team in zip(seen, teams, strict=True)
+        ]
+        for key, row in zip(keys, seen, strict=True):
+            if key not in self._known:
+                self._known[key] = joint_mu2(contents, np.flatnonzero(row), key[2], count, sums=False)
+        return np.array([self._known[key] for key in keys]).reshape(-1, count)
+
+
+def _together(held: Bools, nodes: list[int]) -> Bools:
+    """Returns one row: what these nodes hold together."""
+    return np.asarray(held[nodes].any(axis=0, keepdims=True))

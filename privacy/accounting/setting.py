@@ -1,0 +1,58 @@
+"""What the accountant knows before the first round, and what it adds up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from privacy.accounting.content_log import Floats
+
+Spread = Literal["to_all", "by_path"]
+"""Where what a client sends may end up: in aggregates that everyone sees, or wherever a path leads."""
+
+_MOST_PAIRS = 2000**2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What the accountant knows before the first round.
+
+    Attributes:
+        clients: true ids 0..clients-1.
+        spread: how contents spread under the protocol.
+        delta: failure probability of all figures.
+        rounds: the most rounds that the run may have.
+        colluders: nodes that pool what they see; a colluding server is named by its node id.
+        server: the node that receives updates and is no client; None if there is none.
+        random_factors: whether shares are taken with random factors (tau > 0).
+        if_infinite: what to say where the noise does not suffice.
+    """
+
+    clients: int
+    spread: Spread
+    delta: float
+    rounds: int
+    colluders: tuple[int, ...] = ()
+    server: int | None = None
+    random_factors: bool = False
+    if_infinite: str = "an update was left without noise that its receiver does not know"
+
+    @property
+    def followed(self) -> bool:
+        """Whether every pair of clients is followed; larger runs get the local view for their peers."""
+        return self.clients**2 <= _MOST_PAIRS
+
+    @property
+    def tail(self) -> float:
+        """The part of delta that covers too small factors on shares, over all rounds."""
+        return self.delta / 2.0 if self.random_factors and self.spread == "to_all" else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """mu^2 about each client so far: of each peer (a row), of coalition and server, and of the outsider."""
+
+    peers: Floats
+    coalition: Floats
+    server: Floats
+    model: Floats
