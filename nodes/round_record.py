@@ -20,7 +20,11 @@ _SPAN_OF_KIND = {"update": "send", "handover": "send", "share": "share", "model"
 
 @dataclass(slots=True)
 class RoundRecord:
-    """One round as it happened: its cohort, its planned edges, and the time of each aggregation."""
+    """One round as it happened: its cohort, its planned edges, and the time of each aggregation.
+
+    Attributes:
+        proposed: the averages for which leaders have asked for a commit and have none: contributors and time, by leader
+    """
 
     round_number: int
     start_s: float
@@ -29,6 +33,7 @@ class RoundRecord:
     edges: Mapping[str, Edges]
     addresses: dict[int, bytes] = field(default_factory=dict)
     aggregated_s: dict[int, float] = field(default_factory=dict)
+    proposed: dict[int, tuple[list[int], float]] = field(default_factory=dict)
     crashed: set[int] = field(default_factory=set)
     first_row: int = 0
     first_aggregation: int = 0
@@ -45,9 +50,28 @@ class RoundRecord:
             self._nodes = {address: node for node, address in self.addresses.items()}
         return [self._nodes[address] for address in addresses]
 
+    def propose(self, leader: int, contributors: list[int], at_s: float) -> None:
+        """Records that a leader has averaged these contributions and asks the proxy to commit the result."""
+        # After the round has closed this has no effect: a deposed leader may average without having learned of it.
+        self.proposed[leader] = contributors, at_s
+
+    def add_aggregation(self, log: Log, aggregator: int, contributors: Sequence[int], now_s: float) -> None:
+        """Logs an aggregation; one that had to be committed first took place when it was proposed."""
+        _, at_s = self.proposed.pop(aggregator, ((), now_s))
+        self._log_aggregation(log, aggregator, contributors, at_s, void=False)
+        self.aggregated_s[aggregator] = at_s
+
+    def _log_aggregation(
+        self, log: Log, aggregator: int, contributors: Sequence[int], at_s: float, *, void: bool
+    ) -> None:
+        rows = [(self.round_number, aggregator, contributor, at_s, void) for contributor in contributors]
+        log.aggregations.add_all(rows)
+
     def close(self, log: Log, end_s: float) -> None:
-        """Derives sending spans, missing updates and dropouts from the message log, and logs them."""
+        """Derives void aggregations, sending spans, missing updates and dropouts from what happened; logs them."""
         self.end_s = end_s
+        for leader, (contributors, at_s) in self.proposed.items():
+            self._log_aggregation(log, leader, contributors, at_s, void=True)
         self.skipped = not self.aggregated_s
         rows = self.first_row + np.flatnonzero(log.messages["round"][self.first_row :] == self.round_number)
         _record_sending(log, self.round_number, rows, end_s)
@@ -95,15 +119,6 @@ class RoundRecord:
                 # `MISSING` is in order of precedence: a member with several reasons counts under the first.
                 reason = next((word for word in MISSING if word in reasons.get(member, ())), usual)
                 log.dropout("dropout", self.round_number, member, reason, self.end_s)
-
-    def void(self, log: Log, aggregator: int) -> None:
-        """Marks an aggregation as void: its aggregator was lost before its model reached any node."""
-        self.aggregated_s.pop(aggregator, None)
-        table, columns = log.aggregations, log.messages
-        table["void"][(table["round"] == self.round_number) & (table["aggregator"] == aggregator)] = True
-        here = slice(self.first_row, None)
-        updates = (columns["round"][here] == self.round_number) & (columns["kind"][here] == KIND["update"])
-        columns["used"][here][updates & (columns["receiver"][here] == aggregator)] = False
 
     def row(self) -> dict[str, Any]:
         """Returns the round's row in `rounds.parquet`, without the columns that learning adds."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 # The default of 700 allocations per young collection would rescan objects that live until the end of the run.
-_THRESHOLDS = (200_000, 20, 50)
+_THRESHOLDS = (1_000_000, 50, 50)
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -16,6 +16,7 @@ from nodes.faults.injector import FaultInjector, install_availability
 from nodes.learning.byte_counts_only import NoLearning
 from nodes.learning.clip_and_noise import ClipAndNoise, NoProtection
 from nodes.learning.deferred_learning import DeferredLearning, Vector, mean_vector
+from nodes.messaging.control_messages import Answer
 from nodes.messaging.tampering import alter_content
 from nodes.phase_hooks import PhaseHooks
 from nodes.protocols import roles_of
@@ -37,6 +38,7 @@ from p2p.links.device_classes import per_client
 from p2p.links.link_table import Links
 from p2p.log.log import Log
 from p2p.random_streams import stream
+from p2p.transport.messages import CallAnswer
 from p2p.transport.network import Network
 from p2p.transport.relays import Relays
 from privacy.accounting.ledger import Ledger, LedgerRule, ledger_rule
@@ -146,7 +148,7 @@ def _build(
     central = isinstance(scenario.protocol, Central)
     account = RoundPrivacy(scenario, world.log, noise, clients, sharing, central=central)
     observer = Observer(scenario, world, learning, participants, noise, listeners, account, sharing)
-    config = _make_plan(scenario, observer, sharing)
+    config = _make_plan(scenario, observer, sharing, lambda call: participants[call.node].answer(call))
     proxy = Proxy(world, config, records)
     takeover_s = scenario.proxy.takeover if scenario.proxy.standby else None
     supervisor = ProcessSupervisor(world, participants, proxy, takeover_s)
@@ -345,7 +347,9 @@ def ledger_rules(scenario: Scenario, noise: NoisePlan | None) -> list[LedgerRule
     return [rules[epsilon] for epsilon in epsilons]
 
 
-def _make_plan(scenario: Scenario, observer: Observer, sharing: NoiseSharing | None) -> ProxyConfig:
+def _make_plan(
+    scenario: Scenario, observer: Observer, sharing: NoiseSharing | None, answer: Callable[[CallAnswer], Answer]
+) -> ProxyConfig:
     protocol = scenario.protocol
     return ProxyConfig(
         clients=scenario.clients,
@@ -356,6 +360,7 @@ def _make_plan(scenario: Scenario, observer: Observer, sharing: NoiseSharing | N
         central=isinstance(protocol, Central),
         collect="" if isinstance(protocol, Central) else getattr(protocol, "collect", "random"),
         leader_timeout_s=getattr(protocol, "leader_timeout", 0.0),
+        answer=answer,
         on_forming=observer.on_forming,
         on_closed=observer.on_closed,
         on_quiet=observer.on_quiet,

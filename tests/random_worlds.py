@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -36,7 +37,13 @@ def worlds(draw: st.DrawFn, kinds: list[str], loss: st.SearchStrategy[float]) ->
         "finish": draw(st.sampled_from(["all", "all", "{quorum: 0.5}"])),
         "invite_timeout": "60 s",
         "grace": f"{draw(st.sampled_from([0, 1, 5]))} s",
+        "min_updates": draw(st.sampled_from([0, 1, 1, 2])),
     }
+    if kind == "rotating_leader":
+        # Shorter than many a transfer, so that leaders are declared lost that are merely slow.
+        rules["leader_timeout"] = f"{draw(st.sampled_from([1, 2, 5, 30]))} s"
+        rules["model_deadline"] = f"{draw(st.sampled_from([5, 20, 60]))} s"
+        rules["handover_timeout"] = f"{draw(st.sampled_from([2, 20]))} s"
     if "exchange_with" in {field.name for field in fields(PROTOCOLS[kind])}:
         rules["exchange_with"] = draw(st.integers(1, cohort - 1))
     protocol = ", ".join(f"{name}: {str(value).lower()}" for name, value in rules.items())
@@ -54,6 +61,7 @@ def worlds(draw: st.DrawFn, kinds: list[str], loss: st.SearchStrategy[float]) ->
         f"network.downlink={down}",
         f"network.latency={draw(LATENCIES)}",
         f"network.loss={draw(loss)}",
+        f"network.retransmit={{tries: {draw(st.sampled_from([1, 2, 5]))}, timeout: 2 s}}",
         "compute={kind: lognormal, median: 20 samples/s, sigma: 0.5}",
     ]
 
@@ -112,12 +120,39 @@ def one_fault(kind: str, clients: int) -> st.SearchStrategy[str]:
 
 
 @st.composite
-def troubled_worlds(draw: st.DrawFn) -> list[str]:
+def extras(draw: st.DrawFn, kind: str, cohort: int) -> list[str]:
+    """Overrides that add relays, privacy budgets and noise shares, each in some of the worlds."""
+    overrides = []
+    if draw(st.integers(0, 3)) == 0:
+        hops = draw(st.integers(1, 2))
+        overrides += ["anonymity.routing=relay", f"anonymity.relays={hops + 1}", f"anonymity.hops={hops}"]
+    if draw(st.booleans()):
+        overrides.append("privacy={clip: flat, noise: {kind: gaussian, sigma: 4}}")
+    if cohort >= 3 and draw(st.integers(0, 3)) == 0:
+        policy = draw(st.sampled_from(["none", "omit"] if kind == "gossip" else ["none", "omit", "correct"]))
+        shares = {
+            "sigma_k": 0.2,
+            "policy": policy,
+            "share_as": draw(st.sampled_from(["seed", "vector"])),
+            "when_short": draw(st.sampled_from(["skip", "fill"])),
+            "least_shares": draw(st.integers(1, 2)),
+            "correct_within": "5 s",
+            "deadline": "1 s",
+        }
+        overrides.append(f"noise_shares={{{', '.join(f'{name}: {value}' for name, value in shares.items())}}}")
+    return overrides
+
+
+@st.composite
+def troubled_worlds(draw: st.DrawFn, kinds: Sequence[str] = tuple(sorted(PROTOCOLS))) -> list[str]:
     """A small run of any protocol in which anything may go wrong."""
-    world = draw(worlds(sorted(PROTOCOLS), LOSSES))
+    world = draw(worlds(list(kinds), LOSSES))
     clients = int(next(text for text in world if text.startswith("clients=")).partition("=")[2])
     kind = next(kind for kind in PROTOCOLS if any(f"{{kind: {kind}," in text for text in world))
-    return [*world, *draw(misfortunes(kind, clients))]
+    cohort = int(
+        next(text for text in world if "train_per_round: " in text).split("train_per_round: ")[1].split(",")[0]
+    )
+    return [*world, *draw(misfortunes(kind, clients)), *draw(extras(kind, cohort))]
 
 
 @st.composite

@@ -7,13 +7,17 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from types import MappingProxyType
+from typing import TypeVar
 
 import numpy as np
 
 from nodes.messaging.control_messages import (
+    Answer,
     Assignment,
     Close,
+    CommitRequest,
     Control,
+    Invite,
     LeaderProbe,
     LeaderTimeout,
     Peer,
@@ -25,10 +29,11 @@ from nodes.messaging.round_session import RoundSession
 from nodes.world import World
 from p2p.clock import Rank
 from p2p.log.records import KINDS, NOBODY
-from p2p.transport.core.layout import DOUBLED, FIRST_TOPIC
+from p2p.transport.core.layout import CARRIED, COPY, CORRUPTED, DOUBLED, FIRST_TOPIC
 from p2p.transport.inbox import Inbox
-from p2p.transport.messages import Batch, Delivery, Message, topic_code
-from privacy.sealing.envelopes import Bundle, Envelope, Payload, Rejected
+from p2p.transport.messages import TOPICS, Answers, Batch, CallAnswer, Delivery, Message, topic_code
+from privacy.sealing.control_format import KEY_BYTES
+from privacy.sealing.envelopes import Envelope, Payload, Rejected
 from privacy.sealing.keys import KeyPair
 from privacy.sealing.message_sizes import message_size
 
@@ -36,6 +41,10 @@ from privacy.sealing.message_sizes import message_size
 _NO_EARLY: Mapping[int, Message] = MappingProxyType({})
 _NO_KEYS: Mapping[int, KeyPair] = MappingProxyType({})
 _NO_SESSIONS: Mapping[int, RoundSession] = MappingProxyType({})
+_Held = TypeVar("_Held")
+_ORDERS, _REGISTER = TOPICS["orders"], TOPICS["register"]
+_FILED_TOPICS = {TOPICS[name] for name in ("register", "orders", "answer", "done")}
+_SPECIAL = CORRUPTED | CARRIED | DOUBLED | COPY
 EARLY_S = 10.0
 """How long a message that overtook its receiver's assignment is kept."""
 
@@ -53,11 +62,12 @@ class Endpoint:
     Attributes:
         life: the incarnation, counted by restarts; each incarnation has other keys
         answer: called with every opened payload; returns True for one that it handles itself, which skips the inbox
+        on_commit: called with every commit request at its arrival; the proxy's
     """
 
     __slots__ = (
         *("_controls", "_early", "_keys", "_latest_round", "_sessions", "_probes", "_world"),
-        *("active_round", "answer", "inbox", "life", "node"),
+        *("active_round", "answer", "inbox", "life", "node", "on_commit"),
     )
 
     def __init__(self, node: int, world: World) -> None:
@@ -72,12 +82,22 @@ class Endpoint:
         self.life = world.first_incarnation
         self.active_round = -1
         self.answer: Callable[[str, int, Received], bool] = _answers_nothing
+        self.on_commit: Callable[[CommitRequest], None] = _ignores
         self._open_inbox()
 
     def _open_inbox(self) -> None:
         network = self._world.network
         self.inbox = Inbox(network, self.node, self._open)
         network.attach(self.node, self.receive, self.inbox)
+
+    def joining_key(self, round_number: int, life: int) -> bytes:
+        """Returns the public key with which this node joined a round, `life` crashes after the beginning."""
+        world = self._world
+        life += world.first_incarnation
+        if life == self.life:
+            return self.draw_keys(round_number)
+        # It has crashed since then: the key's private half is lost, and its assignment will find another one.
+        return world.sealer.draw_keys(world.seed, self.node, round_number, life).public
 
     def draw_keys(self, round_number: int) -> bytes:
         """Draws this round's one-time key pair and returns the public key; drops keys of rounds without a session."""
@@ -115,6 +135,10 @@ class Endpoint:
         round_number = assignment.round_number
         known = self._sessions.get(round_number)
         if known is None:
+            if round_number not in self._keys and self._world.network.has_answered(self.node, round_number):
+                # A repeated set-up of the round has ended since this node joined, and its keys with it. Drawn by name,
+                # they are the same again.
+                self.draw_keys(round_number)
             keys = self._keys.get(round_number)
             if keys is None or assignment.public_key not in (None, keys.public):
                 return  # crashed between joining and its assignment: the keys that peers seal for are lost
@@ -131,13 +155,11 @@ class Endpoint:
     def leave(self, round_number: int) -> None:
         """Drops the round's address and keys, and late messages of a round that it is no longer in."""
         self.inbox.read()
-        if round_number not in self._sessions and round_number not in self._keys and not self.inbox.holds_items:
-            return
         if round_number in self._sessions:
-            self._sessions = {number: held for number, held in self._sessions.items() if number != round_number}
+            self._sessions = _without(self._sessions, round_number) or _NO_SESSIONS
             self._world.network.close_session(self.node, round_number)
         if round_number in self._keys:
-            self._keys = {number: keys for number, keys in self._keys.items() if number != round_number}
+            self._keys = _without(self._keys, round_number) or _NO_KEYS
         if self.active_round != round_number:
             self.inbox.clear(round_number, KINDS)
 
@@ -211,6 +233,23 @@ class Endpoint:
         batch.outlives_round = isinstance(control, Register)
         self._world.network.send(batch)
 
+    def invite(
+        self, nodes: Sequence[int], invite: Invite, give_up_s: float, answer: Callable[[CallAnswer], Answer]
+    ) -> None:
+        """Sends an invitation to each node, whose rule answers it as soon as its process waits for orders."""
+        if not nodes:
+            return
+        hooks, sealed = self._world.phase_hooks, self._world.sealed
+        size_bytes = message_size(invite.payload_bytes, many=False, sealed=sealed)
+        sizes = size_bytes, size_bytes - invite.payload_bytes
+        batch = Batch(self.node, nodes, "control", invite.round_number, *sizes, [invite] * len(nodes), give_up_s)
+        # Without sealing there are no keys, and answers are shorter.
+        joins, refuses = (Answer(0, 0, why, b"" if sealed is False else bytes(KEY_BYTES)) for why in ("", "declined"))
+        join_bytes = message_size(joins.payload_bytes, many=False, sealed=sealed)
+        overhead, refusal = join_bytes - joins.payload_bytes, refuses.payload_bytes - joins.payload_bytes
+        before = partial(hooks.notify, phase="invite") if hooks.listeners else None
+        self._world.network.call(batch, Answers(answer, join_bytes, overhead, refusal), before)
+
     def send_controls(
         self,
         nodes: Sequence[int],
@@ -271,18 +310,16 @@ class Endpoint:
         """Checks and files messages from the inbox; every change of sessions reads the inbox first."""
         for (topic, round_number), group in _by_topic(deliveries):
             if topic >= FIRST_TOPIC:
-                self._open_controls(group)
+                self._open_controls(topic, group)
             else:
                 self._open_sealed(KINDS[topic], round_number, group)
 
     def _open_sealed(self, kind: str, round_number: int, deliveries: Sequence[Delivery]) -> None:
         world, network = self._world, self._world.network
         held = self._sessions.get(round_number)
-        contents = [network.contents_of(delivery) for delivery in deliveries]
         # The common case, in bulk; one irregular message sends the whole group through the individual checks.
-        bundles = [one for one in contents if isinstance(one, Bundle)]
-        if held is not None and len(bundles) == len(contents):
-            items = held.open_unaltered(kind, deliveries, bundles)
+        if held is not None:
+            items = held.open_unaltered(kind, deliveries, network.contents_of(deliveries))
             if items is not None:
                 self.inbox.put_all((kind, round_number), items)
                 return
@@ -298,13 +335,34 @@ class Endpoint:
             return "stale_round" if envelope.round < self._latest_round else "unknown_address"
         return self._file_envelope(held, envelope, delivery.row, delivery.arrived_s)
 
-    def _open_controls(self, deliveries: Sequence[Delivery]) -> None:
+    def _open_controls(self, topic: int, deliveries: Sequence[Delivery]) -> None:
         network = self._world.network
+        # The common case, in bulk, as for sealed messages.
+        if self._are_plain(topic, deliveries):
+            contents = network.take_contents(deliveries)
+            self.inbox.put_all(contents[0].key, contents)
+            return
         for delivery in deliveries:
             content = network.content_of(delivery)
             reason = self._receive_control(delivery.sender, abs(delivery.sequence), delivery.flags, content)
             if reason:
                 network.refuse(delivery.row, reason)
+
+    def _are_plain(self, topic: int, deliveries: Sequence[Delivery]) -> bool:
+        """Returns whether control messages of one topic are unaltered, from known senders, and need only be filed."""
+        if topic not in _FILED_TOPICS or (topic == _ORDERS and self.active_round >= 0):
+            return False
+        world, serves = self._world, self._is_service(self.node)
+        knows = world.router.knows
+        for _, _, _, _, sender, _, _, flags, *_ in deliveries:
+            if flags & _SPECIAL:
+                return False
+            if serves:
+                if topic != _REGISTER and not knows(sender):
+                    return False
+            elif sender != world.proxy and sender != world.standby:
+                return False
+        return True
 
     def mark_used(self, received: Sequence[Received]) -> None:
         """Marks messages as used in the message log."""
@@ -335,17 +393,19 @@ class Endpoint:
     def _refuse_early(self, row: int) -> None:
         message = self._early.get(row)
         if message is not None:
-            self._early = {other: kept for other, kept in self._early.items() if other != row}
+            self._early = _without(self._early, row)
             self._world.network.settle(message, "unknown_address")
 
     def _receive_control(self, sender: int, sequence: int, flags: int, control: Control | Damaged) -> str:
         """Files a control message, or returns why it is rejected."""
+        # One end must be the proxy (or its standby), the other a registered node.
+        serves, by_proxy = self._is_service(self.node), self._is_service(sender)
         if isinstance(control, Damaged):
-            known = self._is_service(sender) or self._is_service(self.node)
-            return "corrupt" if known else "not_neighbour"
-        reason = self._refuses_control(sender, control)
-        if reason:
-            return reason
+            return "corrupt" if serves or by_proxy else "not_neighbour"
+        if not serves and not by_proxy:
+            return "not_neighbour"
+        if serves and not isinstance(control, Register) and not self._world.router.knows(sender):
+            return "unknown_address"
         # Only a duplicated message can arrive twice: lost ones are sent again, delivered ones are not.
         if flags & DOUBLED:
             if (sender, sequence) in self._controls:
@@ -354,14 +414,9 @@ class Endpoint:
         self._file(control)
         return ""
 
-    def _refuses_control(self, sender: int, control: Control) -> str:
-        """Returns why a control message is rejected: one end must be the proxy, the other a registered node."""
-        if not self._is_service(self.node):
-            return "" if self._is_service(sender) else "not_neighbour"
-        return "" if isinstance(control, Register) or self._world.router.knows(sender) else "unknown_address"
-
     def _is_service(self, node: int) -> bool:
-        return node in (self._world.proxy, self._world.standby)
+        world = self._world
+        return node == world.proxy or node == world.standby
 
     def _file(self, control: Control) -> None:
         """Files a control message by its key; one about the active round wakes the process that runs it."""
@@ -370,6 +425,9 @@ class Endpoint:
             self._answer_probes()
         elif isinstance(control, (Assignment, Close)) and control.round_number == self.active_round:
             self._take_new_order(control)
+        elif isinstance(control, CommitRequest):
+            # Decided at arrival: whatever the proxy waits for, a leader must not wait for its process.
+            self.on_commit(control)
         else:
             self.inbox.put(control.key, control)
             if isinstance(control, LeaderTimeout):
@@ -378,15 +436,28 @@ class Endpoint:
 
     def _take_new_order(self, order: Assignment | Close) -> None:
         round_number = order.round_number
+        verdict = ("verdict", round_number)
         if isinstance(order, Assignment) and self.epoch(round_number) >= order.epoch:
-            return  # handed out twice, by a standby without knowledge of the first
+            # Handed out twice, by a proxy that was down and has lost what was sent to it: a leader asks again.
+            self.inbox.wake_if_waiting(verdict)
+            return
         self.inbox.put(("reorder", round_number), order)
-        # Whatever kind of message the process waits for in this round, the wait belongs to the old plan.
-        self.inbox.wake_if_waiting(*((kind, round_number) for kind in KINDS))
+        # Whatever the process waits for in this round, the wait belongs to the old plan; except for shares, whose
+        # exchange is the same under every plan of a round.
+        self.inbox.wake_if_waiting(verdict, *((kind, round_number) for kind in KINDS if kind != "share"))
 
 
 def _answers_nothing(kind: str, round_number: int, item: Received) -> bool:
     return False
+
+
+def _ignores(request: CommitRequest) -> None:
+    """Receives a commit request that reached a node other than the proxy."""
+
+
+def _without(held: Mapping[int, _Held], number: int) -> Mapping[int, _Held]:
+    """Returns a copy without one entry."""
+    return {other: one for other, one in held.items() if other != number} if len(held) > 1 else {}
 
 
 def _by_topic(deliveries: Sequence[Delivery]) -> list[tuple[tuple[int, int], Sequence[Delivery]]]:

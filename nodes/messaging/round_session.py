@@ -11,7 +11,7 @@ import numpy as np
 
 from nodes.messaging.control_messages import Assignment, Peer
 from p2p.transport.core.layout import CARRIED, CORRUPTED
-from p2p.transport.messages import Delivery
+from p2p.transport.messages import Contents, Delivery
 from privacy.anonymity.pseudonyms import Pseudonyms
 from privacy.sealing.envelopes import ENCIPHERED, Bundle, Envelope, Rejected
 from privacy.sealing.keys import KeyPair
@@ -80,28 +80,27 @@ class RoundSession:
         return value
 
     def open_unaltered(
-        self, kind: str, deliveries: Sequence[Delivery], bundles: Sequence[Bundle]
+        self, kind: str, deliveries: Sequence[Delivery], contents: Sequence[Contents]
     ) -> list[Received] | None:
         """Opens messages of one kind together, if none is altered, repeated, misdirected or enciphered; else None."""
-        names = [bundle.sender for bundle in bundles]
         senders, heard = self.senders(kind), self.accepted.setdefault(kind, {})
-        if [senders.get(name) for name in names] != [bundle.public for bundle in bundles]:
-            return None
-        mine = (self.assignment.address, self.keys.public)
-        ends = [bundle.receivers[one.place] for bundle, one in zip(bundles, deliveries, strict=True)]
-        values = [bundle.plain for bundle in bundles]
-        altered = any(one.flags & (CORRUPTED | CARRIED) for one in deliveries)
-        if altered or ends.count(mine) != len(ends) or ENCIPHERED in values:
-            return None
-        if len(set(names)) < len(names) or not heard.keys().isdisjoint(names):
-            return None
-        epoch, new = self.assignment.epoch, tuple.__new__  # `Received(...)` takes twice as long
-        # Recorded for all or none: the checks above have passed for the whole group.
-        heard.update(zip(names, [_accepted_once(bundle.sequence, epoch) for bundle in bundles], strict=True))
-        return [
-            new(Received, (name, value, one.row, one.arrived_s))
-            for name, value, one in zip(names, values, deliveries, strict=True)
-        ]
+        mine, epoch = (self.assignment.address, self.keys.public), self.assignment.epoch
+        news: dict[bytes, tuple[tuple[int, int], ...]] = {}
+        opened: list[Received] = []
+        new = tuple.__new__  # `Received(...)` takes twice as long
+        for (row, _, place, _, _, _, _, flags, _, arrived_s), bundle in zip(deliveries, contents, strict=True):
+            if not isinstance(bundle, Bundle) or flags & (CORRUPTED | CARRIED):
+                return None
+            name, value = bundle.sender, bundle.plain
+            if value is ENCIPHERED or senders.get(name) != bundle.public or bundle.receivers[place] != mine:
+                return None
+            if name in heard or name in news:
+                return None
+            news[name] = _accepted_once(bundle.sequence, epoch)
+            opened.append(new(Received, (name, value, row, arrived_s)))
+        # Recorded for all or none: the checks have passed for the whole group.
+        heard.update(news)
+        return opened
 
     def _check(self, router: Pseudonyms, kind: str, sender: bytes, receiver: bytes, sequence: int) -> bytes:
         """Returns the sender's expected key; raises `Rejected` if the header alone disqualifies the message."""

@@ -29,8 +29,10 @@ class RotatingLeader(RoundRules):
         model_deadline: how long after the updates' deadline members wait for the new model
 
     Guarantees:
-        a round costs m-1 updates and m-1 models, handovers apart; the leader's own update enters noisy and is charged
-        when the model is handed over.
+        a round costs m-1 updates and m-1 models, handovers apart, and one round trip between leader and proxy;
+        at most one model per round: a leader hands nothing over before the proxy has committed its average, and no
+        other leader is elected afterwards; the leader's own update enters noisy and is charged when the model is
+        handed over.
     """
 
     newcomers: Literal["last_leader", "stale"] = "last_leader"
@@ -65,10 +67,14 @@ class RotatingLeader(RoundRules):
         if assignment.role == "holder":
             client.send(assignment, "model", client.learning.model(client.node), assignment.closes_s)
             return
+        if client.model_round == assignment.round_number:
+            return  # it has the round's model, and its report was lost
         # In a re-planned round a model may exist already; then no node waits for updates.
         trained = assignment.role == "leader" or bool(assignment.send_to.get("update"))
         trained = trained and (yield from client.train(assignment, deadline_s))
         trained = trained and (yield from client.protect(assignment, deadline_s))
+        if client.is_superseded(assignment):
+            return  # the update is for the leader of the newer plan only: each receiver more is a privacy cost
         client.world.phase_hooks.notify(client.node, assignment.round_number, "send")
         own = client.release(assignment) if trained else None
         if assignment.role == "leader":
@@ -80,13 +86,21 @@ class RotatingLeader(RoundRules):
 
     def _lead(self, client: Client, assignment: Assignment, own: Vector | None, deadline_s: float) -> Steps:
         received = yield from client.collect(assignment, "update", deadline_s, self.quorum)
+        if client.is_superseded(assignment):
+            return  # deposed: another node leads the round
         repairs = yield from client.repair(assignment, received)
         own = own if self.include_own else None
-        if client.average(assignment, received, own, self.min_updates, repairs):
-            # Charged here, not in `publish`: the leader's update leaves its node only inside the model.
-            if own is not None:
-                client.charge(assignment)
-            client.send(assignment, "model", client.learning.model(client.node), assignment.closes_s)
+        if client.has_too_few(received, own, self.min_updates):
+            return
+        # The broadcast begins with the request to commit: a leader that crashes here is replaced.
+        client.world.phase_hooks.notify(client.node, assignment.round_number, "broadcast")
+        if not (yield from client.commit(assignment, received, own, self.leader_timeout)):
+            return
+        client.average(assignment, received, own, self.min_updates, repairs)
+        # Charged here, not in `publish`: the leader's update leaves its node only inside the model.
+        if own is not None:
+            client.charge(assignment)
+        client.send(assignment, "model", client.learning.model(client.node), assignment.closes_s)
 
     def _follow(self, client: Client, assignment: Assignment, own: Vector | None, deadline_s: float) -> Steps:
         """Waits for the model; complains when it is overdue, and follows a new leader if the proxy elects one."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from nodes.messaging.control_messages import Answer, Assignment, Peer
 from nodes.protocols.api import RoundPlan
 
 Routes = dict[int, dict[str, list[Peer]]]
+_NO_ROUTES: Mapping[str, list[Peer]] = MappingProxyType({})  # shared: most holders only receive
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +50,15 @@ def make_assignments(
     edges = len(round_plan.edges.get("update", ())) if terms.whole_graph else 0
     assignments = {}
     for node, peer in peers.items():
+        sends, expects = send_to.get(node, _NO_ROUTES), expect_from.get(node, _NO_ROUTES)
         # Only the size on the wire depends on `known` and `edges`: a whole graph lists peers the node never contacts.
-        known = len(members) if edges else len(_neighbours(send_to[node], expect_from[node]))
+        known = len(members) if edges else len(_neighbours(sends, expects))
         assignments[node] = Assignment(
             round_number=terms.round_number,
-            role=_role(node, round_plan.leader, members, serves="model" in send_to[node]),
+            role=_role(node, round_plan.leader, members, serves="model" in sends),
             address=peer.address,
-            send_to=send_to[node],
-            expect_from=expect_from[node],
+            send_to=sends,
+            expect_from=expects,
             barrier_s=terms.barrier_s,
             known=known,
             edges=edges,
@@ -71,13 +74,13 @@ def make_assignments(
 
 
 def _routes(round_plan: RoundPlan, peers: Mapping[int, Peer]) -> tuple[Routes, Routes]:
-    send_to: Routes = {node: {} for node in peers}
-    expect_from: Routes = {node: {} for node in peers}
+    send_to: Routes = {}
+    expect_from: Routes = {}
     for kind, edges in round_plan.edges.items():
         # Each edge is seen from both ends: the sender's routes, then the receiver's.
         for routes, mine, theirs in ((send_to, 0, 1), (expect_from, 1, 0)):
             for node, others in _grouped(edges[:, mine], edges[:, theirs]):
-                routes[node][kind] = [peers[other] for other in others]
+                routes.setdefault(node, {})[kind] = [peers[other] for other in others]
     return send_to, expect_from
 
 

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from nodes.messaging.control_messages import Answer, Invite
 from nodes.messaging.endpoint import Endpoint
 from nodes.protocols.api import RoundRules, Steps
 from nodes.world import World
+from p2p.transport.messages import CallAnswer
 
 
 @dataclass(slots=True)
 class Invitations:
-    """The invitations of one round and the answers so far; `why_not` is the reason if too few clients joined."""
+    """The invitations of one round and the answers so far.
+
+    Attributes:
+        answer: makes a node's answer from what its rule said
+        why_not: the reason if too few clients joined
+    """
 
     world: World
     endpoint: Endpoint
@@ -21,6 +27,7 @@ class Invitations:
     round_number: int
     targets: Sequence[int]
     answers: dict[int, Answer]
+    answer: Callable[[CallAnswer], Answer]
     why_not: str = ""
 
     def until_enough(self, needed: int, everyone: int, must_answer: Collection[int] = ()) -> Steps:
@@ -54,9 +61,9 @@ class Invitations:
     def once(self, nodes: Sequence[int], wanted: int) -> Steps:
         """Sends one invitation and waits until `wanted` joined, all answered, or the window is over."""
         close_s = self._now_s + self.rules.invite_window
-        self.endpoint.send_control(
-            nodes, self.round_number, Invite(self.round_number, self.rules.invite_window), close_s
-        )
+        # A repeated set-up may have ended in this round: the keys of the answers to come must not be erased with it.
+        self.world.network.reopen_round(self.round_number)
+        self.endpoint.invite(nodes, Invite(self.round_number, self.rules.invite_window), close_s, self.answer)
         missing = len(nodes)
         key = ("answer", self.round_number)
         while missing > 0 and wanted > 0 and self._now_s < close_s:

@@ -13,13 +13,13 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-from nodes.messaging.control_messages import Answer, Close, Done, LeaderProbe, LeaderTimeout, PeerLost, Register
+from nodes.messaging.control_messages import Answer, CommitRequest, Done, PeerLost, Register
 from nodes.messaging.endpoint import Endpoint
 from nodes.protocols.api import RoundContext, RoundPlan, Steps
-from nodes.proxy.assignments import RoundTerms, make_assignments
 from nodes.proxy.cohort_selection import choose_cohort
 from nodes.proxy.invitations import Invitations
-from nodes.proxy.leader_election import arrange_without_leader
+from nodes.proxy.leader_election import LeaderElection
+from nodes.proxy.orders import Orders
 from nodes.proxy.round_state import Outcome, ProxyConfig, RoundState
 from nodes.round_record import RoundRecord
 from nodes.world import World
@@ -38,14 +38,16 @@ class Proxy:
         self.outcome = Outcome()
         self.node = world.proxy
         self._world, self._config, self._records = world, config, records
-        self._endpoint = Endpoint(world.proxy, world)
+        self._orders = Orders(world, config, records)
+        self._orders.endpoint.on_commit = self._answer_commit
+        self._election = LeaderElection(world, config, records, self._orders)
         self._registered: set[int] = set()
         self._first_answers: dict[int, Answer] = {}
         self._newcomers: set[int] = set()
         self._newest, self._holder = 0, NOBODY
         self._running: RoundState | None = None
         self._next_round = 0
-        self._probes = 0
+        self._started = (0, 0.0, 0)
         self._set_ups: dict[int, int] = {}
         self._stopped = False
         self._to_forget: dict[int, dict[int, None]] = {}  # participants of rounds with messages in flight
@@ -67,13 +69,23 @@ class Proxy:
     def move_to(self, node: int) -> None:
         """Moves to the standby's node; the state is replicated, the content of the old inbox is lost."""
         self.node = node
-        self._endpoint = Endpoint(node, self._world)
+        self._orders.endpoint = Endpoint(node, self._world)
+        self._orders.endpoint.on_commit = self._answer_commit
+
+    @property
+    def _endpoint(self) -> Endpoint:
+        return self._orders.endpoint
+
+    def _answer_commit(self, request: CommitRequest) -> None:
+        self._election.answer(self._running, request)
 
     def run(self) -> Steps:
         """Runs set-up, the rounds and the collection of the final model, from wherever the state stands."""
         if self._running is not None:
+            # It may have gone down between appointing a leader and noting it.
+            self._election.note_plan(self._running)
             # After a takeover or restart, reports may have been lost: members that are done answer with their report.
-            self._hand_out(self._running.pending(), urgent=True)
+            self._orders.hand_out(self._running, self._running.pending(), urgent=True)
             yield from self._await_reports(self._running)
         if self._next_round == 0:
             yield from self._set_up()
@@ -103,7 +115,7 @@ class Proxy:
 
     def _round(self, round_number: int) -> Steps:
         """Runs one round, or stops the run with the reason in the outcome if no cohort can be formed."""
-        start_s, first_row = self._now_s, len(self._world.log.messages)
+        start_s, first_row = self._start(round_number)
         self._register(self._endpoint.inbox.take("register"))
         invited = yield from self._invite(round_number)
         for _ in range(MOST_SET_UPS):
@@ -131,6 +143,13 @@ class Proxy:
         longest_s = self._config.protocol.longest_s + self._config.extra_s + rules.grace
         yield from self._run_round(round_number, round_plan, answers, members.tolist(), longest_s, barrier_s)
 
+    def _start(self, round_number: int) -> tuple[float, int]:
+        """Returns when the round began and the message log's length then."""
+        # Kept: a proxy that goes down while it invites begins the invitation anew, not the round.
+        if self._started[0] != round_number:
+            self._started = round_number, self._now_s, len(self._world.log.messages)
+        return self._started[1:]
+
     def _open(
         self, round_number: int, start_s: float, members: NDArray[np.int64], round_plan: RoundPlan, first_row: int
     ) -> RoundRecord:
@@ -139,7 +158,7 @@ class Proxy:
         record.first_aggregation = len(self._world.log.aggregations)
         self._records[round_number] = record
         self._config.on_forming(round_number, members)
-        self._log_graph(round_number, round_plan)
+        self._orders.log_graph(round_number, round_plan)
         return record
 
     def _set_up_again(self, invited: Invitations) -> Steps:
@@ -161,10 +180,14 @@ class Proxy:
         if self._config.central or self._newcomers:
             targets.append(server)
         must_answer = [server] if self._config.central else []
-        invited = Invitations(self._world, self._endpoint, self._config.rules, round_number, targets, {})
+        invited = self._invitations(round_number, targets)
         yield from invited.until_enough(needed, self._config.clients, must_answer)
         self._newcomers |= {node for node, answer in invited.answers.items() if answer.declines == "declined"}
         return invited
+
+    def _invitations(self, round_number: int, nodes: Sequence[int]) -> Invitations:
+        config = self._config
+        return Invitations(self._world, self._endpoint, config.rules, round_number, nodes, {}, config.answer)
 
     def _round_context(self, round_number: int, members: NDArray[np.int64], answers: dict[int, Answer]) -> RoundContext:
         stale = [node for node in members.tolist() if answers[node].model_round < self._newest]
@@ -203,37 +226,11 @@ class Proxy:
         # Each repeated set-up counts as an epoch, so that a member takes its later assignment for a new one.
         epoch = self._set_ups.get(round_number, 0)
         running = RoundState(round_number, answers, round_plan, members, {}, self._now_s + longest_s, longest_s, epoch)
+        running.noted_epoch = epoch  # the first plan is noted when the round is opened
         self._running = running
-        self._assign(running, nodes, barrier_s)
-        self._hand_out(nodes)
+        self._orders.assign(running, nodes, barrier_s)
+        self._orders.hand_out(running, nodes)
         yield from self._await_reports(running)
-
-    def _assign(self, running: RoundState, nodes: Sequence[int], barrier_s: float | None = None) -> None:
-        addresses = self._world.router.open_round(running.round_number, nodes)
-        if running.round_number in self._records:
-            self._records[running.round_number].addresses |= addresses
-        whole = self._config.hand_out == "graph"
-        times = running.lasts_s, running.extend
-        terms = RoundTerms(
-            running.round_number, running.closes_s, barrier_s, running.epoch, whole, self._weight_total(running), *times
-        )
-        fresh = make_assignments(running.round_plan, terms, addresses, running.answers, running.members)
-        running.assignments |= fresh
-        if "update" in running.round_plan.edges:
-            self._world.network.prefetch(running.round_plan.edges["update"])
-
-    def _weight_total(self, running: RoundState) -> float:
-        """Returns the denominator of the updates' weights: the cohort as first planned, also after an election."""
-        if self._config.tracker is None or "update" not in running.round_plan.edges:
-            return 0.0
-        return self._config.tracker.weight_total(running.members, self._records[running.round_number].leader)
-
-    def _hand_out(self, nodes: Sequence[int], *, urgent: bool = False) -> None:
-        """Sends assignments; those of a running round are urgent, since their receivers may wait inside it."""
-        if self._running is not None:
-            orders = [self._running.assignments[node] for node in nodes]
-            number, closes_s = self._running.round_number, self._running.closes_s
-            self._endpoint.send_controls(nodes, number, orders, closes_s, urgent=urgent)
 
     def _await_reports(self, running: RoundState) -> Steps:
         """Waits until all members are done or time is up, replacing a lost leader; then closes the round."""
@@ -245,12 +242,12 @@ class Proxy:
             current = running.record_done(reports)
             # A leader that skipped its aggregation sends no model: members need not wait for the deadline.
             if any(report.skipped and report.node == running.round_plan.leader for report in current):
-                self._endpoint.send_control(running.pending(), round_number, Close(round_number), running.closes_s)
+                self._orders.close(running, running.pending())
             complaints = self._endpoint.inbox.take(("complaint", round_number))
             # Complaints of an earlier epoch are about a leader that has been replaced already.
             heeded = [complaint for complaint in complaints if complaint.epoch == running.epoch]
             if heeded:
-                yield from self._check_leader(running, heeded)
+                yield from self._election.replace_if_lost(running, heeded)
         # Everything that happens at the closing instant, on any node, comes before the round is closed.
         yield self._world.clock.at(self._now_s, Rank.START, LAST)
         self._running = None
@@ -263,72 +260,6 @@ class Proxy:
         taken_part = self._to_forget.setdefault(round_number, {})
         taken_part.update(dict.fromkeys(running.assignments))
         self._world.network.when_drained(round_number, lambda: self._forget(round_number))
-
-    def _check_leader(self, running: RoundState, complaints: Sequence[LeaderTimeout]) -> Steps:
-        """Probes the leader, and re-elects if it does not acknowledge in time."""
-        if running.round_plan.leader not in running.gone and (yield from self._leads(running)):
-            return
-        yield from self._reelect(running, {complaint.node for complaint in complaints})
-
-    def _leads(self, running: RoundState) -> Generator[simpy.Event, Any, bool]:
-        """Returns whether the leader acknowledges a probe in time; otherwise it counts as lost."""
-        leader, round_number = running.round_plan.leader, running.round_number
-        if leader == NOBODY:
-            return False
-        self._probes += 1
-        # A key per probe: the late acknowledgement of an earlier probe must not confirm this one.
-        key, mailbox = ("alive", self._probes), self._endpoint.inbox
-        probe = LeaderProbe(round_number, running.epoch, lambda: mailbox.put(key, leader))
-        self._endpoint.send_control([leader], round_number, probe)
-        if (yield mailbox.expect(key, 1, self._now_s + self._config.leader_timeout_s)):
-            return True
-        running.gone.add(leader)
-        return False
-
-    def _reelect(self, running: RoundState, complained: set[int]) -> Steps:
-        """Appoints leaders until one confirms, then informs the members; or lets a node that has the model serve it."""
-        round_number, protocol = running.round_number, self._config.protocol
-        while True:
-            waiting = [node for node in running.pending() if node in running.members]
-            running.epoch += 1
-            found = arrange_without_leader(
-                self._world.seed, round_number, running.epoch, waiting, complained, running.done
-            )
-            if found is None:
-                self._endpoint.send_control(waiting, round_number, Close(round_number), running.closes_s)
-                return
-            if self._config.tracker is not None:
-                self._config.tracker.let_correct(found)
-            running.round_plan = found
-            running.lasts_s = protocol.longest_s + self._config.extra_s + self._config.rules.grace
-            running.closes_s = self._now_s + running.lasts_s
-            nodes = np.unique(np.concatenate([edges.ravel() for edges in found.edges.values()])).tolist()
-            self._assign(running, nodes)
-            if found.leader == NOBODY:
-                break
-            # The leader alone at first: members must not turn to a new leader that may be down as well.
-            self._hand_out([found.leader])
-            confirmed = yield from self._leads(running)
-            reports = self._endpoint.inbox.take(("done", round_number))
-            if any(report.model_round == round_number for report in reports):
-                running.done |= {report.node: report for report in reports}
-                continue  # the old leader's model has reached a node after all, which serves it
-            running.record_done(reports)
-            if confirmed:
-                self._note_election(running)
-                break
-        # Their earlier reports were about the old plan; each one has a new part to finish.
-        for node in nodes:
-            running.done.pop(node, None)
-        self._hand_out([node for node in nodes if node != found.leader])
-
-    def _note_election(self, running: RoundState) -> None:
-        record = self._records[running.round_number]
-        # What a lost leader averaged never became the round's model, so it must not count as used.
-        for lost in running.gone:
-            record.void(self._world.log, lost)
-        record.leader, record.edges = running.round_plan.leader, running.round_plan.edges
-        self._log_graph(running.round_number, running.round_plan)
 
     def _close(self, record: RoundRecord) -> None:
         record.close(self._world.log, self._now_s)
@@ -348,7 +279,7 @@ class Proxy:
         else:
             sources = [self._holder] if self._config.collect == "last_leader" else clients
         nodes = [*sources, self._world.server]
-        invited = Invitations(self._world, self._endpoint, self._config.rules, round_number, nodes, {})
+        invited = self._invitations(round_number, nodes)
         give_up_s = self._now_s + self._config.rules.invite_timeout
         while (silent := [node for node in nodes if node not in invited.answers]) and self._now_s < give_up_s:
             yield from invited.once(silent, len(silent))
@@ -380,10 +311,6 @@ class Proxy:
     def _stop(self, why: str) -> None:
         self._stopped = True
         self.outcome.stopped_because = why
-
-    def _log_graph(self, round_number: int, round_plan: RoundPlan) -> None:
-        edges = round_plan.edges["update"]
-        self._world.log.graphs.extend(len(edges), round=round_number, sender=edges[:, 0], receiver=edges[:, 1])
 
     @property
     def _now_s(self) -> float:

@@ -9,11 +9,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from nodes.messaging.control_messages import Answer, Assignment, Done
+from nodes.messaging.control_messages import Answer, Assignment, CommitRequest, Done
 from nodes.noise_shares.partner_graph import Tracker
 from nodes.protocols.api import PeerProtocol, RoundPlan
 from nodes.protocols.round_rules import RoundRules
 from nodes.round_record import RoundRecord
+from p2p.transport.messages import CallAnswer
 
 
 @dataclass(slots=True)
@@ -28,6 +29,7 @@ class ProxyConfig:
     central: bool
     collect: str
     leader_timeout_s: float
+    answer: Callable[[CallAnswer], Answer]
     on_forming: Callable[[int, NDArray[np.int64]], None]
     on_closed: Callable[[RoundRecord], None]
     on_quiet: Callable[[int, Sequence[int]], None]
@@ -46,7 +48,17 @@ class Outcome:
 
 @dataclass(slots=True)
 class RoundState:
-    """The state of the current round; `gone` holds nodes that count as lost, `epoch` the number of re-plannings."""
+    """The state of the current round, replicated to the standby.
+
+    Attributes:
+        epoch: the number of re-plannings
+        gone: leaders that count as lost
+        committed: the request of the leader whose average is the round's model
+        lease_ends_s: until when the leader may act on the last grant
+        served: nodes that were told to hand on the model of a lost leader
+        weight_total: the denominator of the updates' weights, once known
+        noted_epoch: the epoch of the last plan whose leader and graph are on record
+    """
 
     round_number: int
     answers: dict[int, Answer]
@@ -58,6 +70,11 @@ class RoundState:
     epoch: int = 0
     done: dict[int, Done] = field(default_factory=dict)
     gone: set[int] = field(default_factory=set)
+    committed: CommitRequest | None = None
+    lease_ends_s: float = 0.0
+    served: set[int] = field(default_factory=set)
+    weight_total: float = 0.0
+    noted_epoch: int = -1
 
     def extend(self, closes_s: float) -> None:
         """Keeps the round open for a member whose time runs from the receipt of its assignment until `closes_s`."""
@@ -71,6 +88,21 @@ class RoundState:
         current = [report for report, last in assigned if last is not None and report.epoch >= last.epoch]
         self.done |= {report.node: report for report in current}
         return current
+
+    def may_commit(self, request: CommitRequest) -> bool:
+        """Returns whether a request is of this round's current leader, and no other average is committed."""
+        if request.round_number != self.round_number or request.node in self.gone:
+            return False
+        current = (request.node, request.epoch) == (self.round_plan.leader, self.epoch)
+        return current and self.committed in (None, request)
+
+    def waiting(self) -> list[int]:
+        """Returns the members that have not reported and do not count as lost."""
+        return [node for node in self.pending() if node in self.members]
+
+    def having(self) -> set[int]:
+        """Returns the nodes that have reported to have the round's model."""
+        return {node for node, report in self.done.items() if report.model_round == self.round_number}
 
     def pending(self) -> list[int]:
         """Returns the assigned nodes that have not reported and do not count as lost."""

@@ -10,10 +10,10 @@ import numpy as np
 import simpy
 
 from nodes.learning.deferred_learning import Learning, Vector
-from nodes.messaging.control_messages import Answer, Assignment, Close, Done, Invite
+from nodes.messaging.control_messages import Assignment, Close, Done
 from nodes.messaging.endpoint import Received
 from nodes.protocols.api import PeerProtocol, Steps
-from nodes.roles.participant import Participant
+from nodes.roles.participant import EVERY_ROUND, Participant
 from nodes.roles.registration import next_orders, register, register_again
 from nodes.roles.slowdown import Slow, finish_s
 from nodes.round_record import RoundRecord
@@ -36,7 +36,18 @@ class ClientProfile:
 class Client(Participant):
     """A peer with its own privacy ledger; it declines to join when the next release would exceed its budget."""
 
-    __slots__ = ("_invited_s", "_taken", "_training", "_trainings", "ledger", "profile", "protocol", "slow")
+    __slots__ = (
+        "_free_s",
+        "_logged_call_s",
+        "_taken",
+        "_training",
+        "_trainings",
+        "ledger",
+        "profile",
+        "protocol",
+        "slow",
+        "train_s",
+    )
 
     def __init__(
         self,
@@ -50,8 +61,10 @@ class Client(Participant):
     ) -> None:
         super().__init__(node, world, learning, records)
         self.protocol, self.profile, self.ledger = protocol, profile, ledger
+        self.train_s = profile.train_s
+        self._logged_call_s = -1.0
+        self._free_s = 0.0
         self.slow: Sequence[Slow] = ()
-        self._invited_s = 0.0
         self._taken = (0, -1)
         self._training = (-1, 0.0)
         self._trainings = 0
@@ -65,9 +78,7 @@ class Client(Participant):
             if not orders:
                 register_again(self)
             for order in orders:
-                if isinstance(order, Invite):
-                    self._answer(order)
-                elif isinstance(order, Assignment):
+                if isinstance(order, Assignment):
                     yield from self._take_part(order)
 
     def lose_state(self) -> None:
@@ -78,8 +89,8 @@ class Client(Participant):
     def train(self, assignment: Assignment, deadline_s: float = np.inf) -> Training:
         """Trains for its training time, then waits for the common sending time if there is one.
 
-        Returns False at the deadline if the update is not ready by then. A round that was re-planned after this member
-        finished training uses the same update, not another one with new noise.
+        Returns False at the deadline if the update is not ready by then; training then ends for this round. A round
+        that was re-planned after this member finished training uses the same update, not another one with new noise.
         """
         # Once per round: two releases of one round's data with independent noise would cost privacy twice.
         if self._training[0] != assignment.round_number:
@@ -92,6 +103,11 @@ class Client(Participant):
             self._training = (assignment.round_number, finish_s(self.now_s, self.profile.train_s, self.slow))
         deadline_s = min(deadline_s, assignment.closes_s)
         ready_s = max(self._training[1], self.now_s)
+        if ready_s > deadline_s:
+            # Given up for the whole round: it must not go on where a newer plan sets a later deadline.
+            self._training = (assignment.round_number, np.inf)
+        if ready_s == np.inf:
+            return False
         yield from self.wait_until(min(ready_s, deadline_s), assignment, "train")
         if assignment.barrier_s is None:
             return ready_s <= deadline_s
@@ -153,21 +169,10 @@ class Client(Participant):
         if received:
             self.adopt(received[0], assignment.round_number - 1)
 
-    def _answer(self, invite: Invite) -> None:
-        round_number = invite.round_number
-        self._invited_s = self.now_s
-        self.world.phase_hooks.notify(self.node, round_number, "invite")
-        # A client without budget still gives a key: it may hold the current model and hand it on.
-        keys = self.endpoint.draw_keys(round_number)
-        why_not = self._why_not(round_number)
-        answer = Answer(round_number, self.node, why_not, keys, self.model_round, self.profile.train_s)
-        self.tell_proxy(round_number, answer)
-
-    def _why_not(self, round_number: int) -> str:
-        if self.model_round < 0:
-            return "declined"
-        spent = self.ledger is not None and not self.ledger.may_release(round_number)
-        return "budget" if spent else ""
+    @property
+    def last_round(self) -> int:
+        """The last round in which one more release stays within the budget, as far as known now."""
+        return EVERY_ROUND if self.ledger is None else int(min(self.ledger.exhausted_from - 1, EVERY_ROUND))
 
     def _take_part(self, assignment: Assignment) -> Steps:
         round_number, epoch = assignment.round_number, assignment.epoch
@@ -189,13 +194,23 @@ class Client(Participant):
         elif assignment.send_to.get("collect"):
             self.send(assignment, "collect", self.learning.model(self.node), assignment.closes_s)
         else:
-            self.world.log.span(self.node, round_number, "invite", self._invited_s, self.now_s)
+            self._log_invitation(round_number)
             yield from self._follow_orders(assignment)
+        self._free_s = self.now_s
         # From here on, orders for the round queue up like any other; unread ones of the old plan are dropped.
         self.endpoint.active_round = -1
         self.endpoint.inbox.forget(("reorder", round_number))
+        self.endpoint.inbox.forget(("verdict", round_number))
         done = Done(round_number, self.node, self.model_round, self.skipped, self.endpoint.epoch(round_number))
         self.report(done)
+
+    def _log_invitation(self, round_number: int) -> None:
+        """Logs the time since it answered its invitation, or since it was free if another part came between."""
+        called_s = self.world.network.called_s(self.node)
+        # Once per invitation: a newer plan may reach a member whose part was done.
+        if called_s != self._logged_call_s:
+            self._logged_call_s = called_s
+            self.world.log.span(self.node, round_number, "invite", max(called_s, self._free_s), self.now_s)
 
     def _follow_orders(self, assignment: Assignment) -> Steps:
         """Runs the protocol's part, and again for each newer plan that the protocol itself has not taken up."""

@@ -15,17 +15,21 @@ import numpy as np
 import simpy
 
 from nodes.learning.deferred_learning import Learning, Vector
-from nodes.messaging.control_messages import Assignment, Close, Control, Done
+from nodes.messaging.control_messages import Answer, Assignment, Close, CommitRequest, Control, Done, Verdict
 from nodes.messaging.endpoint import Endpoint, Received
 from nodes.phase_hooks import Phase
 from nodes.round_record import RoundRecord
 from nodes.world import World
+from p2p.transport.core.layout import JOINS, NO_MODEL, SPENT
+from p2p.transport.messages import CallAnswer
 
 if TYPE_CHECKING:
     from nodes.noise_shares.client_exchange import NoiseShareClient
 
 Collecting = Generator[simpy.Event, Any, list[Received]]
+Committing = Generator[simpy.Event, Any, bool]
 Repairing = Generator[simpy.Event, Any, list[Vector]]
+EVERY_ROUND = 2**31 - 1
 _PHASE_OF_KIND: dict[str, Phase] = {"update": "send", "model": "broadcast", "share": "share"}
 
 
@@ -34,7 +38,16 @@ class Participant:
 
     Attributes:
         shares: this node's side of the noise-share exchange, if there is one
+        train_s: how long it trains in a round
+        last_round: the last round that it may join
     """
+
+    train_s = 0.0
+
+    @property
+    def last_round(self) -> int:
+        """The last round that its budget allows; a node without a budget may join all."""
+        return EVERY_ROUND
 
     __slots__ = ("_records", "_reported", "endpoint", "learning", "model_round", "node", "shares", "skipped", "world")
 
@@ -74,7 +87,7 @@ class Participant:
         closes_s = max(assignment.closes_s, self.now_s + assignment.lasts_s)
         if assignment.acknowledge is not None:
             assignment.acknowledge(closes_s)
-        return assignment._replace(closes_s=closes_s)
+        return assignment.closing(closes_s)
 
     def deadline_s(self, assignment: Assignment, within_s: float) -> float:
         """Returns the instant `within_s` from now, or the closing of the round if that is earlier."""
@@ -98,6 +111,13 @@ class Participant:
             self.report(done)
         return True
 
+    def answer(self, call: CallAnswer) -> Answer:
+        """Returns the content of this node's answer to an invitation, as its rule gave it."""
+        why_not = {JOINS: "", NO_MODEL: "declined", SPENT: "budget"}[call.refuses]
+        # A client without budget still gives a key: it may hold the current model and hand it on.
+        key = self.endpoint.joining_key(call.round_number, call.life)
+        return Answer(call.round_number, self.node, why_not, key, call.model_round, self.train_s)
+
     def new_order(self, assignment: Assignment) -> Assignment | Close | None:
         """Returns the proxy's latest order for this round, if any: a new plan, which is accepted, or its end."""
         orders = self.endpoint.inbox.take(("reorder", assignment.round_number))
@@ -111,6 +131,10 @@ class Participant:
             last = self.accept(last)
             self.endpoint.enter(last)
         return last
+
+    def is_superseded(self, assignment: Assignment) -> bool:
+        """Returns whether an order that replaces this assignment has arrived and is not taken up yet."""
+        return self.endpoint.inbox.has(("reorder", assignment.round_number))
 
     def send(self, assignment: Assignment, kind: str, vector: Vector, give_up_s: float = np.inf) -> None:
         """Seals a vector for every peer the assignment names for this kind and sends it."""
@@ -129,7 +153,8 @@ class Participant:
         start_s = self.now_s
         # The tolerance keeps a product such as 0.07 * 100 = 7.000000000000001 from demanding one message more.
         expected = math.ceil(quorum * len(assignment.expect_from.get(kind, ())) - 1e-9)
-        if not expected or self.endpoint.inbox.peek(("reorder", assignment.round_number)):
+        # Shares are exchanged once per round, whatever plan comes; see `Endpoint._take_new_order`.
+        if not expected or (kind != "share" and self.is_superseded(assignment)):
             return []
         key = (kind, assignment.round_number)
         received: list[Received] = yield self.endpoint.inbox.expect(key, expected, deadline_s)
@@ -158,14 +183,41 @@ class Participant:
         Where updates carry their weights (noise shares), subtracts their sum and that of `repairs` instead.
         Returns False, and moves nothing, if fewer than `min_updates` were received.
         """
-        vectors = [item.value for item in received] + ([own] if own is not None else [])
-        if not vectors or len(received) < min_updates:
-            self.skipped = True
+        if self.has_too_few(received, own, min_updates):
             return False
+        vectors = [item.value for item in received] + ([own] if own is not None else [])
         self.learning.step(self.node, [*vectors, *repairs], 1.0 if assignment.weight_total else None)
         self.model_round = assignment.round_number
         self._write_down(assignment, received, own is not None)
         return True
+
+    def has_too_few(self, received: Sequence[Received], own: Vector | None, min_updates: int) -> bool:
+        """Returns whether the updates are too few to average; if so, this node's aggregation is skipped."""
+        self.skipped = len(received) < min_updates or not (received or own is not None)
+        return self.skipped
+
+    def commit(
+        self, assignment: Assignment, received: Sequence[Received], own: Vector | None, patience_s: float
+    ) -> Committing:
+        """Asks the proxy to make the average of these updates the round's model; returns whether it is.
+
+        If not, the average must not be used: another node leads the round, or the round is over. The request is
+        repeated after `patience_s` without an answer, then after twice as long, and so on.
+        """
+        number, closes_s = assignment.round_number, assignment.closes_s
+        contributors = self._contributors(number, received, own is not None)
+        self._records[number].propose(self.node, contributors, self.now_s)
+        while self.now_s < closes_s and not self.is_superseded(assignment):
+            self.tell_proxy(number, CommitRequest(number, self.node, assignment.epoch))
+            until_s, patience_s = min(self.now_s + patience_s, closes_s), 2 * patience_s
+            verdicts: list[Verdict] = yield self.endpoint.inbox.expect(("verdict", number), 1, until_s)
+            for verdict in verdicts:
+                if verdict.until_s >= self.now_s:
+                    verdict.acknowledge()
+                    return True
+                if not verdict.until_s:
+                    return False
+        return False
 
     def adopt(self, received: Received, model_round: int) -> None:
         """Replaces this node's model by a received one."""
@@ -176,11 +228,13 @@ class Participant:
     def _write_down(self, assignment: Assignment, received: Sequence[Received], own: bool) -> None:
         log, round_number = self.world.log, assignment.round_number
         self.endpoint.mark_used(received)
+        node, record = self.node, self._records[round_number]
+        contributors = self._contributors(round_number, received, own)
+        record.add_aggregation(log, node, contributors, self.now_s)
+        if received:
+            log.span(node, round_number, "aggregate", min([item.arrived_s for item in received]), self.now_s)
+
+    def _contributors(self, round_number: int, received: Sequence[Received], own: bool) -> list[int]:
         # The contributor is the node that sealed the update: an intruder can replay a message but not make one.
         contributors = self._records[round_number].nodes_of([item.sender for item in received])
-        contributors += [self.node] if own else []
-        node, now_s = self.node, self.now_s
-        log.aggregations.add_all([(round_number, node, contributor, now_s, False) for contributor in contributors])
-        if received:
-            log.span(node, round_number, "aggregate", min([item.arrived_s for item in received]), now_s)
-        self._records[round_number].aggregated_s[node] = now_s
+        return contributors + ([self.node] if own else [])

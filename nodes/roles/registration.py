@@ -20,6 +20,8 @@ def register(participant: Participant) -> None:
 def next_orders(participant: Participant) -> simpy.Event:
     """Returns an event that yields the proxy's next orders, or an empty list when it is time to register again."""
     known = participant.world.router.knows(participant.node)
+    # Here alone: invitations are answered while a node waits for orders, when its model and budget do not change.
+    participant.world.network.set_rule(participant.node, participant.model_round, participant.last_round)
     # A registered node needs no deadline: the proxy invites it again if an invitation is lost.
     return participant.endpoint.inbox.expect("orders", 1, None if known else participant.now_s + AGAIN_S)
 

@@ -8,7 +8,7 @@ from typing import Any
 import simpy
 
 from nodes.learning.deferred_learning import Learning
-from nodes.messaging.control_messages import Answer, Assignment, Done, Invite
+from nodes.messaging.control_messages import Assignment, Done
 from nodes.messaging.endpoint import Received
 from nodes.protocols.api import Steps
 from nodes.protocols.central import Central
@@ -26,6 +26,7 @@ class Server(Participant):
     ) -> None:
         super().__init__(node, world, learning, records)
         self._protocol = protocol
+        self.model_round = 0  # it has the first model from the beginning
         self.collected: list[Received] = []
 
     def run(self) -> Generator[simpy.Event, Any, None]:
@@ -37,10 +38,7 @@ class Server(Participant):
             if not orders:
                 register_again(self)
             for order in orders:
-                if isinstance(order, Invite):
-                    keys = self.endpoint.draw_keys(order.round_number)
-                    self.tell_proxy(order.round_number, Answer(order.round_number, self.node, "", keys))
-                elif isinstance(order, Assignment):
+                if isinstance(order, Assignment):
                     yield from self._take_part(order)
 
     def _take_part(self, order: Assignment) -> Steps:

@@ -46,6 +46,8 @@ class Links:
     def __init__(self, settings: NetworkSettings, seed: int, clients: int, nodes: int) -> None:
         self._seed = seed
         self._latency = settings.latency
+        # Asked once: checking for a runtime protocol is slow, and latencies are drawn very often.
+        self._drawn = None if isinstance(settings.latency, PairLatency) else settings.latency
         self._devices = settings.devices
         self._classes = device_classes(settings.devices, seed, clients)
         self.up = np.full(nodes, np.inf)
@@ -80,22 +82,28 @@ class Links:
         """The same where the random number of each pair is known already; not used if pairs are not drawn."""
         if self._dense is not None:
             return np.asarray(self._dense[senders, receivers])
-        if isinstance(self._latency, PairLatency):
-            return rounded(self._latency.between(self._seed, senders, receivers), "s")
-        return rounded(self._latency.quantiles(draws), "s")
+        if self._drawn is None:
+            return pair_latencies(self._latency, self._seed, senders, receivers)
+        return rounded(self._drawn.quantiles(draws), "s")
+
+    def latency(self, sender: int, receiver: int) -> float:
+        """The same for one pair, as a number."""
+        if self._dense is not None:
+            return self._dense.item(sender, receiver)
+        if receiver >= self._clients:
+            return self.latencies_to(receiver).item(sender)
+        if sender >= self._clients:
+            return self.latencies_from(sender).item(receiver)
+        return self.latency_list(sender, [receiver])[0]
 
     def latency_list(self, sender: int, receivers: Sequence[int]) -> list[float]:
         """The same, fast for few receivers: of pairs in the latency cache, and to and from proxy and server."""
         if self._dense is not None:
-            if len(receivers) == 1:
-                return [self._dense.item(sender, receivers[0])]
             row = self._dense[sender]
             return [row.item(receiver) for receiver in receivers] if len(receivers) < _FEW else row[receivers].tolist()
-        if len(receivers) == 1 and receivers[0] >= self._clients:
-            return [self.latencies_to(receivers[0]).item(sender)]
         if sender >= self._clients:
-            known = self.latencies_from(sender)
-            return [known.item(receivers[0])] if len(receivers) == 1 else known[np.array(receivers)].tolist()
+            known: list[float] = self.latencies_from(sender)[np.array(receivers)].tolist()
+            return known
         found = self._latency_cache.find(sender, receivers) if self._latency_cache is not None else None
         return self.latencies(sender, np.array(receivers, dtype=np.int64)).tolist() if found is None else found
 

@@ -81,7 +81,7 @@ PRIVACY_COLUMNS = {
 }
 """`budget_left`: fraction of the client's rounds or mu^2 left after the release; NaN without a budget."""
 AGGREGATION_COLUMNS = {"round": "i4", "aggregator": "i4", "contributor": "i4", "at_s": "f8", "void": "?"}
-"""`void`: the proxy lost the aggregator before any client had its model, and another node aggregated the round."""
+"""`void`: a leader averaged and was not allowed to make the result the round's model; no node has it."""
 
 WORDS = {
     "messages": {"kind": KINDS, "outcome": OUTCOMES, "reason": REASONS, "bottleneck": BOTTLENECKS},

@@ -33,29 +33,28 @@ class Inbox:
         open_deliveries: opens messages in order and puts the accepted ones into this inbox.
     """
 
-    __slots__ = ("_event", "_items", "_key", "_needed", "_network", "_node", "_open", "_reading")
+    __slots__ = ("_awaited", "_event", "_items", "_key", "_needed", "_network", "_node", "_open", "_reading")
 
     def __init__(self, network: Network, node: int, open_deliveries: Open) -> None:
         self._network, self._node, self._open = network, node, open_deliveries
         self._items = _NO_ITEMS
         self._key: Hashable = _NOT_WAITING
+        self._awaited: list[Any] = []  # the items under the key that the process waits for
         self._needed = 0
         self._event: Any = None
         self._reading = False
 
     def expect(self, key: Hashable, count: int, deadline_s: float | None = None) -> simpy.Event:
         """Returns an event that yields the items under `key`: `count` of them, or fewer at the deadline."""
-        self.read()
+        if self._awaited:
+            self._file_awaited()
         # Reading first: items that have arrived count towards the wait, and the core counts only new ones.
+        self._awaited = self.take(key)
         self._key, self._needed, self._event = key, count, Signal()
-        missing = count - len(self._items.get(key, ()))
-        self._network.expect(self._node, *topic_code(key), missing, np.inf if deadline_s is None else deadline_s)
+        topic, round_number = topic_code(key)
+        missing = count - len(self._awaited)
+        self._network.expect(self._node, topic, round_number, missing, np.inf if deadline_s is None else deadline_s)
         return self._event
-
-    @property
-    def holds_items(self) -> bool:
-        """Whether the inbox holds opened messages."""
-        return bool(self._items)
 
     def sleep(self, until_s: float) -> simpy.Event:
         """Returns an event at an instant, with the rank of a start of the node."""
@@ -66,48 +65,52 @@ class Inbox:
     def read(self) -> None:
         """Opens arrived messages; a wait continues with the number still missing."""
         if self._network.inbox_counts[self._node]:
-            self._drain()
+            self._read(self._network.take(self._node))
             self._continue_wait()
 
-    def wake(self, due: bool) -> None:
-        """Handles the core's wake-up: enough messages have arrived, or the deadline has come (`due`)."""
-        if self._event is None:
-            return
+    def wake(self, due: bool, deliveries: Sequence[Delivery]) -> None:
+        """Handles the core's wake-up: enough messages have arrived, or the deadline has come (`due`).
+
+        Args:
+            deliveries: what the core has taken from the inbox.
+        """
         if self._key is _NOT_WAITING:
-            self._fire(None)
+            # A sleep has ended; without an event the wait was closed.
+            if self._event is not None:
+                self._fire(None)
             return
-        if self._network.inbox_counts[self._node]:
-            self._drain()
-        items = self._items.get(self._key, [])
+        if not deliveries and self._network.inbox_counts[self._node]:
+            deliveries = self._network.take(self._node)
+        if deliveries:
+            self._read(deliveries)
         # The core counts messages before they are opened; rejected ones leave the wait incomplete.
-        if len(items) >= self._needed or due:
-            self._hand_over(items, due)
+        if due or len(self._awaited) >= self._needed:
+            self._hand_over(due)
         else:
             self._continue_wait()
 
-    def _drain(self) -> None:
+    def _read(self, deliveries: Sequence[Delivery]) -> None:
         # While reading, `put` must not update the wait: that happens once, after the last message.
         self._reading = True
-        self._open(self._network.take(self._node))
+        self._open(deliveries)
         self._reading = False
 
     def _continue_wait(self) -> None:
         if self._key is _NOT_WAITING:
             return
-        missing = self._needed - len(self._items.get(self._key, ()))
+        missing = self._needed - len(self._awaited)
         if missing > 0:
             self._network.wait_on(self._node, *topic_code(self._key), missing)
         else:
             self._network.ask_wake(self._node)
 
-    def _hand_over(self, items: list[Any], due: bool) -> None:
+    def _hand_over(self, due: bool) -> None:
+        items, self._awaited = self._awaited, []
         key, self._key = self._key, _NOT_WAITING
         # Surplus items stay for the next wait, except at a deadline, which takes all.
-        if due or len(items) <= self._needed:
-            if items:
-                del self._items[key]  # type: ignore[attr-defined]
-        else:
-            items, self._items[key] = items[: self._needed], items[self._needed :]  # type: ignore[index]
+        if not due and len(items) > self._needed:
+            self._filed(key).extend(items[self._needed :])
+            items = items[: self._needed]
         self._fire(items)
 
     def _fire(self, value: Any) -> None:
@@ -119,30 +122,41 @@ class Inbox:
 
     def put(self, key: Hashable, item: Any) -> None:
         """Adds an item, which counts towards a wait like an arrival."""
-        self._filed(key).append(item)
-        if key == self._key and not self._reading:
-            self._continue_wait()
+        self.put_all(key, (item,))
 
     def put_all(self, key: Hashable, items: Sequence[Any]) -> None:
         """Adds consecutive items."""
-        if items:
-            self._filed(key).extend(items[:-1])
-            self.put(key, items[-1])
+        if key != self._key:
+            self._filed(key).extend(items)
+            return
+        self._awaited += items
+        if not self._reading:
+            self._continue_wait()
 
     def _filed(self, key: Hashable) -> list[Any]:
         if not isinstance(self._items, dict):
             self._items = {}
         return self._items.setdefault(key, [])
 
+    def _file_awaited(self) -> None:
+        """Keeps the items of a wait that was abandoned: its process was stopped, and another one continues."""
+        items, self._awaited = self._awaited, []
+        self._filed(self._key).extend(items)
+
     def take(self, key: Hashable) -> list[Any]:
         """Removes and returns the items under a key."""
-        self.read()
-        return self._items.pop(key, []) if isinstance(self._items, dict) else []
+        if self._network.inbox_counts[self._node]:
+            self.read()
+        if self._awaited and key == self._key:
+            items, self._awaited = self._awaited, []
+            return items
+        return self._items.pop(key, []) if self._items else []  # type: ignore[attr-defined]
 
-    def peek(self, key: Hashable) -> list[Any]:
-        """Returns the items under a key without removing them."""
-        self.read()
-        return self._items.get(key, [])
+    def has(self, key: Hashable) -> bool:
+        """Returns whether there are items under a key."""
+        if self._network.inbox_counts[self._node]:
+            self.read()
+        return key in self._items or (key == self._key and bool(self._awaited))
 
     def wake_if_waiting(self, *keys: Hashable) -> None:
         """Wakes the process with what has arrived, if it waits for one of these keys."""
@@ -158,11 +172,13 @@ class Inbox:
     def clear(self, round_number: int, kinds: Sequence[str]) -> None:
         """Drops the items under the keys (kind, round)."""
         self.read()
-        if isinstance(self._items, dict):
+        if self._items or self._awaited:
             for kind in kinds:
-                self._items.pop((kind, round_number), None)
+                self.take((kind, round_number))
 
     def close(self) -> None:
         """Cancels the wait; its event never triggers."""
+        if self._awaited:
+            self._file_awaited()
         self._key, self._event = _NOT_WAITING, None
         self._network.call_off(self._node)

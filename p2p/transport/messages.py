@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
@@ -56,6 +56,22 @@ class Batch:
     outlives_round: bool = False
 
 
+class CallAnswer(NamedTuple):
+    """A node's answer to a call by its rule, as the core sent it.
+
+    Attributes:
+        refuses: JOINS, or why not (codes of p2p/transport/core/layout.py)
+        model_round: the round of the node's model when it answered; -1 without one
+        life: how often the node had gone down by then
+    """
+
+    round_number: int
+    node: int
+    refuses: int
+    model_round: int
+    life: int
+
+
 class Delivery(NamedTuple):
     """A message taken from an inbox: its row, the place of its content, its sender and its arrival time."""
 
@@ -67,7 +83,30 @@ class Delivery(NamedTuple):
     round_number: int
     topic: int
     flags: int
+    life: int
     arrived_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """The answers to a batch of calls: their sizes, and their contents, which are made when they are read.
+
+    Attributes:
+        content: makes the content of one answer
+        size_bytes: of an answer that agrees
+        overhead_bytes: the part of it that is not payload
+        refusal_bytes: what the reason of a refusal adds
+    """
+
+    content: Callable[[CallAnswer], Any]
+    size_bytes: int
+    overhead_bytes: int
+    refusal_bytes: int
+
+    def of(self, delivery: Delivery) -> Any:
+        """Returns the content of one answer."""
+        refuses, model_round = delivery.place & ((1 << at.REFUSAL_BITS) - 1), (delivery.place >> at.REFUSAL_BITS) - 1
+        return self.content(CallAnswer(delivery.round_number, delivery.sender, refuses, model_round, delivery.life))
 
 
 class Message(NamedTuple):

@@ -7,6 +7,7 @@ an outcome is in flight, so `sent = delivered + lost + rejected + in_flight` hol
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,12 +22,12 @@ from p2p.log.records import KIND, KINDS, OUTCOME, REASON
 from p2p.random_streams import name_word, stream
 from p2p.transport.core import event_core as core
 from p2p.transport.core import layout as at
-from p2p.transport.core.memory import Memory
+from p2p.transport.core.memory import TAKEN, Memory
 from p2p.transport.impairment_table import ImpairmentTable
 from p2p.transport.impairments import Impairment, Partition
 from p2p.transport.inbox import Inbox
 from p2p.transport.message_table import MessageTable
-from p2p.transport.messages import Batch, Contents, Delivery, Message
+from p2p.transport.messages import Answers, Batch, Contents, Delivery, Message
 from p2p.transport.relays import Relays
 from p2p.transport.sharing import Fair, Sharing
 
@@ -77,10 +78,14 @@ class Network:
         # Memoryviews: reading one element takes a third of the time of a numpy array.
         self._down, self._due = memoryview(memory.nodes["down"]), memoryview(memory.nodes["due"])
         self.inbox_counts = memoryview(memory.nodes["inbox_count"])
+        self._model_rounds = memoryview(memory.nodes["model_round"])
+        self._last_rounds = memoryview(memory.nodes["last_round"])
+        self._called_s = memoryview(memory.nodes["called_s"])
+        self._before_answer: Callable[[int, int], None] | None = None
         self._inboxes: list[Inbox | None] = [None] * nodes
         self._receivers: dict[int, Receive] = {}
         self._listeners: list[Callable[[Message], None]] = []
-        self._contents: dict[int, Contents] = {}
+        self._contents: dict[int, Any] = {}  # by batch: `Contents`, or `Answers`
         self._batches = 0
         self._batches_of_round: dict[int, list[int]] = {}
         self._routes = 0
@@ -94,8 +99,40 @@ class Network:
 
     # Sending
 
+    def call(self, batch: Batch, answers: Answers, before: Callable[[int, int], None] | None = None) -> None:
+        """Sends requests that the core answers by the receivers' rules, while their processes wait for orders.
+
+        Args:
+            before: called with node and round before each answer, if given.
+        """
+        record, nodes = self._memory.record, self._memory.nodes
+        record["answer_bytes"], record["answer_overhead"] = answers.size_bytes, answers.overhead_bytes
+        record["refusal_bytes"], record["calls_watched"] = answers.refusal_bytes, before is not None
+        self._before_answer = before
+        receivers = list(batch.receivers)
+        jittered = self._jitter is not None
+        nodes["answer_delay_s"][receivers] = np.nan if jittered else self._links.latencies_to(batch.sender)[receivers]
+        # Not dropped with a round: a node that is busy answers when it is free, even if the round has drained by then.
+        self._contents[at.ANSWERS_BATCH] = answers
+        self._send(batch, call=1)
+
+    def set_rule(self, node: int, model_round: int, last_round: int) -> None:
+        """Sets how a node answers calls: the round of its model (-1 without one), and the last round that it joins."""
+        self._model_rounds[node], self._last_rounds[node] = model_round, last_round
+
+    def has_answered(self, node: int, round_number: int) -> bool:
+        """Returns whether the last call that a node has answered, since it is up, was about a round."""
+        return bool(self._memory.nodes["called_round"][node] == round_number)
+
+    def called_s(self, node: int) -> float:
+        """Returns when a node answered its last call."""
+        return self._called_s[node]
+
     def send(self, batch: Batch) -> None:
         """Hands a batch over to the core; a node that is down sends nothing."""
+        self._send(batch)
+
+    def _send(self, batch: Batch, call: int = 0) -> None:
         count, memory, sender = len(batch.receivers), self._memory, batch.sender
         if not count or self._down[sender]:
             return
@@ -104,16 +141,15 @@ class Network:
             receivers = [self._redirects.get(node, node) for node in receivers]
         if count > len(memory.inputs):
             memory.reserve_inputs(count)
-        inputs: Any = memory.inputs
         # Single messages are the most frequent case, and numpy's field access on one row is slow.
         if count == 1:
             size, overhead = batch.size_bytes, batch.overhead_bytes
             if not isinstance(size, int) or not isinstance(overhead, int):
                 size, overhead = int(size[0]), int(overhead[0])  # type: ignore[index]
-            delay_s = np.nan if self._jitter is not None else self._links.latency_list(sender, receivers)[0]
-            inputs[0] = (receivers[0], size, overhead, -1, delay_s)
+            delay_s = np.nan if self._jitter is not None else self._links.latency(sender, receivers[0])
+            memory.write_input(receivers[0], size, overhead, delay_s)
         else:
-            some = inputs[:count]
+            some: Any = memory.inputs[:count]
             some["route"] = -1
             some["receiver"], some["size_bytes"], some["overhead"] = receivers, batch.size_bytes, batch.overhead_bytes
             some["delay_s"] = np.nan if self._jitter is not None else self._links.latency_list(sender, receivers)
@@ -124,9 +160,9 @@ class Network:
         self._contents[self._batches] = batch.contents
         self._batches_of_round.setdefault(batch.round_number, []).append(self._batches)
         topic = batch.topic if kind == 0 else kind
-        # One integer for six fields: the entry point of the core takes four; `send` in core/starts.py unpacks it.
+        # One integer for seven fields: the entry point of the core takes four; `send` in core/starts.py unpacks it.
         packed = kind + (topic << 4) + (batch.immediate << 10) + (batch.separate << 14) + (batch.outlives_round << 15)
-        packed += batch.round_number << 16
+        packed += (call << 16) + (batch.round_number << 17)
         self._unwritten = True
         # The core checks its needs before it changes anything, so the call can simply be repeated.
         while status := memory.call(core.SEND, batch.give_up_s, count, sender, packed, self._batches):
@@ -166,7 +202,8 @@ class Network:
 
     def expect(self, node: int, topic: int, round_number: int, needed: int, deadline_s: float) -> None:
         """Starts a wait of a node's process for `needed` more messages, or until a deadline."""
-        self._enter(core.EXPECT, deadline_s, node, topic, round_number, needed)
+        self._memory.call(core.EXPECT, deadline_s, node, topic, round_number, needed)
+        self.next_s, self._unwritten = -np.inf, True
 
     def wait_on(self, node: int, topic: int, round_number: int, needed: int) -> None:
         """Continues a wait for `needed` more messages, up to the same deadline."""
@@ -201,24 +238,43 @@ class Network:
         if count > memory.spare_ended():
             memory.grow("ended", int(memory.record["ended"]) + count + _FLUSH_AT)
         memory.call(core.TAKE_INBOX, 0.0, node, count)
-        return list(map(Delivery._make, memory.outputs[:count].tolist()))
+        return self._read_outputs(count)
 
-    def contents_of(self, delivery: Delivery) -> Contents:
-        """Returns the contents of the batch that a message belongs to."""
-        return self._contents[delivery.batch]
+    def _read_outputs(self, count: int) -> list[Delivery]:
+        # `Delivery._make` is a Python function that does the same for one message.
+        return list(map(partial(tuple.__new__, Delivery), self._memory.read_outputs(count))) if count else []
+
+    def contents_of(self, deliveries: Iterable[Delivery]) -> list[Contents]:
+        """Returns for each message the contents of the batch that it belongs to."""
+        contents = self._contents
+        return [contents[batch] for _, batch, *_ in deliveries]
 
     def content_of(self, delivery: Delivery) -> Any:
         """Returns a message's content as it arrived; corrupted messages have other bytes."""
-        content = self._contents[delivery.batch][delivery.place]
+        contents = self._contents[delivery.batch]
+        content = _content(contents, delivery)
         if not delivery.flags & _DAMAGED:
             return content
         kind = delivery.topic if delivery.topic < at.FIRST_TOPIC else 0
         # Each corrupting hop alters the content once, from a stream named after that hop: replays give equal bytes.
         for sender, attempt, first in self._table.damages(delivery.row):
-            place = delivery.place if first and attempt == 1 else 0
+            # Answers have no place among others: each is the only one of its sender.
+            place = delivery.place if first and attempt == 1 and not isinstance(contents, Answers) else 0
             name = (kind, delivery.round_number, sender, abs(delivery.sequence), attempt, place)
             content = self._alter(content, stream(self._seed, "damage", *name))
         return content
+
+    def take_contents(self, deliveries: Iterable[Delivery]) -> list[Any]:
+        """Returns the contents of messages that arrived once and unaltered, and drops those of batches of one."""
+        contents, keep, found = self._contents, bool(self._listeners), []
+        for delivery in deliveries:
+            batch = delivery[1]
+            of_batch = contents[batch]
+            found.append(_content(of_batch, delivery))
+            # A delivered message is not sent again; only another receiver or a listener may still need its content.
+            if not keep and not isinstance(of_batch, Answers) and len(of_batch) == 1:
+                del contents[batch]
+        return found
 
     def refuse(self, row: int, reason: str) -> None:
         """Rejects a message that was taken from an inbox."""
@@ -279,12 +335,11 @@ class Network:
         self.read_inboxes()
         self._show_passed()
         # Inboxes and listeners come first: they still need the contents that are dropped below.
+        if self._columns.pop(round_number, None) is not None:
+            self._memory.rounds["column"][round_number] = -1
         self._when_drained.pop(round_number)()
         for batch in self._batches_of_round.pop(round_number, ()):
-            del self._contents[batch]
-        column = self._columns.pop(round_number, None)
-        if column is not None:
-            self._memory.rounds["column"][round_number] = -1
+            self._contents.pop(batch, None)
 
     # Faults
 
@@ -373,11 +428,15 @@ class Network:
         if status in (at.WOKEN, at.WOKEN_DUE):
             inbox = self._inboxes[what]
             if inbox is not None:
-                inbox.wake(status == at.WOKEN_DUE)
+                inbox.wake(status == at.WOKEN_DUE, self._read_outputs(memory.words[TAKEN]))
         elif status == at.ARRIVED:
             self._on_arrived(what)
         elif status == at.ROUND_DRAINED:
             self._on_drained(what)
+        elif status == at.CALLED:
+            if self._before_answer is not None:
+                self._before_answer(what, int(memory.nodes["call_round"][what]))
+            self._enter(core.ANSWER_NOW, 0.0, what)
         elif status == at.NEEDS_DELAY:
             self._fill()
         elif status == at.NEEDS_BURST:
@@ -402,7 +461,8 @@ class Network:
         sender, receiver, round_number = int(one["sender"]), int(one["receiver"]), int(one["round_number"])
         flags, arrived_s = int(one["flag_bits"]), float(one["arrived_s"])
         place = (int(one["row"]), int(one["batch"]), int(one["place"]), sequence)
-        content = self.content_of(Delivery(*place, sender, round_number, kind or at.FIRST_TOPIC, flags, arrived_s))
+        topic, life = kind or at.FIRST_TOPIC, int(one["life"])
+        content = self.content_of(Delivery(*place, sender, round_number, topic, flags, life, arrived_s))
         name = (KINDS[kind], round_number, sender, receiver, abs(sequence))
         return Message(slot, place[0], *name, flags, content, arrived_s)
 
@@ -439,3 +499,7 @@ class Network:
             self._unwritten = False
         else:
             self._log.write_used()
+
+
+def _content(contents: Contents | Answers, delivery: Delivery) -> Any:
+    return contents.of(delivery) if isinstance(contents, Answers) else contents[delivery.place]

@@ -21,6 +21,8 @@ _FIXED: dict[str, tuple[int, struct.Struct]] = {
     "done": (6, struct.Struct("<BI")),  # which model it has, whether it skipped, and the epoch, packed
     "close": (7, struct.Struct("<B")),
     "fetch": (8, struct.Struct("<B")),  # asks for the first model, or for the final one
+    "commit": (9, struct.Struct("<BI32s")),  # epoch, and SHA-256 of the model
+    "verdict": (10, struct.Struct("<BId")),  # epoch, and until when the leader may act on it; 0 refuses
 }
 _NAMES = {code: name for name, (code, _) in _FIXED.items()}
 _ASSIGNMENT = 16  # lower codes are for messages of fixed length

@@ -130,7 +130,9 @@ class Envelope(NamedTuple):
     @property
     def overhead_bytes(self) -> int:
         """Bytes beyond the plain payload: header and seal."""
-        return self.size_bytes - self.payload_bytes
+        # The content's size, not the header's field, which may have been altered in transit.
+        payload = self.content.payload if isinstance(self.content, Ciphertext) else self.content
+        return self.size_bytes - payload.size_bytes
 
 
 class Bundle:

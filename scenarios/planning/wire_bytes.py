@@ -11,9 +11,10 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from nodes.messaging.control_messages import Answer, Assignment, Done, Invite, Register
+from nodes.messaging.control_messages import Answer, Assignment, CommitRequest, Control, Done, Invite, Register, Verdict
 from nodes.protocols.api import RoundPlan
 from nodes.protocols.central import Central
+from nodes.protocols.rotating_leader import RotatingLeader
 from privacy.anonymity.settings import Sealed
 from privacy.sealing.control_format import KEY_BYTES
 from privacy.sealing.message_sizes import message_size
@@ -41,7 +42,7 @@ class Sizes:
         single, many = int((receivers == 1).sum()), int(receivers[receivers > 1].sum())
         return single * self._vector(many=False) + many * self._vector(many=True)
 
-    def control(self, said: Register | Invite | Answer | Done | Assignment) -> int:
+    def control(self, said: Control) -> int:
         """Returns the size of one control message."""
         return message_size(said.payload_bytes, many=False, sealed=self._sealed)
 
@@ -56,6 +57,10 @@ class Sizes:
     def refusal(self) -> int:
         """Returns by how many bytes a refusal is longer than a consent."""
         return self.control(Answer(1, 0, "budget", self._key)) - self.control(Answer(1, 0, "", self._key))
+
+    def commit(self) -> int:
+        """Returns the size of a leader's request to commit its average, and of the answer."""
+        return self.control(CommitRequest(1, 0, 0)) + self.control(Verdict(1, 0))
 
     def orders(self, round_plan: RoundPlan, members: NDArray[np.int64]) -> int:
         """Returns the size of a round's assignments and completion reports."""
@@ -113,6 +118,8 @@ def _round(scenario: Scenario, sizes: Sizes, planned: PlannedRound) -> Bytes:
     found: Bytes = Counter({kind: sizes.vectors(edges) for kind, edges in planned.round_plan.edges.items()})
     found["control"] = _invited(scenario) * sizes.question() + planned.declining * sizes.refusal()
     found["control"] += sizes.orders(planned.round_plan, planned.members)
+    if isinstance(scenario.protocol, RotatingLeader):
+        found["control"] += sizes.commit()
     return found
 
 

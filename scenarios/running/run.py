@@ -102,6 +102,7 @@ def _run_scenario(
             raise KeyboardInterrupt
         journal.replay.check_over()
         with _tolerating_partial_rows(interrupted):
+            simulation.supervisor.close_books()  # an interrupt leaves the nodes that are down without their span
             summary = _summarise(simulation, interrupted, time.perf_counter() - started_s, previous.checkpoint.resumes)
             # An interrupted run has collected no final model.
             tensors = None if interrupted else _final_tensors(simulation)

@@ -99,10 +99,10 @@ def check_client(simulation: Simulation, node: int) -> None:
 
 
 def check_sent_is_charged(simulation: Simulation, charged: set[tuple[int, int]]) -> None:
-    """Every update that was handed over, or averaged by its own sender, belongs to a charge."""
+    """Every update that was handed over, or entered a model, belongs to a charge, and every charge to such one."""
     messages, averaged = simulation.log.messages, simulation.log.aggregations
     rows = (messages["kind"] == KIND["update"]) & (messages["origin"] < simulation.scenario.clients)
     sent = set(zip(messages["origin"][rows].tolist(), messages["round"][rows].tolist(), strict=True))
-    used = set(zip(averaged["contributor"].tolist(), averaged["round"].tolist(), strict=True))
-    assert sent <= charged
-    assert used <= charged
+    counts = ~averaged["void"]
+    used = set(zip(averaged["contributor"][counts].tolist(), averaged["round"][counts].tolist(), strict=True))
+    assert sent | used == charged

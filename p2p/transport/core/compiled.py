@@ -257,7 +257,8 @@ def _link(data: bytes, name: str) -> Entry:
     engine.add_object_file(llvm.ObjectFileRef.from_data(data[4 + length :]))
     engine.finalize_object()
     _loaded.append(engine)  # the code lives as long as its engine
-    return ctypes.CFUNCTYPE(*_SIGNATURE)(engine.get_function_address(symbol))
+    # PYFUNCTYPE keeps the interpreter's lock: most calls take less time than releasing it would.
+    return ctypes.PYFUNCTYPE(*_SIGNATURE)(engine.get_function_address(symbol))
 
 
 def handle_table(arrays: Sequence[Any]) -> tuple[Any, Any]:

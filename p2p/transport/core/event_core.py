@@ -10,6 +10,7 @@ import numpy as np
 
 from p2p.transport.core import layout as at
 from p2p.transport.core.arrival import fill
+from p2p.transport.core.calls import answer, answer_call, queue_answer, take_call
 from p2p.transport.core.compiled import kernel
 from p2p.transport.core.disruptions import count_listed, cut, set_capacity, take_down
 from p2p.transport.core.event_queue import delist_down, delist_up, pop
@@ -75,6 +76,9 @@ def arrive(h: Handle, slot: int) -> int:
     if not node.attached:
         finish(h, slot, REJECTED, UNKNOWN_ADDRESS)
         return at.REACHED
+    if message.flag_bits & at.CALL:
+        take_call(h, slot)
+        return at.REACHED
     column = at.round_(h, message.round_number).column
     in_session = message.kind == 0 or (
         column >= 0 and at.session(h, column * state.nodes + message.receiver).value != 0
@@ -113,6 +117,8 @@ def handle_next(h: Handle) -> int:
     if kind == at.START:
         # Pops its event itself: if burst states are missing, the event must stay for the next call.
         return start_waiting(h, what)
+    if kind == at.ANSWER:
+        return answer_call(h, what, row)
     pop(h)
     if kind == at.LEFT:
         leave_fifo(h, what)
@@ -156,6 +162,7 @@ def advance(h: Handle, until_s: float, until_key: int) -> int:
             # Nothing has happened on the network since: sends of this instant begin here.
             if until_s < np.inf:
                 state.now_s = max(state.now_s, until_s)
+            state.next_s = min(next_s, state.solve_s) if state.dirty > 0 else next_s
             return at.REACHED
         if has_no_room(h, ROOM):
             return at.NEEDS_ROOM
@@ -167,6 +174,7 @@ def advance(h: Handle, until_s: float, until_key: int) -> int:
 # Operations of the entry point.
 ADVANCE, SEND, TAKE_INBOX, EXPECT, SLEEP, TAKE_DOWN, CUT, SET_CAPACITY = 0, 1, 2, 3, 4, 5, 6, 7
 SETTLE, WAITING_NODES, RELEASE, ASK_WAKE, WAIT_ON, COUNT_LISTED, FILLED, DRAW = 8, 9, 10, 11, 12, 13, 14, 15
+ANSWER_NOW = 16
 
 
 def enter(h: Handle) -> int:
@@ -181,6 +189,8 @@ def enter(h: Handle) -> int:
         return take_inbox(h, a, b)
     if operation == EXPECT:
         expect(h, a, b, c, d, x)
+        if b == at.ORDERS_TOPIC:
+            queue_answer(h, a)
     elif operation == SLEEP:
         sleep(h, a, x)
     elif operation == TAKE_DOWN:
@@ -203,6 +213,8 @@ def enter(h: Handle) -> int:
         return draw_delays(h)
     elif operation == FILLED:
         fill(h)
+    elif operation == ANSWER_NOW:
+        answer(h, a)
     elif operation == COUNT_LISTED:
         return count_listed(h, a)
     return 0

@@ -125,6 +125,17 @@ NODE = np.dtype(
         ("needed", "i4"),
         ("got", "i4"),
         ("version", "i4"),
+        # The call that it has not answered yet (round -1: none), the last one that arrived, the last one that it has
+        # answered since it is up, and its rule: the round of its model (-1: none) and the last round that it may join.
+        ("called_batch", "i8"),
+        ("call_row", "i8"),
+        ("called_s", "f8"),
+        ("answer_delay_s", "f8"),
+        ("call_round", "i4"),
+        ("called_round", "i4"),
+        ("caller", "i4"),
+        ("model_round", "i4"),
+        ("last_round", "i4"),
         ("inbox_head", "i4"),
         ("inbox_tail", "i4"),
         ("inbox_count", "i4"),
@@ -169,6 +180,7 @@ STATE = np.dtype(
         ("solve_s", "f8"),
         ("grid_s", "f8"),
         ("late_s", "f8"),
+        ("next_s", "f8"),
         ("timeout_s", "f8"),
         ("loss", "f8"),
         ("loss_name", "u8"),
@@ -183,6 +195,8 @@ STATE = np.dtype(
         ("ended", "i8"),
         ("passed", "i8"),
         ("unfilled", "i8"),
+        # How many messages of the process that resumes stand in the output buffer.
+        ("taken", "i8"),
         ("blocked", "i8"),
         ("dirty", "i8"),
         ("stamp", "i8"),
@@ -193,6 +207,11 @@ STATE = np.dtype(
         ("jittered", "i8"),
         ("hops", "i8"),
         ("layer_bytes", "i8"),
+        # Answers to calls: whether Python sees each call first; their sizes, and what a refusal adds.
+        ("calls_watched", "i8"),
+        ("answer_bytes", "i8"),
+        ("answer_overhead", "i8"),
+        ("refusal_bytes", "i8"),
         # The operation that is asked for, and its arguments.
         ("x", "f8"),
         ("operation", "i8"),
@@ -206,10 +225,12 @@ STATE = np.dtype(
         ("room_ended", "i8"),
         ("room_passed", "i8"),
         ("room_unfilled", "i8"),
+        ("room_outputs", "i8"),
     ],
     align=True,
 )
-"""Counters and settings of the run; `late_s` is the largest delay of a start by the time grid."""
+"""Counters and settings of the run; `late_s` is the largest delay of a start by the time grid, `next_s` a lower bound
+on the time of the next event, valid until the core is entered again."""
 
 INPUT = np.dtype(
     [("receiver", "i8"), ("size_bytes", "f8"), ("overhead", "i8"), ("route", "i8"), ("delay_s", "f8")], align=True
@@ -226,11 +247,12 @@ OUTPUT = np.dtype(
         ("round_number", "i4"),
         ("topic", "i4"),
         ("flag_bits", "i4"),
+        ("life", "i8"),
         ("arrived_s", "f8"),
     ],
     align=True,
 )
-"""A message taken from an inbox."""
+"""A message taken from an inbox; `life` is its sender's."""
 
 DELAY = np.dtype(
     [("slot", "i8"), ("sender", "i8"), ("receiver", "i8"), ("pair_draw", "f8"), ("jitter_draw", "f8")], align=True
@@ -297,13 +319,14 @@ HANDED = 6  # arrived and handed to the receiver, which settles it later
 OVER = 7  # has its outcome; the slot is freed once the message log has its row
 
 # Flags of a message: handled on arrival; damaged on this hop; a copy; has a copy; damaged on an earlier hop;
-# sent again even after its round has closed.
+# sent again even after its round has closed; answered by its receiver's rule.
 IMMEDIATE = 1
 CORRUPTED = 2
 COPY = 4
 DOUBLED = 8
 CARRIED = 16
 OUTLIVES = 32
+CALL = 64
 
 PENDING_ROW = 1 << 60
 """Added to the predecessor's row: identifies a message that waits to start and has no row of its own yet."""
@@ -334,6 +357,7 @@ DRAINED = 5
 DEADLINE = 6
 WAKE = 7
 START = 8
+ANSWER = 9
 
 # Statuses that `advance` returns in the low bits; the other bits hold the node, slot or round concerned.
 REACHED = 0  # no event is left before the given instant
@@ -344,12 +368,19 @@ ROUND_DRAINED = 4  # no message of a round is in flight
 NEEDS_DELAY = 5  # slots of `unfilled` have no latency yet, and at least one of them needs it now
 NEEDS_BURST = 6  # burst states have to be drawn beyond now for a sender
 NEEDS_ROOM = 7  # an array is almost full
-STATUS_BITS = 3
+CALLED = 8  # a node is about to answer a call
+STATUS_BITS = 4
 
 # Topics of control messages start here; message kinds have the numbers below.
 FIRST_TOPIC = 16
+ORDERS_TOPIC, ANSWER_TOPIC = 18, 19
 ANY_ROUND = -1
 NO_TOPIC = -1
+
+# Answers to calls: the reason in the low bits of `place`, above it the round of the model plus one.
+JOINS, NO_MODEL, SPENT = 0, 1, 2
+REFUSAL_BITS = 2
+ANSWERS_BATCH = 0  # batches are numbered from 1
 
 # Impairments.
 BURST = 0

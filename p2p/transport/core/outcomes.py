@@ -11,6 +11,7 @@ from p2p.transport.core.fates import UNKNOWN_ADDRESS
 from p2p.transport.core.layout import Handle
 
 IN_FLIGHT, DELIVERED, LOST, REJECTED = 0, 1, 2, 3
+REPLAY, CORRUPT = 8, 9
 
 
 @kernel

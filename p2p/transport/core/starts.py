@@ -184,9 +184,11 @@ def send(h: Handle, count: int, sender: int, packed: int, batch: int, give_up_s:
     state = at.state(h)
     node = at.node(h, sender)
     kind, topic, flags = packed & 15, (packed >> 4) & 63, (packed >> 10) & 15
-    separate, round_number = (packed >> 14) & 1, packed >> 16
+    separate, round_number = (packed >> 14) & 1, packed >> 17
     if (packed >> 15) & 1:
         flags |= at.OUTLIVES
+    if (packed >> 16) & 1:
+        flags |= at.CALL
     # Each message may have a copy, and both may end at once.
     if has_no_room(h, 2 * count + ROOM):
         return at.NEEDS_ROOM

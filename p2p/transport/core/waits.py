@@ -52,12 +52,40 @@ def pass_deadline(h: Handle, node_number: int, version: int) -> None:
 
 
 @kernel
+def take_inbox(h: Handle, node_number: int, most: int) -> int:
+    """Moves up to `most` messages from a node's inbox to the output buffer; returns their number."""
+    node = at.node(h, node_number)
+    count, slot = 0, node.inbox_head
+    while slot >= 0 and count < most:
+        message = at.slot(h, slot)
+        output = at.output(h, count)
+        output.row, output.batch, output.place = message.row, message.batch, message.place
+        output.sender, output.round_number, output.topic = message.sender, message.round_number, message.topic
+        output.flag_bits, output.arrived_s, output.sequence = message.flag_bits, message.arrived_s, message.sequence
+        output.life = message.life
+        slot = message.queue_next
+        finish(h, node.inbox_head, DELIVERED, 0)
+        node.inbox_head = slot
+        count += 1
+    if slot < 0:
+        node.inbox_tail = -1
+    node.inbox_count -= count
+    return count
+
+
+@kernel
 def wake(h: Handle, node_number: int, version: int) -> int:
     """Reports that a process resumes, unless its wait was cancelled."""
     node = at.node(h, node_number)
     # A cancelled wait leaves its wake-up in the queue.
     if at.WAKE_ROW + node.version != version:
         return at.REACHED
+    state = at.state(h)
+    state.taken = 0
+    count = node.inbox_count
+    # A process that sleeps leaves its inbox alone. More than the buffers hold is taken by Python afterwards.
+    if node.wait_topic != at.NO_TOPIC and count <= state.room_outputs and state.ended + count <= state.room_ended:
+        state.taken = take_inbox(h, node_number, count)
     node.waking, node.wait_topic = 0, at.NO_TOPIC
     return (at.WOKEN_DUE if node.due else at.WOKEN) + (node_number << at.STATUS_BITS)
 
@@ -92,27 +120,6 @@ def sleep(h: Handle, node_number: int, until_s: float) -> None:
     node.version += 1
     node.wait_topic, node.due, node.waking = at.NO_TOPIC, 1, 1
     push(h, until_s, at.START_RANK, node_number, at.WAKE_ROW + node.version, node_number, at.WAKE)
-
-
-@kernel
-def take_inbox(h: Handle, node_number: int, most: int) -> int:
-    """Moves up to `most` messages from a node's inbox to the output buffer; returns their number."""
-    node = at.node(h, node_number)
-    count, slot = 0, node.inbox_head
-    while slot >= 0 and count < most:
-        message = at.slot(h, slot)
-        output = at.output(h, count)
-        output.row, output.batch, output.place = message.row, message.batch, message.place
-        output.sender, output.round_number, output.topic = message.sender, message.round_number, message.topic
-        output.flag_bits, output.arrived_s, output.sequence = message.flag_bits, message.arrived_s, message.sequence
-        slot = message.queue_next
-        finish(h, node.inbox_head, DELIVERED, 0)
-        node.inbox_head = slot
-        count += 1
-    if slot < 0:
-        node.inbox_tail = -1
-    node.inbox_count -= count
-    return count
 
 
 @kernel

@@ -55,7 +55,7 @@ def test_the_last_expected_message_wakes_the_process() -> None:
     send_at(post, 3.0, "second")
     post.clock.run()
     assert noted == [(3.0, ["first", "second"])]
-    assert post.inboxes[READER].peek(("model", 1)) == ["other"]
+    assert post.inboxes[READER].take(("model", 1)) == ["other"]
 
 
 @pytest.mark.parametrize(("sent_s", "counts"), [(2.0, True), (np.nextafter(2.0, 3.0), False)])
@@ -67,7 +67,7 @@ def test_an_arrival_exactly_at_the_deadline_counts(sent_s: float, counts: bool) 
     post.clock.run()
     # Sent as a start of the deadline's instant, it arrives before a process goes on at that instant.
     assert noted == [(2.0, ["close"] if counts else [])]
-    assert post.inboxes[READER].peek(KEY) == ([] if counts else ["close"])
+    assert post.inboxes[READER].take(KEY) == ([] if counts else ["close"])
 
 
 def test_a_message_over_a_link_that_arrives_at_the_deadline_counts() -> None:
@@ -134,7 +134,7 @@ def test_more_than_expected_stays_for_the_next_wait() -> None:
     post.clock.run()
     # All three start before a process goes on at that instant; by node, whatever the order of the calls.
     assert noted == [(1.0, ["from 3", "from 4"])]
-    assert post.inboxes[READER].peek(KEY) == ["from 5"]
+    assert post.inboxes[READER].take(KEY) == ["from 5"]
 
 
 def test_at_the_deadline_everything_is_handed_over() -> None:
@@ -145,7 +145,7 @@ def test_at_the_deadline_everything_is_handed_over() -> None:
         send_at(post, 1.0, f"from {sender}", sender)
     post.clock.run()
     assert noted == [(2.0, ["from 2", "from 3", "from 4"])]
-    assert post.inboxes[READER].peek(KEY) == []
+    assert not post.inboxes[READER].has(KEY)
 
 
 def test_a_refused_message_does_not_count(book_rows: Rows) -> None:
@@ -157,7 +157,7 @@ def test_a_refused_message_does_not_count(book_rows: Rows) -> None:
     post.clock.run()
     assert noted == [(3.0, ["a", "b"])]
     assert post.opened == [["a", "bad"], ["b"]]
-    assert post.inboxes[READER].peek(KEY) == ["c"]
+    assert post.inboxes[READER].take(KEY) == ["c"]
     assert [row["outcome"] for row in book_rows(post.log)] == ["delivered", "rejected", "delivered", "delivered"]
 
 
@@ -213,7 +213,7 @@ def test_forgetting_drops_items_and_the_wait() -> None:
     send_at(post, 3.0, "b")
     post.clock.run()
     assert noted == []
-    assert post.inboxes[READER].peek(KEY) == ["b"]
+    assert post.inboxes[READER].take(KEY) == ["b"]
 
 
 def test_waking_early_hands_over_what_has_arrived() -> None:
@@ -233,9 +233,9 @@ def test_clearing_drops_what_arrived_for_a_round() -> None:
     send_at(post, 1.0, "a")
     post.clock.run()
     post.inboxes[READER].clear(2, ("update",))
-    assert post.inboxes[READER].peek(KEY) == ["a"]
+    assert post.inboxes[READER].has(KEY)
     post.inboxes[READER].clear(1, ("update", "model"))
-    assert post.inboxes[READER].peek(KEY) == []
+    assert not post.inboxes[READER].has(KEY)
 
 
 def test_a_sleep_ends_at_its_instant_as_a_start_of_the_node() -> None:
@@ -273,4 +273,4 @@ def test_without_a_session_a_message_is_handed_over_on_arrival() -> None:
     send_at(post, 5.0, "after")
     post.clock.run()
     assert [text for _, _, text in post.arrivals()] == ["before", "after"]
-    assert post.inboxes[READER].peek(KEY) == ["within"]
+    assert post.inboxes[READER].take(KEY) == ["within"]

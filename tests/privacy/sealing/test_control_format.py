@@ -31,6 +31,8 @@ FIXED: list[tuple[str, tuple[Any, ...], int]] = [
     ("done", (49,), 5),
     ("close", (), 1),
     ("fetch", (), 1),
+    ("commit", (3, b"h" * 32), 37),
+    ("verdict", (3, 12.5), 13),
 ]
 
 

@@ -29,13 +29,15 @@ def _round(simulation: Simulation, number: int, rows: list[dict[str, Any]]) -> R
     if shared:
         _add_knowledge(found, simulation, number, rows)
     table = simulation.log.aggregations
-    averaged: dict[tuple[int, float], list[int]] = {}
-    for when, node, contributor, at_s in zip(
-        *(table[name].tolist() for name in ("round", "aggregator", "contributor", "at_s")), strict=True
+    averaged: dict[tuple[int, float, bool], list[int]] = {}
+    for when, node, contributor, at_s, void in zip(
+        *(table[name].tolist() for name in ("round", "aggregator", "contributor", "at_s", "void")), strict=True
     ):
         if when == number:
-            averaged.setdefault((node, at_s), []).append(contributor)
-    for (node, _), members in averaged.items():
+            averaged.setdefault((node, at_s, void), []).append(contributor)
+    for (node, _, void), members in averaged.items():
+        if void and not set(members) <= set(clients):
+            continue  # never left its node: its leader was not charged
         found.used |= {(row, node) for row, client in enumerate(clients) if client in members}
         inputs = [row for row, client in enumerate(clients) if client in members]
         if len(inputs) == len(members):

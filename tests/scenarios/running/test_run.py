@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from nodes.learning.trainer import Learner
+from p2p.log import records
 from scenarios.build import build
 from scenarios.cli.commands.cost import cost_of
 from scenarios.loading.load import load_scenario
@@ -182,6 +183,23 @@ def test_an_interrupt_while_learning(tmp_path: Path, protocol: str, monkeypatch:
     assert [row["round"] for row in opened.log.rounds] == [1]
     assert opened.summary is not None
     assert opened.summary["messages"]["sent"] == len(opened.log.messages)
+
+
+def test_an_interrupted_run_tells_which_nodes_were_down(tmp_path: Path) -> None:
+    """A node that has crashed for good is down until the interrupt."""
+
+    def interrupt(row: Any) -> None:
+        if row["round"] == 2:
+            raise KeyboardInterrupt
+
+    faults = "faults=[{kind: crash, who: 1, start: 100 ms}]"
+    summary = run(tmp_path / "run", faults, "rounds=4", listeners=[interrupt])
+    assert summary["stopped_because"] == "interrupted"
+    spans = open_run(tmp_path / "run").log.spans
+    down = spans["name"] == records.SPAN["down"]
+    assert spans["node"][down].tolist() == [1]
+    assert spans["start_s"][down].tolist() == [0.1]
+    assert spans["end_s"][down].tolist() == pytest.approx([summary["simulated_s"]])
 
 
 def _listen() -> None:
