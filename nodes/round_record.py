@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from p2p.log.log import Log
-from p2p.log.records import KIND, MISSING, OUTCOME, REASON
+from p2p.log.records import KIND, MISSING, NOBODY, OUTCOME, REASON, UNCONNECTED
 
 Nodes = NDArray[np.int64]
 Edges = NDArray[np.int64]
@@ -88,10 +88,13 @@ class RoundRecord:
         return np.column_stack(ends).astype(np.int64)
 
     def _record_dropouts(self, log: Log, contributors: set[int], reasons: dict[int, set[str]]) -> None:
+        sends = set(self.edges["update"][:, 0].tolist()) if "update" in self.edges else set()
         for member in self.cohort.tolist():
             leads = member == self.leader and member in self.aggregated_s
             if member not in contributors and not leads:
-                usual = "crashed" if member in self.crashed else "late"
+                # Only without a leader: a plan after an election has no edges of members that have sent before.
+                late = UNCONNECTED if self.leader == NOBODY and member not in sends else "late"
+                usual = "crashed" if member in self.crashed else late
                 # `MISSING` is in order of precedence: a member with several reasons counts under the first.
                 reason = next((word for word in MISSING if word in reasons.get(member, ())), usual)
                 log.dropout("dropout", self.round_number, member, reason, self.end_s)

@@ -49,12 +49,17 @@ def metropolis_weights(edges: NDArray[np.int64], n: int) -> csr_array:
     Guarantees:
         Symmetric and doubly stochastic for any undirected graph (both directions present in `edges`).
     """
-    degree = np.bincount(edges[:, 1], minlength=n)
-    weights = 1.0 / (1 + np.maximum(degree[edges[:, 0]], degree[edges[:, 1]]))
+    weights = metropolis_edge_weights(edges)
     own = 1.0 - np.bincount(edges[:, 1], weights=weights, minlength=n)
     nodes = np.arange(n)
     rows, columns = np.concatenate([edges[:, 1], nodes]), np.concatenate([edges[:, 0], nodes])
     return _matrix(np.concatenate([weights, own]), rows, columns, n)
+
+
+def metropolis_edge_weights(edges: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Returns the Metropolis-Hastings weight of each edge of an undirected graph, given in both directions."""
+    degree = np.bincount(edges[:, 1])
+    return 1.0 / (1 + np.maximum(degree[edges[:, 0]], degree[edges[:, 1]]))
 
 
 def second_eigenvalue(weights: csr_array) -> float:

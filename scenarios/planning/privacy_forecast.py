@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from nodes.protocols.gossip import Gossip
 from nodes.protocols.rotating_leader import RotatingLeader
+from nodes.proxy.cohort_selection import choose_cohort
 from p2p.random_streams import stream
 from privacy.calibration.noise_plan import NoisePlan
 from privacy.views.rigorous import Aggregations, Releases, Topology, Trace, Views, rigorous_views
@@ -62,10 +63,19 @@ def contributions(scenario: Scenario) -> int:
     """Returns how many updates enter one mean when all of them arrive."""
     protocol = scenario.protocol
     if isinstance(protocol, Gossip):
-        return (protocol.exchange_with or 1) + protocol.include_own
+        return _mean_degree(scenario, protocol) + protocol.include_own
     if isinstance(protocol, RotatingLeader):
         return protocol.cohort_size - 1 + protocol.include_own
     return protocol.cohort_size
+
+
+def _mean_degree(scenario: Scenario, protocol: Gossip) -> int:
+    """Returns how many updates reach a member on average: as in the first round, where the graph fixes it."""
+    if protocol.exchange_with is not None and not protocol.redraw.over_clients:
+        return protocol.exchange_with
+    clients = np.arange(scenario.clients)
+    members = choose_cohort(clients, protocol.cohort_size, "uniform", scenario.seed, 1)
+    return max(1, round(len(protocol.edges_of(scenario.seed, scenario.clients, members, 1)) / len(members)))
 
 
 def _published(scenario: Scenario, noise: NoisePlan, rehearsal: Rehearsal) -> dict[str, Any] | str | None:

@@ -29,6 +29,7 @@ def test_all_steps_at_once_equal_steps_one_by_one(used: int) -> None:
     models = rng.standard_normal((42, WIDTH), dtype=np.float32)
     expected = models.astype(np.float64)
     for step in steps:
-        expected[step.row] -= step.share() * np.sum([update.array() for update in step.updates], axis=0)
+        for share, update in zip(step.shares(), step.updates, strict=True):
+            expected[step.row] -= share * update.array()
     WeightedSums(steps).subtract(models)
     np.testing.assert_allclose(models, expected, rtol=1e-5, atol=1e-5)
