@@ -99,6 +99,8 @@ def _mixing(round_plan: RoundPlan, peers: Mapping[int, Peer]) -> dict[int, dict[
 
 def _grouped(nodes: NDArray[np.int64], others: NDArray[np.int64]) -> Iterator[tuple[int, list[int]]]:
     """Yields each node with its peers, in the order of the edges."""
+    if not len(nodes):
+        return  # no two members of the round are neighbours
     # Stable: peers keep the order of the plan's edges, which fixes the order of sending and so the message rows.
     order = np.argsort(nodes, kind="stable")
     distinct, firsts = np.unique(nodes[order], return_index=True)

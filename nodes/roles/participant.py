@@ -186,7 +186,7 @@ class Participant:
         mixed = bool(models) and len(models) >= min_updates
         self.skipped = not mixed
         if not mixed:
-            if own is not None:
+            if own is not None and include_own:
                 self.learning.mix(self.node, [own], None)
                 # No aggregation, but the release is in the model now, which its privacy account must know.
                 row = (assignment.round_number, self.node, self.node, self.now_s, False)

@@ -145,6 +145,8 @@ def _arrivals(scenario: Scenario, planned: PlannedRound) -> Ids:
     edges, protocol = planned.round_plan.edges["update"], scenario.protocol
     rows = _rows(planned.number, edges[:, 0], edges[:, 1])
     own = np.unique(edges[:, 1]) if protocol.include_own else np.zeros(0, dtype=np.int64)
+    if isinstance(protocol, Gossip) and protocol.exchange == "model" and protocol.include_own:
+        own = planned.releasing  # a member that receives nothing still takes its own step
     # A server aggregates too, but has no update of its own.
     own = own[own < scenario.clients]
     return np.concatenate([rows, _rows(planned.number, own, own)])
