@@ -8,14 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from p2p.config.errors import UserError
+from scenarios.metrics.round_graphs import figure_rows, figures_of_round, graph_words
 from scenarios.plots.figure import PICTURES, check_ending, save
 from scenarios.report.page import picture_page
 from scenarios.report.run_data import RunData, read_run_data
 from scenarios.run_folder import atomic_write
+from topologies.figures import GraphFigures
 
 
 def run(args: argparse.Namespace) -> int:
-    """Draws the round and prints the path of the picture."""
+    """Draws the round, and prints its figures and the path of the picture."""
     ending = check_ending(args.out, (*PICTURES, ".html"))
     source = Path(args.source)
     # A folder is a run; anything else is a scenario, which has to be run first.
@@ -28,14 +30,22 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _print_figures(run_data: RunData, number: int, figures: GraphFigures) -> None:
+    print(f"{run_data.name}, round {number}: {graph_words(run_data.protocol)}")
+    for name, told in figure_rows(figures):
+        print(f"  {name:<16}  {told}")
+
+
 def _draw(run_data: RunData, wanted: int | None, out: Path, ending: str) -> None:
     number = _round(run_data, wanted)
+    figures = figures_of_round(run_data.log, number, run_data.protocol)
+    _print_figures(run_data, number, figures)
     if ending == ".html":
         atomic_write.write_text(out, picture_page(run_data, "topology", number))
     else:
         from scenarios.plots.topology import draw_topology
 
-        save(draw_topology(run_data, number), out)
+        save(draw_topology(run_data, number, figures), out)
 
 
 def _round(run_data: RunData, wanted: int | None) -> int:
