@@ -80,7 +80,7 @@ PV.topology = () => {
   function edgeTraces(all, chosen) {
     const own = chosen === null ? all : all.filter(edge => edge.sender === chosen || edge.receiver === chosen);
     const many = own.length > MANY;
-    const opacity = many ? Math.max(0.1, 300 / own.length) : Math.max(0.25, Math.min(0.9, 120 / own.length));
+    const opacity = many ? Math.max(0.1, Math.min(0.5, 600 / own.length)) : Math.max(0.25, Math.min(0.9, 120 / own.length));
     const traces = edgeGroups(own).map(group => lines(group.edges, { name: group.name, opacity: many && group.edges.length < 200 ? 0.6 : opacity, line: { width: many ? 0.7 : group.width, color: edgeColour(group) }, showlegend: false }));
     // The legend gets lines of its own: faint ones could not be seen there.
     edgeGroups(own).forEach(group => traces.push({ x: [null], y: [null], mode: "lines", name: `${group.edges.length} edges: ${group.name}`, line: { width: group.width, color: edgeColour(group) }, showlegend: true }));
@@ -95,7 +95,7 @@ PV.topology = () => {
         // Clockwise from the top, as plotly turns symbols.
         ends.angle.push(Math.atan2(nodes.x[b] - nodes.x[a], nodes.y[b] - nodes.y[a]) * 180 / Math.PI);
       });
-      traces.push({ x: ends.x, y: ends.y, text: ends.text, mode: "markers", marker: { symbol: "arrow", angle: ends.angle, size: own.length > 120 ? 6 : 9, color: PV.style("--soft"), opacity: own.length > 120 ? 0.5 : 0.8 }, hovertemplate: "%{text}<extra></extra>", showlegend: false });
+      traces.push({ x: ends.x, y: ends.y, text: ends.text, mode: "markers", marker: { symbol: "arrow", angle: ends.angle, size: own.length > 120 ? 8 : 13, color: PV.style("--soft"), opacity: own.length > 120 ? 0.5 : 0.9 }, hovertemplate: "%{text}<extra></extra>", showlegend: false });
     }
     return traces;
   }
@@ -158,7 +158,7 @@ PV.topology = () => {
     const table = { head: ["sender", "receiver", "bytes", "messages", "outcome"], rows };
     if (view.value === "matrix") { const made = matrix(edges); return { traces: made.traces, layout: { height: 620, ...made.axes }, table, after: listen }; }
     const hidden = { visible: false, range: [-1.12, 1.12], fixedrange: false };
-    return { traces: [...edgeTraces(edges, chosen), ...nodeTraces(n, edges, chosen)], layout: { height: 620, showlegend: true, uirevision: "stay", dragmode: "pan", margin: { l: 10, r: 10, t: 12, b: 10 }, xaxis: hidden, yaxis: { ...hidden, scaleanchor: "x" } }, table, after: listen };
+    return { traces: [...edgeTraces(edges, chosen), ...nodeTraces(n, edges, chosen)], layout: { height: 620, showlegend: true, uirevision: "stay", dragmode: "pan", margin: { l: 10, r: 10, t: 12, b: 10 }, xaxis: hidden, yaxis: { ...hidden, range: [-1.22, 1.12], scaleanchor: "x" } }, table, after: listen };
   });
 
   // Thousands of edges at once say nothing: begin with those of the busiest client.
