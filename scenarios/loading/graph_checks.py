@@ -10,7 +10,7 @@ import numpy as np
 from nodes.protocols.gossip import Gossip
 from nodes.protocols.graphs import FromFile, kind_name
 from nodes.protocols.redraws import EveryRound, OnePeerExponential
-from privacy.calibration.strategies import AdpdflCalibration
+from privacy.calibration.strategies import AdpdflCalibration, DpFedAvgCalibration
 from scenarios.loading.problems import Path, Problems
 from topologies.edge_arrays import is_symmetric
 from topologies.given_graphs import FromNetworkx
@@ -49,6 +49,9 @@ def graph_findings(protocol: Any, clients: int) -> Iterator[Finding]:
     if missing := [verb for verb in ("free_degree", "problem", "draw") if not hasattr(graph, verb)]:
         yield ("protocol", "graph"), name, f"has no `{missing[0]}`; a graph is a class with free_degree, problem, draw"
         return
+    if type(graph).__hash__ is None:
+        yield ("protocol", "graph"), name, "must not change during a run; declare it with `@dataclass(frozen=True)`"
+        return
     if graph.free_degree and not _degree_fits(protocol):
         return  # reported already, and nothing more can be said about the size
     if isinstance(redraw, OnePeerExponential) and not isinstance(graph, Exponential):
@@ -71,7 +74,7 @@ def privacy_fits_graph(privacy: Any, protocol: Any) -> Iterator[Finding]:
         return
     if isinstance(privacy.calibration, AdpdflCalibration):
         yield ("privacy", "noise", "calibrate"), "adpdfl", _THEOREM
-    elif privacy.resolved_budget().by == "published":
+    elif privacy.resolved_budget().by == "published" and not isinstance(privacy.calibration, DpFedAvgCalibration):
         yield ("privacy", "budget", "by"), "published", _THEOREM
 
 

@@ -146,3 +146,9 @@ def test_a_graph_of_a_plug_in_must_have_the_verbs_of_a_graph(tmp_path: Path) -> 
     with pytest.raises(UserError) as caught:
         parse_scenario(TEXT % "graph: 'odd_graphs:Empty'", folder=tmp_path, allow_plugins=True)
     assert "has no `free_degree`; a graph is a class with free_degree, problem, draw" in str(caught.value)
+    (tmp_path / "odd_graphs_2.py").write_text(
+        "from dataclasses import dataclass\n\nfrom topologies.named_graphs import Ring\n\n\n"
+        "@dataclass\nclass Loose:\n    free_degree = False\n    problem = Ring.problem\n    draw = Ring.draw\n"
+    )
+    with pytest.raises(UserError, match="must not change during a run"):
+        parse_scenario(TEXT % "graph: 'odd_graphs_2:Loose'", folder=tmp_path, allow_plugins=True)
