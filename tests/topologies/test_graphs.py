@@ -255,6 +255,13 @@ def test_one_swap_changes_two_pairs() -> None:
     assert len(seen) > 1
 
 
+def test_undirected_pairs_swap_either_way() -> None:
+    """0-1, 2-3 become 0-3, 2-1 or 0-2, 1-3: an undirected pair has no first end."""
+    pairs = np.array([[0, 1], [1, 0], [2, 3], [3, 2]])
+    found = {str(swapped(pairs, 1, np.random.default_rng(seed)).tolist()) for seed in range(20)}
+    assert found == {"[[0, 2], [1, 3], [2, 0], [3, 1]]", "[[0, 3], [1, 2], [2, 1], [3, 0]]"}
+
+
 def test_networkx_generators_are_called_by_name() -> None:
     """The size and the seed are filled in; parallel edges and loops are dropped."""
     waxman = FromNetworkx(generator="waxman_graph", arguments={"beta": 0.9, "alpha": 0.5})

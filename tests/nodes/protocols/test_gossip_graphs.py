@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -224,3 +225,39 @@ def test_a_round_without_any_edge_is_skipped() -> None:
     assert empty
     assert simulation.proxy.outcome.rounds_completed == 3
     assert all(simulation.records[number].skipped for number in empty)
+
+
+def test_a_member_without_neighbours_takes_its_own_noisy_step() -> None:
+    """Models are exchanged: it keeps the model after its local step, and the log says that its release is in there."""
+    private = "privacy={clip: {kind: flat, norm: 0.5}, noise: {kind: gaussian, sigma: 0.3}}"
+    few = ("protocol.train_per_round=7", "protocol.exchange=model", "rounds=1")
+    simulation, after = run(*few, private)
+    local = run(LOCAL, private, "rounds=1")[1][0]
+    cohort = simulation.records[1].cohort.tolist()
+    alone = [node for node in cohort if node not in graph(simulation, 1)]
+    assert alone
+    assert np.abs(after[0][alone] - local[alone]).max() < 1e-6
+    table = simulation.log.aggregations
+    own = table["contributor"][table["contributor"] == table["aggregator"]]
+    assert sorted(own.tolist()) == cohort
+    without, _ = run(*few, private, "protocol.include_own=false")
+    table = without.log.aggregations
+    assert not (table["contributor"] == table["aggregator"]).any()
+
+
+def test_a_graph_of_ones_own_plugs_in(tmp_path: Path) -> None:
+    """A frozen class with the verbs of a graph, beside the scenario; here everyone sends to client 0."""
+    (tmp_path / "own_graphs.py").write_text(
+        "from dataclasses import dataclass\nfrom typing import ClassVar\n\nimport numpy as np\n\n\n"
+        "@dataclass(frozen=True, kw_only=True)\nclass ToFirst:\n"
+        '    """Everyone sends to the first.\n\n    Attributes:\n        first: place of the receiver\n    """\n\n'
+        "    free_degree: ClassVar[bool] = False\n    first: int = 0\n\n"
+        "    def problem(self, n, degree):\n        return ''\n\n"
+        "    def draw(self, members, degree, rng):\n"
+        "        others = np.delete(members, self.first)\n"
+        "        return np.column_stack([others, np.full(len(others), members[self.first])])\n"
+    )
+    overrides = ["protocol.graph={kind: 'own_graphs:ToFirst', first: 2}", "learning=none", "rounds=1"]
+    simulation = build(parse_scenario(SCENARIO, overrides=overrides, folder=tmp_path, allow_plugins=True))
+    simulation.run()
+    assert graph(simulation, 1).tolist() == [[node, 2] for node in range(16) if node != 2]

@@ -61,6 +61,14 @@ def test_bytes_by_kind_are_those_of_the_run(protocol: str, change: str) -> None:
         assert planned[kind] == pytest.approx(amount, rel=0.02), kind
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_steps_of_unconnected_members_are_planned(seed: int) -> None:
+    """Three of twenty members of a ring are mostly no neighbours; their releases enter their own models."""
+    rare = ("protocol={kind: gossip, train_per_round: 3, graph: ring, redraw: never, exchange: model}", f"seed={seed}")
+    planned, real = make_plan(scenario(*rare, SPARE)), report_privacy(run(*rare, SPARE))
+    assert planned["privacy"]["rigorous"]["model"] == pytest.approx(real["rigorous"]["model"], rel=1e-9)
+
+
 def test_listed_weights_are_planned() -> None:
     """Metropolis weights come with the assignments."""
     weighted = (TORUS, "protocol.mixing=metropolis", "rounds=2")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,14 @@ def test_figures_are_printed_before_and_after_a_run(tmp_path: Path, capsys: Any)
     assert before.startswith("drawn, round 1: torus redrawn never\n")
     assert lines[:3] == [["nodes", "16"], ["edges", "32 undirected"], ["neighbours", "4 min, 4 mean, 4 max"]]
     assert [" ".join(line) for line in lines[3:]] == ["parts 1", "diameter 4", "spectral gap 0.4"]
+
+
+def test_figures_can_be_had_as_json(tmp_path: Path, capsys: Any) -> None:
+    """Infinity is a text, as in every summary."""
+    scenario = written(tmp_path, "graph: {kind: ring, directed: true}, redraw: never", cohort=7)
+    assert main(["topology", scenario, "--json", "-o", str(tmp_path / "x.svg")]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["round"], told["nodes"], told["directed"], told["diameter"]) == (1, 7, True, "inf")
 
 
 def test_parts_that_fall_off_are_told(tmp_path: Path, capsys: Any) -> None:
