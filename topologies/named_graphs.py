@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import count, islice
 from typing import Annotated, ClassVar, Protocol
 
 import numpy as np
@@ -107,8 +108,9 @@ class Torus:
         """The number of members must be a product of two numbers from 3 on."""
         if torus_rows(n) >= 3:
             return ""
-        near = sorted((size for size in range(9, n + 12) if torus_rows(size) >= 3), key=lambda size: abs(size - n))
-        return f"{n} members make no torus of at least 3 x 3; {_or(near[:3])} would fit"
+        outwards = (n + step * side for step in count(1) for side in (-1, 1))
+        near = list(islice((size for size in outwards if torus_rows(size) >= 3), 3))
+        return f"{n} members make no torus of at least 3 x 3; {_or(near)} would fit"
 
     def draw(self, members: Ids, degree: int | None, rng: np.random.Generator) -> Edges:
         """Fills the grid row by row."""
@@ -182,7 +184,7 @@ class Hierarchical:
 
 def torus_rows(n: int) -> int:
     """Returns the rows of the squarest grid: the largest divisor of n up to its square root."""
-    return max((side for side in range(1, math.isqrt(n) + 1) if n % side == 0), default=0)
+    return next((side for side in range(math.isqrt(max(n, 0)), 0, -1) if n % side == 0), 0)
 
 
 def steps_ahead(n: int) -> int:

@@ -151,6 +151,7 @@ def test_an_expander_mixes_at_any_size(n: int) -> None:
     ("graph", "n", "degree", "message"),
     [
         (Ring(), 2, None, "a ring needs at least 3 members, not 2"),
+        (Torus(), 9_999_991, None, "9999989, 9999990 or 9999992 would fit"),
         (Torus(), 11, None, "11 members make no torus of at least 3 x 3; 9, 12 or 15 would fit"),
         (Torus(), 97, None, "no torus of at least 3 x 3; 95, 96 or 98 would fit"),
         (Hypercube(), 100, None, "100 is no power of two, as a hypercube needs; 64 or 128 would fit"),
