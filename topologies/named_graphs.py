@@ -16,7 +16,6 @@ from annotated_types import Ge
 
 from topologies.edge_arrays import Edges, Ids, blocks, both_ways, concatenated, no_edges, ordered, pairs_of
 
-
 MOST_COMPLETE = 20_000
 """Members of a complete graph: its edges take 6 GB then."""
 
