@@ -16,6 +16,9 @@ from annotated_types import Ge
 
 from topologies.edge_arrays import Edges, Ids, blocks, both_ways, concatenated, no_edges, ordered, pairs_of
 
+MOST_COMPLETE = 20_000
+"""Members of a complete graph: its edges take 6 GB then."""
+
 
 class Graph(Protocol):
     """A kind of graph.
@@ -90,7 +93,9 @@ class Complete:
     free_degree: ClassVar[bool] = False
 
     def problem(self, n: int, degree: int | None) -> str:
-        """A complete graph needs two members."""
+        """A complete graph needs two members, and memory for all pairs."""
+        if n > MOST_COMPLETE:
+            return f"a complete graph of {n} members has {n * (n - 1)} edges; up to {MOST_COMPLETE} members would fit"
         return _at_least(n, 2, "a complete graph")
 
     def draw(self, members: Ids, degree: int | None, rng: np.random.Generator) -> Edges:

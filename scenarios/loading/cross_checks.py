@@ -72,7 +72,9 @@ def _exchange_fits(protocol: Any) -> Iterator[Finding]:
     cohort, others = protocol.train_per_round, protocol.exchange_with
     if not getattr(getattr(protocol, "graph", None), "free_degree", True):
         if others is not None:
-            rule = f"is fixed by the graph {kind_name(protocol.graph)}; drop it, or take a graph whose degree is free"
+            rule = (
+                f"is fixed by the graph {kind_name(protocol.graph)}; drop it (or `mer`), or take a graph that does not"
+            )
             yield ("protocol", "exchange_with"), others, rule
     elif others is None:
         yield ("protocol", "exchange_with"), None, "is needed; add it, or `mer` as a share of all clients"

@@ -19,7 +19,7 @@ from nodes.protocols.graphs import FromFile
 from topologies.edge_arrays import is_symmetric, ordered, pairs_of, regular_pairs, swapped
 from topologies.given_graphs import GENERATORS, FromNetworkx
 from topologies.mixing import edges_of, spectral_gap, uniform_weights
-from topologies.named_graphs import Exponential, Hierarchical, Hypercube, Ring, Torus
+from topologies.named_graphs import Complete, Exponential, Hierarchical, Hypercube, Ring, Torus
 from topologies.random_graphs import Clustered, ErdosRenyi, Expander, ScaleFree, SmallWorld
 
 GRAPHS: dict[str, Any] = dict(TABLE)
@@ -150,6 +150,7 @@ def test_an_expander_mixes_at_any_size(n: int) -> None:
 @pytest.mark.parametrize(
     ("graph", "n", "degree", "message"),
     [
+        (Complete(), 100_000, None, "has 9999900000 edges; up to 20000 members would fit"),
         (Ring(), 2, None, "a ring needs at least 3 members, not 2"),
         (Torus(), 9_999_991, None, "9999989, 9999990 or 9999992 would fit"),
         (Torus(), 11, None, "11 members make no torus of at least 3 x 3; 9, 12 or 15 would fit"),
