@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from nodes.messaging.control_batches import answers_to_invitations, own_controls, same_control
 from nodes.messaging.control_messages import (
     Answer,
     Assignment,
@@ -22,7 +23,6 @@ from nodes.messaging.control_messages import (
     LeaderTimeout,
     Peer,
     Register,
-    is_urgent,
 )
 from nodes.messaging.round_session import Received as Received
 from nodes.messaging.round_session import RoundSession
@@ -31,11 +31,9 @@ from p2p.clock import Rank
 from p2p.log.records import KINDS, NOBODY
 from p2p.transport.core.layout import CARRIED, COPY, CORRUPTED, DOUBLED, FIRST_TOPIC
 from p2p.transport.inbox import Inbox
-from p2p.transport.messages import TOPICS, Answers, Batch, CallAnswer, Delivery, Message, topic_code
-from privacy.sealing.control_format import KEY_BYTES
+from p2p.transport.messages import TOPICS, Batch, CallAnswer, Delivery, Message
 from privacy.sealing.envelopes import Envelope, Payload, Rejected
 from privacy.sealing.keys import KeyPair
-from privacy.sealing.message_sizes import message_size
 
 # Shared empty defaults: most endpoints hold nothing most of the time, and a run may have very many of them.
 _NO_EARLY: Mapping[int, Message] = MappingProxyType({})
@@ -119,7 +117,7 @@ class Endpoint:
         for message in self._early.values():
             self._world.network.lose(message, "receiver_down")
         for round_number in self._sessions:
-            self._world.network.close_session(self.node, round_number)
+            self._world.network.sessions.close(self.node, round_number)
         self.inbox.close()
         self._open_inbox()
         self._keys, self._sessions, self._early = _NO_KEYS, _NO_SESSIONS, _NO_EARLY
@@ -143,7 +141,7 @@ class Endpoint:
             if keys is None or assignment.public_key not in (None, keys.public):
                 return  # crashed between joining and its assignment: the keys that peers seal for are lost
             self._sessions = {**self._sessions, round_number: RoundSession(assignment, keys, (assignment.expect_from,))}
-            self._world.network.open_session(self.node, round_number)
+            self._world.network.sessions.open(self.node, round_number)
         else:
             known.update(assignment)
         self._latest_round = max(self._latest_round, round_number)
@@ -157,7 +155,7 @@ class Endpoint:
         self.inbox.read()
         if round_number in self._sessions:
             self._sessions = _without(self._sessions, round_number) or _NO_SESSIONS
-            self._world.network.close_session(self.node, round_number)
+            self._world.network.sessions.close(self.node, round_number)
         if round_number in self._keys:
             self._keys = _without(self._keys, round_number) or _NO_KEYS
         if self.active_round != round_number:
@@ -223,32 +221,9 @@ class Endpoint:
         self, nodes: Sequence[int], round_number: int, control: Control, give_up_s: float = np.inf
     ) -> None:
         """Sends one control message to each node; one end is always the proxy."""
-        if not nodes:
-            return
-        size_bytes = message_size(control.payload_bytes, many=False, sealed=self._world.sealed)
-        sizes = size_bytes, size_bytes - control.payload_bytes
-        batch = Batch(self.node, nodes, "control", round_number, *sizes, [control] * len(nodes), give_up_s)
-        batch.topic, batch.immediate = topic_code(control.key)[0], is_urgent(control)
-        # A registration concerns the entire run: it is retransmitted even after its nominal round has closed.
-        batch.outlives_round = isinstance(control, Register)
-        self._world.network.send(batch)
-
-    def invite(
-        self, nodes: Sequence[int], invite: Invite, give_up_s: float, answer: Callable[[CallAnswer], Answer]
-    ) -> None:
-        """Sends an invitation to each node, whose rule answers it as soon as its process waits for orders."""
-        if not nodes:
-            return
-        hooks, sealed = self._world.phase_hooks, self._world.sealed
-        size_bytes = message_size(invite.payload_bytes, many=False, sealed=sealed)
-        sizes = size_bytes, size_bytes - invite.payload_bytes
-        batch = Batch(self.node, nodes, "control", invite.round_number, *sizes, [invite] * len(nodes), give_up_s)
-        # Without sealing there are no keys, and answers are shorter.
-        joins, refuses = (Answer(0, 0, why, b"" if sealed is False else bytes(KEY_BYTES)) for why in ("", "declined"))
-        join_bytes = message_size(joins.payload_bytes, many=False, sealed=sealed)
-        overhead, refusal = join_bytes - joins.payload_bytes, refuses.payload_bytes - joins.payload_bytes
-        before = partial(hooks.notify, phase="invite") if hooks.listeners else None
-        self._world.network.call(batch, Answers(answer, join_bytes, overhead, refusal), before)
+        if nodes:
+            batch = same_control(self.node, nodes, round_number, control, give_up_s, self._world.sealed)
+            self._world.network.send(batch)
 
     def send_controls(
         self,
@@ -260,17 +235,20 @@ class Endpoint:
         urgent: bool = False,
     ) -> None:
         """Sends each node its own control message; all have the same topic."""
-        if not nodes:
-            return
-        payloads = [control.payload_bytes for control in controls]
-        totals = [message_size(payload, many=False, sealed=self._world.sealed) for payload in payloads]
-        sizes = np.array(totals, dtype=np.int64)
-        overheads = sizes - np.array(payloads, dtype=np.int64)
-        batch = Batch(self.node, nodes, "control", round_number, sizes, overheads, controls, give_up_s)
-        # Separate: each node's message keeps its own name in random draws, whatever other nodes the batch holds.
-        batch.topic, batch.separate = topic_code(controls[0].key)[0], True
-        batch.immediate = urgent or is_urgent(controls[0])
-        self._world.network.send(batch)
+        if nodes:
+            batch = own_controls(self.node, nodes, round_number, controls, give_up_s, self._world.sealed)
+            batch.immediate |= urgent
+            self._world.network.send(batch)
+
+    def invite(
+        self, nodes: Sequence[int], invite: Invite, give_up_s: float, answer: Callable[[CallAnswer], Answer]
+    ) -> None:
+        """Sends an invitation to each node, whose rule answers it as soon as its process waits for orders."""
+        if nodes:
+            hooks, sealed = self._world.phase_hooks, self._world.sealed
+            batch = same_control(self.node, nodes, invite.round_number, invite, give_up_s, sealed)
+            before = partial(hooks.notify, phase="invite") if hooks.listeners else None
+            self._world.network.call(batch, answers_to_invitations(answer, sealed), before)
 
     def receive(self, message: Message) -> str | None:
         """Files a message on arrival, or returns why it is rejected.
@@ -319,12 +297,12 @@ class Endpoint:
         held = self._sessions.get(round_number)
         # The common case, in bulk; one irregular message sends the whole group through the individual checks.
         if held is not None:
-            items = held.open_unaltered(kind, deliveries, network.contents_of(deliveries))
+            items = held.open_unaltered(kind, deliveries, network.contents.of_batches(deliveries))
             if items is not None:
                 self.inbox.put_all((kind, round_number), items)
                 return
         for delivery in deliveries:
-            reason = self._open_one(network.content_of(delivery), delivery)
+            reason = self._open_one(network.contents.as_arrived(delivery), delivery)
             if reason:
                 world.network.refuse(delivery.row, reason)
 
@@ -343,7 +321,7 @@ class Endpoint:
             self.inbox.put_all(contents[0].key, contents)
             return
         for delivery in deliveries:
-            content = network.content_of(delivery)
+            content = network.contents.as_arrived(delivery)
             reason = self._receive_control(delivery.sender, abs(delivery.sequence), delivery.flags, content)
             if reason:
                 network.refuse(delivery.row, reason)

@@ -14,7 +14,7 @@ from nodes.messaging.control_messages import Assignment, Close, Done
 from nodes.messaging.endpoint import Received
 from nodes.protocols.api import PeerProtocol, Steps
 from nodes.roles.participant import EVERY_ROUND, Participant
-from nodes.roles.registration import next_orders, register, register_again
+from nodes.roles.registration import follow_orders
 from nodes.roles.slowdown import Slow, finish_s
 from nodes.round_record import RoundRecord
 from nodes.world import World
@@ -62,16 +62,8 @@ class Client(Participant):
         self._trainings = 0
 
     def run(self) -> Generator[simpy.Event, Any, None]:
-        """Runs the client until it crashes or the simulation ends; a client without a model registers (again)."""
-        if self.model_round < 0 or not self.world.router.knows(self.node):
-            register(self)
-        while True:
-            orders = yield next_orders(self)
-            if not orders:
-                register_again(self)
-            for order in orders:
-                if isinstance(order, Assignment):
-                    yield from self._take_part(order)
+        """Runs the client until it crashes or the simulation ends."""
+        return follow_orders(self, self._take_part)
 
     def lose_state(self) -> None:
         """Discards what a crash destroys, including the training in progress."""

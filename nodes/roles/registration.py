@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import simpy
 
-from nodes.messaging.control_messages import Register
+from nodes.messaging.control_messages import Assignment, Register
+from nodes.protocols.api import Steps
 from nodes.roles.participant import Participant
 
 AGAIN_S = 10.0
@@ -24,6 +27,19 @@ def next_orders(participant: Participant) -> simpy.Event:
     participant.world.network.set_rule(participant.node, participant.model_round, participant.last_round)
     # A registered node needs no deadline: the proxy invites it again if an invitation is lost.
     return participant.endpoint.inbox.expect("orders", 1, None if known else participant.now_s + AGAIN_S)
+
+
+def follow_orders(participant: Participant, take_part: Callable[[Assignment], Steps]) -> Steps:
+    """Registers (again, without a model), and takes part in what the proxy assigns, until the process is stopped."""
+    if participant.model_round < 0 or not participant.world.router.knows(participant.node):
+        register(participant)
+    while True:
+        orders = yield next_orders(participant)
+        if not orders:
+            register_again(participant)
+        for order in orders:
+            if isinstance(order, Assignment):
+                yield from take_part(order)
 
 
 def register_again(participant: Participant) -> None:

@@ -13,7 +13,7 @@ from nodes.messaging.endpoint import Received
 from nodes.protocols.api import Steps
 from nodes.protocols.central import Central
 from nodes.roles.participant import Participant
-from nodes.roles.registration import next_orders, register, register_again
+from nodes.roles.registration import follow_orders
 from nodes.round_record import RoundRecord
 from nodes.world import World
 
@@ -31,15 +31,7 @@ class Server(Participant):
 
     def run(self) -> Generator[simpy.Event, Any, None]:
         """Runs the server until it crashes or the simulation ends."""
-        if not self.world.router.knows(self.node):
-            register(self)
-        while True:
-            orders = yield next_orders(self)
-            if not orders:
-                register_again(self)
-            for order in orders:
-                if isinstance(order, Assignment):
-                    yield from self._take_part(order)
+        return follow_orders(self, self._take_part)
 
     def _take_part(self, order: Assignment) -> Steps:
         # The proxy may repeat an assignment after a failover; a finished part is reported again, not run again.

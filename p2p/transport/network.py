@@ -19,7 +19,8 @@ from p2p.links.link_table import Links
 from p2p.links.settings import Retransmit
 from p2p.log.log import Log
 from p2p.log.records import KIND, KINDS, OUTCOME, REASON
-from p2p.random_streams import name_word, stream
+from p2p.random_streams import name_word
+from p2p.transport.contents import Alter, BatchContents
 from p2p.transport.core import event_core as core
 from p2p.transport.core import layout as at
 from p2p.transport.core.memory import TAKEN, Memory
@@ -27,21 +28,25 @@ from p2p.transport.impairment_table import ImpairmentTable
 from p2p.transport.impairments import Impairment, Partition
 from p2p.transport.inbox import Inbox
 from p2p.transport.message_table import MessageTable
-from p2p.transport.messages import Answers, Batch, Contents, Delivery, Message
+from p2p.transport.messages import Answers, Batch, Delivery, Message
 from p2p.transport.relays import Relays
+from p2p.transport.sessions import Sessions
 from p2p.transport.sharing import Fair, Sharing
 
 Receive = Callable[[Message], str | None]
 """Handles a message on arrival: returns the reason of a rejection, "" to accept, None to `settle` it later."""
-Alter = Callable[[object, np.random.Generator], object]
 
 _DELIVERED, _LOST, _REJECTED = OUTCOME["delivered"], OUTCOME["lost"], OUTCOME["rejected"]
-_DAMAGED = at.CORRUPTED | at.CARRIED
 _FLUSH_AT = 1 << 16
 
 
 class Network:
-    """Carries batches of messages over access links; nodes attach an inbox and a handler of urgent messages."""
+    """Carries batches of messages over access links; nodes attach an inbox and a handler of urgent messages.
+
+    Attributes:
+        contents: the contents of messages that may still be read
+        sessions: which nodes read a round's messages from their inboxes
+    """
 
     def __init__(
         self,
@@ -59,7 +64,6 @@ class Network:
         alter: Alter = lambda content, rng: content,
     ) -> None:
         self._clock, self._links, self._seed, self._jitter, self._relays = clock, links, seed, jitter, relays
-        self._alter = alter
         nodes = len(links.up)
         self._memory = memory = Memory(nodes, rounds)
         memory.links["capacity"][0::2], memory.links["capacity"][1::2] = links.up, links.down
@@ -85,11 +89,9 @@ class Network:
         self._inboxes: list[Inbox | None] = [None] * nodes
         self._receivers: dict[int, Receive] = {}
         self._listeners: list[Callable[[Message], None]] = []
-        self._contents: dict[int, Any] = {}  # by batch: `Contents`, or `Answers`
-        self._batches = 0
-        self._batches_of_round: dict[int, list[int]] = {}
+        self.contents = BatchContents(seed, alter, self._table.damages)
+        self.sessions = Sessions(memory, nodes)
         self._routes = 0
-        self._columns: dict[int, int] = {}
         self._when_drained: dict[int, Callable[[], None]] = {}
         self._redirects: dict[int, int] = {}
         self._log, self._unwritten = log, False
@@ -112,8 +114,7 @@ class Network:
         receivers = list(batch.receivers)
         jittered = self._jitter is not None
         nodes["answer_delay_s"][receivers] = np.nan if jittered else self._links.latencies_to(batch.sender)[receivers]
-        # Not dropped with a round: a node that is busy answers when it is free, even if the round has drained by then.
-        self._contents[at.ANSWERS_BATCH] = answers
+        self.contents.answer_with(answers)
         self._send(batch, call=1)
 
     def set_rule(self, node: int, model_round: int, last_round: int) -> None:
@@ -156,16 +157,14 @@ class Network:
         kind = KIND[batch.kind]
         if self._relays is not None and kind:
             self._wrap(batch, receivers)
-        self._batches += 1
-        self._contents[self._batches] = batch.contents
-        self._batches_of_round.setdefault(batch.round_number, []).append(self._batches)
+        number = self.contents.add(batch.round_number, batch.contents)
         topic = batch.topic if kind == 0 else kind
         # One integer for seven fields: the entry point of the core takes four; `send` in core/starts.py unpacks it.
         packed = kind + (topic << 4) + (batch.immediate << 10) + (batch.separate << 14) + (batch.outlives_round << 15)
         packed += (call << 16) + (batch.round_number << 17)
         self._unwritten = True
         # The core checks its needs before it changes anything, so the call can simply be repeated.
-        while status := memory.call(core.SEND, batch.give_up_s, count, sender, packed, self._batches):
+        while status := memory.call(core.SEND, batch.give_up_s, count, sender, packed, number):
             if status == at.NEEDS_ROOM:
                 memory.reserve(2 * count + len(self._inboxes))
             else:
@@ -244,37 +243,9 @@ class Network:
         # `Delivery._make` is a Python function that does the same for one message.
         return list(map(partial(tuple.__new__, Delivery), self._memory.read_outputs(count))) if count else []
 
-    def contents_of(self, deliveries: Iterable[Delivery]) -> list[Contents]:
-        """Returns for each message the contents of the batch that it belongs to."""
-        contents = self._contents
-        return [contents[batch] for _, batch, *_ in deliveries]
-
-    def content_of(self, delivery: Delivery) -> Any:
-        """Returns a message's content as it arrived; corrupted messages have other bytes."""
-        contents = self._contents[delivery.batch]
-        content = _content(contents, delivery)
-        if not delivery.flags & _DAMAGED:
-            return content
-        kind = delivery.topic if delivery.topic < at.FIRST_TOPIC else 0
-        # Each corrupting hop alters the content once, from a stream named after that hop: replays give equal bytes.
-        for sender, attempt, first in self._table.damages(delivery.row):
-            # Answers have no place among others: each is the only one of its sender.
-            place = delivery.place if first and attempt == 1 and not isinstance(contents, Answers) else 0
-            name = (kind, delivery.round_number, sender, abs(delivery.sequence), attempt, place)
-            content = self._alter(content, stream(self._seed, "damage", *name))
-        return content
-
-    def take_contents(self, deliveries: Iterable[Delivery]) -> list[Any]:
-        """Returns the contents of messages that arrived once and unaltered, and drops those of batches of one."""
-        contents, keep, found = self._contents, bool(self._listeners), []
-        for delivery in deliveries:
-            batch = delivery[1]
-            of_batch = contents[batch]
-            found.append(_content(of_batch, delivery))
-            # A delivered message is not sent again; only another receiver or a listener may still need its content.
-            if not keep and not isinstance(of_batch, Answers) and len(of_batch) == 1:
-                del contents[batch]
-        return found
+    def take_contents(self, deliveries: Sequence[Delivery]) -> list[Any]:
+        """Returns the contents of messages that arrived once and unaltered; nothing may read them again."""
+        return self.contents.take(deliveries, keep=bool(self._listeners))
 
     def refuse(self, row: int, reason: str) -> None:
         """Rejects a message that was taken from an inbox."""
@@ -294,24 +265,6 @@ class Network:
         self._enter(core.SETTLE, 0.0, slot, outcome, reason)
 
     # Rounds
-
-    def open_session(self, node: int, round_number: int) -> None:
-        """Opens a session: a round's messages for `node` go to its inbox; without a session they are urgent."""
-        if round_number not in self._columns:
-            # Columns of drained rounds are reused, so the table stays as wide as the rounds that overlap.
-            column = next(number for number in range(len(self._columns) + 1) if number not in self._columns.values())
-            self._columns[round_number] = column
-            nodes = len(self._inboxes)
-            self._memory.grow("sessions", (column + 1) * nodes)
-            self._memory.sessions["value"][column * nodes : (column + 1) * nodes] = 0
-            self._memory.rounds["column"][round_number] = column
-        self._memory.sessions["value"][self._columns[round_number] * len(self._inboxes) + node] = 1
-
-    def close_session(self, node: int, round_number: int) -> None:
-        """Closes the session."""
-        column = self._columns.get(round_number)
-        if column is not None:
-            self._memory.sessions["value"][column * len(self._inboxes) + node] = 0
 
     def close_round(self, round_number: int) -> None:
         """Stops retransmissions of a round's messages, except those that outlive the round."""
@@ -335,11 +288,9 @@ class Network:
         self.read_inboxes()
         self._show_passed()
         # Inboxes and listeners come first: they still need the contents that are dropped below.
-        if self._columns.pop(round_number, None) is not None:
-            self._memory.rounds["column"][round_number] = -1
+        self.sessions.close_all(round_number)
         self._when_drained.pop(round_number)()
-        for batch in self._batches_of_round.pop(round_number, ()):
-            self._contents.pop(batch, None)
+        self.contents.drop(round_number)
 
     # Faults
 
@@ -462,7 +413,7 @@ class Network:
         flags, arrived_s = int(one["flag_bits"]), float(one["arrived_s"])
         place = (int(one["row"]), int(one["batch"]), int(one["place"]), sequence)
         topic, life = kind or at.FIRST_TOPIC, int(one["life"])
-        content = self.content_of(Delivery(*place, sender, round_number, topic, flags, life, arrived_s))
+        content = self.contents.as_arrived(Delivery(*place, sender, round_number, topic, flags, life, arrived_s))
         name = (KINDS[kind], round_number, sender, receiver, abs(sequence))
         return Message(slot, place[0], *name, flags, content, arrived_s)
 
@@ -499,7 +450,3 @@ class Network:
             self._unwritten = False
         else:
             self._log.write_used()
-
-
-def _content(contents: Contents | Answers, delivery: Delivery) -> Any:
-    return contents.of(delivery) if isinstance(contents, Answers) else contents[delivery.place]

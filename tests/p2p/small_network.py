@@ -80,7 +80,7 @@ class SmallNetwork:
 
     def _opener(self, node: int) -> Any:
         def open_deliveries(deliveries: Sequence[Delivery]) -> None:
-            texts = [str(self.network.content_of(delivery)) for delivery in deliveries]
+            texts = [str(self.network.contents.as_arrived(delivery)) for delivery in deliveries]
             self.opened.append(texts)
             for delivery, text in zip(deliveries, texts, strict=True):
                 if text.startswith("bad"):

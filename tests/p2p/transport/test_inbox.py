@@ -23,7 +23,7 @@ KEY = ("update", 1)
 def network(**more: Any) -> SmallNetwork:
     """Ten nodes without limits and latency, so that messages arrive at once; node 1 has a session of round 1."""
     post = SmallNetwork(10, up=np.inf, down=np.inf, latency_s=0.0, **more)
-    post.network.open_session(READER, 1)
+    post.network.sessions.open(READER, 1)
     return post
 
 
@@ -74,7 +74,7 @@ def test_a_message_over_a_link_that_arrives_at_the_deadline_counts() -> None:
     """500 bytes at 1 kB/s and half a second of latency: exactly 1 s."""
     for deadline_s, expected in ((1.0, ["for 1"]), (np.nextafter(1.0, 0.0), [])):
         post = SmallNetwork(latency_s=0.5)
-        post.network.open_session(READER, 1)
+        post.network.sessions.open(READER, 1)
         noted = read(post, 2, deadline_s)
         post.send(0, [READER], 500)
         post.clock.run()
@@ -112,7 +112,7 @@ def test_many_deadlines_that_were_met_move_no_other() -> None:
     """Nine processes are served before their deadline, one is not: it goes on at its own."""
     post, noted = network(), list[tuple[float, int, int]]()
     for node in range(1, 10):
-        post.network.open_session(node, 1)
+        post.network.sessions.open(node, 1)
 
     def reader(node: int) -> Generator[simpy.Event, Any, None]:
         items = yield post.inboxes[node].expect(KEY, 1, 60.0 if node < 9 else 120.0)
@@ -267,9 +267,9 @@ def test_without_a_session_a_message_is_handed_over_on_arrival() -> None:
     """Before the session opens, and after it has closed."""
     post = SmallNetwork(up=np.inf, down=np.inf, latency_s=0.0)
     send_at(post, 1.0, "before")
-    post.clock.call_at(2.0, Rank.START, 9, lambda: post.network.open_session(READER, 1))
+    post.clock.call_at(2.0, Rank.START, 9, lambda: post.network.sessions.open(READER, 1))
     send_at(post, 3.0, "within")
-    post.clock.call_at(4.0, Rank.START, 9, lambda: post.network.close_session(READER, 1))
+    post.clock.call_at(4.0, Rank.START, 9, lambda: post.network.sessions.close(READER, 1))
     send_at(post, 5.0, "after")
     post.clock.run()
     assert [text for _, _, text in post.arrivals()] == ["before", "after"]

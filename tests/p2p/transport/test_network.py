@@ -353,7 +353,7 @@ def test_a_slow_link_holds_for_what_begins_later_and_under_fair_sharing_at_once(
 def test_a_listener_hears_what_is_on_its_way_when_it_begins() -> None:
     """Also what was handed over before, and what goes to an inbox."""
     post, heard = SmallNetwork(), list[str]()
-    post.network.open_session(1, 1)
+    post.network.sessions.open(1, 1)
     post.send(0, [1, 2])
     post.clock.call_at(0.3, Rank.FAULT, 0, lambda: post.network.listen(lambda message: heard.append(message.content)))
     post.clock.run()

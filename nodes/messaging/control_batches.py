@@ -1,0 +1,48 @@
+"""Control messages as batches for the network: their sizes, topics and urgency, and invitations with their answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from nodes.messaging.control_messages import Answer, Control, Register, is_urgent
+from p2p.transport.messages import Answers, Batch, CallAnswer, topic_code
+from privacy.anonymity.settings import Sealed
+from privacy.sealing.control_format import KEY_BYTES
+from privacy.sealing.message_sizes import message_size
+
+
+def same_control(
+    sender: int, nodes: Sequence[int], round_number: int, control: Control, give_up_s: float, sealed: Sealed
+) -> Batch:
+    """Returns one control message for each node."""
+    size_bytes = message_size(control.payload_bytes, many=False, sealed=sealed)
+    sizes = size_bytes, size_bytes - control.payload_bytes
+    batch = Batch(sender, nodes, "control", round_number, *sizes, [control] * len(nodes), give_up_s)
+    batch.topic, batch.immediate = topic_code(control.key)[0], is_urgent(control)
+    # A registration concerns the entire run: it is retransmitted even after its nominal round has closed.
+    batch.outlives_round = isinstance(control, Register)
+    return batch
+
+
+def own_controls(
+    sender: int, nodes: Sequence[int], round_number: int, controls: Sequence[Control], give_up_s: float, sealed: Sealed
+) -> Batch:
+    """Returns for each node its own control message; all have the same topic."""
+    payloads = [control.payload_bytes for control in controls]
+    totals = [message_size(payload, many=False, sealed=sealed) for payload in payloads]
+    sizes = np.array(totals, dtype=np.int64)
+    overheads = sizes - np.array(payloads, dtype=np.int64)
+    batch = Batch(sender, nodes, "control", round_number, sizes, overheads, controls, give_up_s)
+    # Separate: each node's message keeps its own name in random draws, whatever other nodes the batch holds.
+    batch.topic, batch.immediate, batch.separate = topic_code(controls[0].key)[0], is_urgent(controls[0]), True
+    return batch
+
+
+def answers_to_invitations(content: Callable[[CallAnswer], Answer], sealed: Sealed) -> Answers:
+    """Returns the sizes of answers to an invitation; `content` makes one from what a node's rule said."""
+    # Without sealing there are no keys, and answers are shorter.
+    joins, refuses = (Answer(0, 0, why, b"" if sealed is False else bytes(KEY_BYTES)) for why in ("", "declined"))
+    size_bytes = message_size(joins.payload_bytes, many=False, sealed=sealed)
+    return Answers(content, size_bytes, size_bytes - joins.payload_bytes, refuses.payload_bytes - joins.payload_bytes)

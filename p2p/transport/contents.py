@@ -1,0 +1,82 @@
+"""The contents of messages: kept by batch while a message of the batch may still be read, altered where damaged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from p2p.random_streams import stream
+from p2p.transport.core import layout as at
+from p2p.transport.messages import Answers, Contents, Delivery
+
+Alter = Callable[[object, np.random.Generator], object]
+Damages = Callable[[int], Sequence[tuple[int, int, bool]]]
+"""Returns (sender, attempt, whether first hop) of each hop that corrupted the message of a row."""
+_DAMAGED = at.CORRUPTED | at.CARRIED
+
+
+class BatchContents:
+    """Contents by batch; the network carries their numbers."""
+
+    def __init__(self, seed: int, alter: Alter, damages: Damages) -> None:
+        self._seed, self._alter, self._damages = seed, alter, damages
+        self._by_batch: dict[int, Any] = {}  # `Contents`, or `Answers`
+        self._batches = 0
+        self._of_round: dict[int, list[int]] = {}
+
+    def add(self, round_number: int, contents: Contents) -> int:
+        """Keeps the contents of a batch and returns its number."""
+        self._batches += 1
+        self._by_batch[self._batches] = contents
+        self._of_round.setdefault(round_number, []).append(self._batches)
+        return self._batches
+
+    def answer_with(self, answers: Answers) -> None:
+        """Sets what makes the contents of answers to calls."""
+        # Not dropped with a round: a node that is busy answers when it is free, even if the round has drained by then.
+        self._by_batch[at.ANSWERS_BATCH] = answers
+
+    def drop(self, round_number: int) -> None:
+        """Drops the contents of a round of which no message is in flight."""
+        for batch in self._of_round.pop(round_number, ()):
+            self._by_batch.pop(batch, None)
+
+    def of_batches(self, deliveries: Iterable[Delivery]) -> list[Contents]:
+        """Returns for each message the contents of the batch that it belongs to."""
+        contents = self._by_batch
+        return [contents[batch] for _, batch, *_ in deliveries]
+
+    def as_arrived(self, delivery: Delivery) -> Any:
+        """Returns a message's content as it arrived; corrupted messages have other bytes."""
+        contents = self._by_batch[delivery.batch]
+        content = _content(contents, delivery)
+        if not delivery.flags & _DAMAGED:
+            return content
+        kind = delivery.topic if delivery.topic < at.FIRST_TOPIC else 0
+        # Each corrupting hop alters the content once, from a stream named after that hop: replays give equal bytes.
+        for sender, attempt, first in self._damages(delivery.row):
+            # Answers have no place among others: each is the only one of its sender.
+            place = delivery.place if first and attempt == 1 and not isinstance(contents, Answers) else 0
+            name = (kind, delivery.round_number, sender, abs(delivery.sequence), attempt, place)
+            content = self._alter(content, stream(self._seed, "damage", *name))
+        return content
+
+    def take(self, deliveries: Iterable[Delivery], *, keep: bool) -> list[Any]:
+        """Returns the contents of messages that arrived once and unaltered.
+
+        Those of batches of one are dropped unless `keep`: a delivered message is not sent again.
+        """
+        contents, found = self._by_batch, []
+        for delivery in deliveries:
+            batch = delivery[1]
+            of_batch = contents[batch]
+            found.append(_content(of_batch, delivery))
+            if not keep and not isinstance(of_batch, Answers) and len(of_batch) == 1:
+                del contents[batch]
+        return found
+
+
+def _content(contents: Contents | Answers, delivery: Delivery) -> Any:
+    return contents.of(delivery) if isinstance(contents, Answers) else contents[delivery.place]
