@@ -76,6 +76,7 @@ class Clock(simpy.Environment):
 
     Attributes:
         core: the network's events
+        stopping: set from outside to stop the run before its next event, with KeyboardInterrupt
     """
 
     if not TYPE_CHECKING:
@@ -85,11 +86,14 @@ class Clock(simpy.Environment):
     def __init__(self, initial_time: float = 0.0) -> None:
         super().__init__(initial_time)
         self.core: EventCore = _NoEvents()
+        self.stopping = False
 
     def step(self) -> None:
         """Lets the network work up to SimPy's next event, then handles that event."""
         queue, core = self._queue, self.core
         while True:
+            if self.stopping:
+                raise KeyboardInterrupt
             until_s, key = (queue[0][0], queue[0][1]) if queue else (np.inf, 0)
             # SimPy's own priorities mean "within this step": they precede everything else of the instant.
             if until_s == self._now and (core.next_s > until_s or key < _FIRST_KEY):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Annotated, Literal, NamedTuple
 
@@ -12,6 +13,7 @@ from p2p.config.choices import Choice
 from p2p.config.units import Fraction
 from privacy.calibration.strategies import AdpdflCalibration, DpFedAvgCalibration, RigorousCalibration
 from privacy.mechanisms.clip_and_noise import CLIPS, NOISES, FlatClip, GaussianNoise, NoClip, NoNoise
+from privacy.mechanisms.scales import out_of_range
 
 By = Literal["published", "rigorous", "none"]
 
@@ -71,7 +73,7 @@ class Privacy:
         colluders: nodes that pool their observations, as a list or a share of the clients; none evaluates no collusion.
     """
 
-    clip: Annotated[FlatClip | NoClip, Choice(CLIPS)] = field(default_factory=NoClip)
+    clip: Annotated[FlatClip | NoClip, Choice(CLIPS, needs=("clip",))] = field(default_factory=NoClip)
     noise: Annotated[GaussianNoise | NoNoise, Choice(NOISES)] = field(default_factory=NoNoise)
     budget: Budget = field(default_factory=Budget)
     delta: Annotated[float, Gt(0), Lt(1)] = 1e-5
@@ -113,7 +115,7 @@ class Privacy:
         # A plug-in may replace the clipping, so its bound decides, not its class.
         by, epsilon, _ = self.resolved_budget()
         clipped, noised = math.isfinite(self.clip_norm), isinstance(self.noise, GaussianNoise)
-        found = []
+        found = out_of_range((f"{path}.{key}", value) for key, value in self._scales())
         if self.calibration is not None and not clipped:
             found.append(f"{path}.clip = none: calibrated noise needs a bound; set `clip: {{kind: flat, norm: 1.0}}`")
         if by == "rigorous" and not (clipped and noised):
@@ -127,3 +129,11 @@ class Privacy:
         if by != "none" and math.isinf(epsilon):
             found.append(f"{path}.budget.epsilon: required with `by: {by}` and a given sigma; set it, for example 8")
         return found
+
+    def _scales(self) -> Iterator[tuple[str, float | None]]:
+        yield "clip.norm", self.clip_norm
+        yield "noise.sigma", self.noise_std
+        yield "noise.calibrate.epsilon", None if self.calibration is None else self.calibration.epsilon
+        yield "budget.epsilon", self.budget.epsilon
+        for index, group in enumerate(self.budget.classes):
+            yield f"budget.classes.{index}.epsilon", group.epsilon

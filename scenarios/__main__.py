@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from scenarios.cli.main import main
+try:
+    from scenarios.cli.entry import run
+except KeyboardInterrupt:
+    sys.exit(130)
 
-sys.exit(main())
+sys.exit(run())

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from nodes.datasets.preparation import client_records, record_counts
 from nodes.faults.availability import Always
 from nodes.faults.fault_kinds import Intrude
 from nodes.faults.injector import FaultInjector, install_availability
@@ -37,7 +38,6 @@ from p2p.gc_pause import gc_paused
 from p2p.links.device_classes import per_client
 from p2p.links.link_table import Links
 from p2p.log.log import Log
-from p2p.random_streams import stream
 from p2p.transport.messages import CallAnswer
 from p2p.transport.network import Network
 from p2p.transport.relays import Relays
@@ -267,16 +267,13 @@ def _make_learner(
     scenario: Scenario, data_dir: Path | None, threads: int | None, at_once: int | None
 ) -> tuple[NDArray[np.int64], Learner | None]:
     """Returns the number of records of each client, and the learner; None without learning."""
-    count, data = scenario.clients, scenario.data
     if scenario.learning == "none":
-        # Without learning no data set is loaded: an equal split stands in for its sizes.
-        return np.full(count, max(1, (data.records() or count) // count), dtype=np.int64), None
+        # The same counts as with learning: they set training times, hence events.
+        return record_counts(scenario.data, scenario.clients, data_dir, scenario.seed), None
     # Imported here: torch takes seconds to load, and runs without learning do not need it.
-    from nodes.datasets.registry import resolve_data_dir
     from nodes.learning.trainer import Learner
 
-    dataset = data.load(resolve_data_dir(data_dir), scenario.seed)
-    shards = data.split.split(dataset.train_y, count, stream(scenario.seed, "split"), dataset.client)
+    dataset, shards = client_records(scenario.data, scenario.clients, data_dir, scenario.seed)
     learner = Learner(
         scenario.model, dataset, shards, scenario.training, scenario.seed, at_once=at_once, threads=threads
     )

@@ -15,7 +15,7 @@ from nodes.faults.fault_kinds import FAULTS, Fault
 from nodes.learning.evaluation import Evaluation
 from nodes.learning.models import MODELS, Cnn, Linear, Mlp
 from nodes.learning.training import Training
-from nodes.protocols import PROTOCOLS
+from nodes.protocols import PROTOCOL_NEEDS, PROTOCOLS
 from nodes.protocols.central import Central
 from nodes.protocols.gossip import Gossip
 from nodes.protocols.rotating_leader import RotatingLeader
@@ -27,11 +27,14 @@ from privacy.anonymity.settings import Anonymity
 from privacy.noise_shares.settings import NoiseShares
 from privacy.settings import Privacy
 
-Data = Annotated[Digits | Synthetic | File | Mnist | FashionMnist | Cifar10 | Adult, Choice(DATASETS, key="name")]
-Model = Annotated[Linear | Mlp | Cnn, Choice(MODELS)]
+Data = Annotated[
+    Digits | Synthetic | File | Mnist | FashionMnist | Cifar10 | Adult,
+    Choice(DATASETS, key="name", needs=("load", "split")),
+]
+Model = Annotated[Linear | Mlp | Cnn, Choice(MODELS, needs=("build",))]
 Availability = Annotated[Always | Churn | UpTrace, Choice(AVAILABILITIES)]
-Faults = tuple[Annotated[Fault, Choice(FAULTS)], ...]
-Protocol = Annotated[Gossip | RotatingLeader | Central, Choice(PROTOCOLS)]
+Faults = tuple[Annotated[Fault, Choice(FAULTS, needs=("install",))], ...]
+Protocol = Annotated[Gossip | RotatingLeader | Central, Choice(PROTOCOLS, needs=PROTOCOL_NEEDS)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -186,15 +186,18 @@ def only_the_rounds_model_is_adopted(tables: Tables) -> Iterator[str]:
     if tables.topology != "pseudo_central":
         return
     having: dict[int, set[int]] = {number: {row["leader"]} for number, row in tables.rounds.items()}
-    adopted = sorted((row for row in tables.last_hops("model") if row["used"]), key=lambda row: row["arrived_s"])
-    for row in adopted:
+    copies = [row for row in tables.foreign("model") if row["receiver"] == row["destination"]]
+    adopted = [row for row in (*tables.last_hops("model"), *copies) if row["used"]]
+    for row in sorted(adopted, key=lambda row: float(row["arrived_s"])):
         number, receiver = row["round"], row["destination"]
         if number not in tables.rounds:
             continue
         made_s = tables.averaged_s.get((number, tables.rounds[number]["leader"]))
         if made_s is None or row["sent_s"] < made_s:
             yield f"a model that is not the round's was adopted (the round's was made at {made_s}): {row}"
-        if row["origin"] not in having[number] or receiver in having[number]:
+        # An intruder's copy is the model of the node that it was overheard from.
+        known = row["origin"] in having[number] or row["origin"] >= tables.clients + SERVICES
+        if not known or receiver in having[number]:
             yield f"adopted from a node without the model, or twice ({having[number]}): {row}"
         if row["arrived_s"] > tables.rounds[number]["end_s"]:
             yield f"adopted after the round closed at {tables.rounds[number]['end_s']}: {row}"

@@ -231,4 +231,6 @@ def balance(simulation: Simulation) -> np.ndarray[Any, Any]:
     assert (table["reason"][np.isin(outcomes, (0, 1))] == 0).all()
     assert (table["reason"][np.isin(outcomes, (2, 3))] != 0).all()
     assert (table["left_bytes"] <= table["size_bytes"]).all()
+    assert (table["overhead_bytes"] > 0).all()
+    assert (table["overhead_bytes"] <= table["size_bytes"]).all()
     return outcomes

@@ -27,6 +27,9 @@ class DataSplit(Protocol):
     def split(self, labels: Ints, clients: int, rng: np.random.Generator, client_column: Ints | None) -> list[Ints]:
         """Returns the sorted record indices of each client; raises UserError if there are too few records."""
 
+    def sizes(self, class_counts: Ints, clients: int, rng: np.random.Generator) -> Ints:
+        """Returns the lengths that `split` gives with an equal generator; labels matter by their counts only."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Iid:
@@ -44,10 +47,15 @@ class Iid:
 
     def split(self, labels: Ints, clients: int, rng: np.random.Generator, client_column: Ints | None) -> list[Ints]:
         """Divides a random order evenly."""
-        _require(len(labels), self.needs(clients), "data.split = iid", f"{clients} clients")
+        sizes = self.sizes(np.array([len(labels)]), clients, rng)
         order = rng.permutation(len(labels))
-        kept = order if self.records is None else order[: clients * self.records]
-        return [np.sort(part) for part in np.array_split(kept, clients)]
+        return [np.sort(part) for part in np.split(order[: sizes.sum()], np.cumsum(sizes)[:-1])]
+
+    def sizes(self, class_counts: Ints, clients: int, rng: np.random.Generator) -> Ints:
+        """Returns equal sizes, up to one; draws nothing."""
+        records = int(class_counts.sum())
+        _require(records, self.needs(clients), "data.split = iid", f"{clients} clients")
+        return _even_parts(records if self.records is None else clients * self.records, clients)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,12 +76,23 @@ class Shards:
 
     def split(self, labels: Ints, clients: int, rng: np.random.Generator, client_column: Ints | None) -> list[Ints]:
         """Assigns every record; shard sizes differ by at most one."""
-        path = f"data.split.classes_per_client = {self.classes_per_client}"
-        _require(len(labels), self.needs(clients), path, f"{self.needs(clients)} shards for {clients} clients")
         by_label = np.argsort(labels, kind="stable")  # ties in record order, so equal on every machine
-        pieces = np.array_split(by_label, self.needs(clients))
-        assigned = rng.permutation(len(pieces)).reshape(clients, self.classes_per_client)
+        sizes, assigned = self._assign(len(labels), clients, rng)
+        pieces = np.split(by_label, np.cumsum(sizes)[:-1])
         return [np.sort(np.concatenate([pieces[piece] for piece in own])) for own in assigned]
+
+    def sizes(self, class_counts: Ints, clients: int, rng: np.random.Generator) -> Ints:
+        """Returns the sizes of each client's shards together."""
+        sizes, assigned = self._assign(int(class_counts.sum()), clients, rng)
+        total: Ints = sizes[assigned].sum(axis=1)
+        return total
+
+    def _assign(self, records: int, clients: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
+        """Returns the size of each shard, and the shards of each client."""
+        path = f"data.split.classes_per_client = {self.classes_per_client}"
+        _require(records, self.needs(clients), path, f"{self.needs(clients)} shards for {clients} clients")
+        assigned = rng.permutation(self.needs(clients)).reshape(clients, self.classes_per_client)
+        return _even_parts(records, self.needs(clients)), assigned
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +121,11 @@ class Dirichlet:
             owner[rows] = _owners(len(rows), clients, self.alpha, rng)
         return _top_up(_by_owner(owner, clients), self.min_records, rng)
 
+    def sizes(self, class_counts: Ints, clients: int, rng: np.random.Generator) -> Ints:
+        """Returns the sizes of a split of any labels with these counts."""
+        labels = np.repeat(np.arange(len(class_counts)), class_counts)
+        return np.array([len(shard) for shard in self.split(labels, clients, rng, None)], dtype=np.int64)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ByClient:
@@ -114,7 +138,7 @@ class ByClient:
     def split(self, labels: Ints, clients: int, rng: np.random.Generator, client_column: Ints | None) -> list[Ints]:
         """Returns the records of `clients` random owners, in the order of the owners."""
         if client_column is None:
-            raise UserError("data.split = by_client: the data has no client column; name it with `data.client`")
+            raise _no_owners()
         owners, owner = np.unique(client_column, return_inverse=True)
         if len(owners) < clients:
             raise UserError(
@@ -125,8 +149,16 @@ class ByClient:
         rows = _by_owner(owner.astype(np.int64), len(owners))
         return [rows[index] for index in chosen]
 
+    def sizes(self, class_counts: Ints, clients: int, rng: np.random.Generator) -> Ints:
+        """Raises UserError: data whose classes are known beforehand has no owners."""
+        raise _no_owners()
+
 
 SPLITS: dict[str, type] = {"iid": Iid, "shards": Shards, "dirichlet": Dirichlet, "by_client": ByClient}
+
+
+def _no_owners() -> UserError:
+    return UserError("data.split = by_client: the data has no client column; name it with `data.client`")
 
 
 def _require(available: int, needed: int, path: str, what: str) -> None:
@@ -134,6 +166,13 @@ def _require(available: int, needed: int, path: str, what: str) -> None:
         raise UserError(
             f"{path}: {what} need at least {needed} records, the data has {available}; use fewer clients or more data"
         )
+
+
+def _even_parts(records: int, parts: int) -> Ints:
+    """Returns sizes that differ by at most one, the larger ones first."""
+    sizes = np.full(parts, records // parts, dtype=np.int64)
+    sizes[: records % parts] += 1
+    return sizes
 
 
 def _owners(records: int, clients: int, alpha: float, rng: np.random.Generator) -> Ints:

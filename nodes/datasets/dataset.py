@@ -15,12 +15,17 @@ from p2p.random_streams import stream
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
-SplitChoice = Annotated[Iid | Shards | Dirichlet | ByClient, Choice(SPLITS)]
+Flags = NDArray[np.bool_]
+SplitChoice = Annotated[Iid | Shards | Dirichlet | ByClient, Choice(SPLITS, needs=("needs", "split"))]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dataset:
-    """Records and labels; `client` is the owner of each training record if the data has owners."""
+    """Records and labels; `client` is the owner of each training record if the data has owners.
+
+    `per_client` holds the indices of the features (of a flattened record) that every client standardises by its own
+    records, once it is known who holds which.
+    """
 
     train_x: Floats
     train_y: Ints
@@ -28,6 +33,7 @@ class Dataset:
     test_y: Ints
     classes: int
     client: Ints | None = None
+    per_client: Ints | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -35,30 +41,38 @@ class Dataset:
         return self.train_x.shape[1:]
 
 
-def hold_out(records: Floats, labels: Ints, share: float, seed: int, owners: Ints | None = None) -> Dataset:
-    """Splits off a stratified test set: `share` of each class, rounded, drawn from the seed; order is kept."""
+def hold_out(records: Floats, labels: Ints, tested: Flags, owners: Ints | None = None) -> Dataset:
+    """Splits off the records marked in `tested` as the test set; order is kept."""
+    if tested.all() or not tested.any():
+        raise UserError(
+            f"data.test_share: {int(tested.sum())} of {len(tested)} records are held out, which leaves no records to "
+            "train or to test on; choose another share"
+        )
+    owned = None if owners is None else owners[~tested]
+    return Dataset(records[~tested], labels[~tested], records[tested], labels[tested], int(labels.max()) + 1, owned)
+
+
+def mark_by_class(labels: Ints, share: float, seed: int) -> Flags:
+    """Marks `share` of each class, rounded, drawn from the seed: for sets that belong to nobody before the run.
+
+    Which records are marked depends on all labels. Where records have owners, that would couple them.
+    """
     rng = stream(seed, "data", "test")
-    classes = int(labels.max()) + 1
-    tested = np.zeros(len(labels), dtype=bool)
-    for label in range(classes):
+    tested = np.zeros(len(labels), dtype=np.bool_)
+    for label in range(int(labels.max()) + 1):
         rows = np.flatnonzero(labels == label)
         tested[rng.permutation(rows)[: round(share * len(rows))]] = True
-    if tested.all() or not tested.any():
-        raise UserError(f"data.test_share = {share}: leaves no records to train or to test on; choose another share")
-    owned = None if owners is None else owners[~tested]
-    return Dataset(records[~tested], labels[~tested], records[tested], labels[tested], classes, owned)
+    return tested
+
+
+def mark_by_number(count: int, share: float, seed: int) -> Flags:
+    """Marks `share` of `count` records, rounded, drawn from the seed; what a record contains has no influence."""
+    tested = np.zeros(count, dtype=np.bool_)
+    tested[stream(seed, "data", "test").permutation(count)[: round(share * count)]] = True
+    return tested
 
 
 def one_hot(values: NDArray[np.generic], categories: NDArray[np.generic]) -> Floats:
     """Encodes values with one column per category; an unknown value becomes all zeros."""
     hits: NDArray[np.bool_] = np.equal(values[:, None], categories[None, :])
     return hits.astype(np.float32)
-
-
-def standardise(train: Floats, *others: Floats) -> list[Floats]:
-    """Shifts and scales all arrays so that every feature of `train` has mean 0 and deviation 1 (or is constant 0)."""
-    # float64 moments: float32 sums over many records lose digits of features with a large mean.
-    mean = train.mean(axis=0, dtype=np.float64)
-    spread = train.std(axis=0, dtype=np.float64)
-    scale = np.where(spread > 0, spread, 1.0)  # constant features would divide by zero
-    return [((part - mean) / scale).astype(np.float32) for part in (train, *others)]

@@ -13,8 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodes.datasets.client_split import Iid
-from nodes.datasets.dataset import Dataset, Floats, SplitChoice, one_hot, standardise
+from nodes.datasets.dataset import Dataset, Floats, SplitChoice, one_hot
 from nodes.datasets.original_formats import Source, check_labels, read_adult, read_cifar_batch, read_idx
+from nodes.datasets.standardisation import (
+    Deviations,
+    Means,
+    Standardise,
+    check_settings,
+    pooled_statistics,
+    standardise,
+)
 from p2p.config.errors import UserError
 
 
@@ -39,10 +47,19 @@ class Mnist:
         },
     )
     MEAN_STD: ClassVar[tuple[float, float]] = (0.1307, 0.3081)
+    CLASS_COUNTS: ClassVar[tuple[int, ...]] = (5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949)
+
+    def class_counts(self) -> tuple[int, ...]:
+        """Returns the number of training records of each class."""
+        return self.CLASS_COUNTS
 
     def records(self) -> int:
         """Returns the number of training records."""
-        return 60_000
+        return sum(self.CLASS_COUNTS)
+
+    def pooled(self) -> tuple[str, ...]:
+        """Returns nothing: the moments are published constants."""
+        return ()
 
     def form(self) -> tuple[tuple[int, ...], int]:
         """Returns the shape of one record and the number of classes."""
@@ -73,6 +90,7 @@ class FashionMnist(Mnist):
         },
     )
     MEAN_STD: ClassVar[tuple[float, float]] = (0.2860, 0.3530)
+    CLASS_COUNTS: ClassVar[tuple[int, ...]] = (6000,) * 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,9 +118,17 @@ class Cifar10:
     MEAN: ClassVar[tuple[float, float, float]] = (0.49140, 0.48216, 0.44653)
     STD: ClassVar[tuple[float, float, float]] = (0.24703, 0.24349, 0.26159)
 
+    def class_counts(self) -> tuple[int, ...]:
+        """Returns the number of training records of each class."""
+        return (5000,) * 10
+
     def records(self) -> int:
         """Returns the number of training records."""
         return 50_000
+
+    def pooled(self) -> tuple[str, ...]:
+        """Returns nothing: the moments are published constants."""
+        return ()
 
     def form(self) -> tuple[tuple[int, ...], int]:
         """Returns the shape of one record and the number of classes."""
@@ -120,12 +146,18 @@ class Cifar10:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adult:
-    """UCI census income: 32,561 + 16,281 rows, categories one-hot (`?` is one), numbers standardised on the train part.
+    """UCI census income: 32,561 + 16,281 rows, categories one-hot (`?` is one), six numbers standardised.
 
     Attributes:
+        standardise: shift and scale the six numbers, by moments that are pooled (true), per_client or given
+        means: for `standardise: given`, a public constant for each of the six numbers
+        deviations: for `standardise: given`, a public constant for each of the six numbers
         split: who holds which records
     """
 
+    standardise: Standardise = True
+    means: Means = None
+    deviations: Deviations = None
     split: SplitChoice = field(default=Iid())
     SOURCE: ClassVar[Source] = Source(
         "adult",
@@ -137,6 +169,22 @@ class Adult:
         },
     )
     NUMERIC: ClassVar[tuple[int, ...]] = (0, 2, 4, 10, 11, 12)
+
+    def __post_init__(self) -> None:
+        """Checks the keys of the standardisation."""
+        check_settings(self.standardise, self.means, self.deviations)
+
+    def class_counts(self) -> tuple[int, ...]:
+        """Returns the number of training records of each class."""
+        return 24_720, 7_841
+
+    def pooled(self) -> tuple[str, ...]:
+        """Returns the moments if they are pooled."""
+        return pooled_statistics(self.standardise)
+
+    def public(self) -> tuple[str, ...]:
+        """Returns what is read off all records and taken as known to everybody."""
+        return ("categories of each attribute, which adult.names lists",)
 
     def records(self) -> int:
         """Returns the number of training records."""
@@ -152,7 +200,8 @@ class Adult:
         train, test = (np.asarray(read_adult(path)) for path in paths)
         train_x, test_x = self._features(train, test)
         train_y, test_y = ((part[:, -1] == ">50K").astype(np.int64) for part in (train, test))
-        return Dataset(train_x, train_y, test_x, test_y, 2)
+        each = np.arange(len(self.NUMERIC)) if self.standardise == "per_client" else None
+        return Dataset(train_x, train_y, test_x, test_y, 2, per_client=each)
 
     def _features(self, train: NDArray[np.str_], test: NDArray[np.str_]) -> list[Floats]:
         columns = list(self.NUMERIC)
@@ -168,7 +217,8 @@ class Adult:
             np.concatenate([one_hot(part[:, column], np.unique(train[:, column])) for column in named], axis=1)
             for part in (train, test)
         ]
-        return [np.concatenate(pair, axis=1) for pair in zip(standardise(*numbers), coded, strict=True)]
+        scaled = standardise(self.standardise, self.means, self.deviations, *numbers)
+        return [np.concatenate(pair, axis=1) for pair in zip(scaled, coded, strict=True)]
 
 
 def _load_idx(source: Source, mean_std: tuple[float, float], data_dir: Path) -> Dataset:

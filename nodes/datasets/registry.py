@@ -5,7 +5,7 @@ Nothing is downloaded: `digits` ships with scikit-learn, `synthetic` is generate
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
 from typing import Annotated
@@ -14,9 +14,17 @@ import numpy as np
 from annotated_types import Ge, Gt, Interval, Len
 
 from nodes.datasets.client_split import Iid
-from nodes.datasets.dataset import Dataset, Floats, Ints, SplitChoice, hold_out, standardise
+from nodes.datasets.dataset import Dataset, Floats, Ints, SplitChoice, hold_out, mark_by_class, mark_by_number
 from nodes.datasets.original_formats import resolve_data_dir
 from nodes.datasets.published import Adult, Cifar10, FashionMnist, Mnist
+from nodes.datasets.standardisation import (
+    Deviations,
+    Means,
+    Standardise,
+    check_settings,
+    pooled_statistics,
+    standardise,
+)
 from nodes.datasets.user_files import read_records
 from p2p.config.file_paths import FilePath
 from p2p.random_streams import stream
@@ -34,9 +42,18 @@ class Digits:
 
     split: SplitChoice = field(default=Iid())
 
+    def class_counts(self) -> tuple[int, ...]:
+        """Returns the number of training records of each class."""
+        # 178, 182, 177, ... minus a fifth of each, rounded as in `mark_by_class`.
+        return (142, 146, 142, 146, 145, 146, 145, 143, 139, 144)
+
     def records(self) -> int:
         """Returns the number of training records."""
-        return 1438  # 1,797 minus a fifth of each class, rounded as in `hold_out`
+        return sum(self.class_counts())
+
+    def pooled(self) -> tuple[str, ...]:
+        """Returns nothing: pixels are scaled by a constant, and the test set is drawn before any client has records."""
+        return ()
 
     def form(self) -> tuple[tuple[int, ...], int]:
         """Returns the shape of one record and the number of classes."""
@@ -48,7 +65,8 @@ class Digits:
 
         pixels, labels = load_digits(return_X_y=True)
         images = (pixels / 16.0).astype(np.float32).reshape(-1, 1, 8, 8)
-        return hold_out(images, labels.astype(np.int64), 0.2, seed)
+        classes = labels.astype(np.int64)
+        return hold_out(images, classes, mark_by_class(classes, 0.2, seed))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,9 +91,17 @@ class Synthetic:
     spread: Annotated[float, Gt(0)] = 1.0
     split: SplitChoice = field(default=Iid())
 
+    def class_counts(self) -> tuple[int, ...]:
+        """Returns the number of training records of each class; they differ by at most one."""
+        return tuple(len(range(label, self.samples, self.classes)) for label in range(self.classes))
+
     def records(self) -> int:
         """Returns the number of training records."""
         return self.samples
+
+    def pooled(self) -> tuple[str, ...]:
+        """Returns nothing: every record is drawn by itself."""
+        return ()
 
     def form(self) -> tuple[tuple[int, ...], int]:
         """Returns the shape of one record and the number of classes."""
@@ -106,8 +132,10 @@ class File:
         path: the file, relative to the scenario file
         label: column, or array of the npz, with the class of each record; any values
         client: column, or array, with the owner of each record; none when the data has no owners
-        test_share: share of each class held out as the global test set
-        standardise: shift and scale every feature to mean 0 and deviation 1 on the training part
+        test_share: share of the records held out as the global test set, drawn by their numbers
+        standardise: shift and scale every feature, by moments that are pooled (true), per_client or given
+        means: for `standardise: given`, a public constant for each feature
+        deviations: for `standardise: given`, a public constant for each feature
         split: who holds which records
     """
 
@@ -115,14 +143,31 @@ class File:
     label: str = "label"
     client: str | None = None
     test_share: Annotated[float, Interval(gt=0, lt=1)] = 0.2
-    standardise: bool = True
+    standardise: Standardise = True
+    means: Means = None
+    deviations: Deviations = None
     split: SplitChoice = field(default=Iid())
+
+    def __post_init__(self) -> None:
+        """Checks the keys of the standardisation."""
+        check_settings(self.standardise, self.means, self.deviations)
+
+    def class_counts(self) -> None:
+        """Returns None: unknown before the file is read."""
 
     def records(self) -> None:
         """Returns None: unknown before the file is read."""
 
     def form(self) -> None:
         """Returns None: unknown before the file is read."""
+
+    def pooled(self) -> tuple[str, ...]:
+        """Returns the moments if they are pooled; the test set is drawn by record number."""
+        return pooled_statistics(self.standardise)
+
+    def public(self) -> tuple[str, ...]:
+        """Returns what is read off all records and taken as known to everybody."""
+        return ("names of the classes, and of the categories of text columns, in the data file",)
 
     def load(self, data_dir: Path, seed: int) -> Dataset:
         """Loads the file; labels and owners become 0, 1, ... in sorted order, the test set is drawn from the seed."""
@@ -132,12 +177,12 @@ class File:
         owners = None
         if stored.owners is not None:
             owners = np.unique(stored.owners, return_inverse=True)[1].astype(np.int64)
-        held = hold_out(stored.features, labels, self.test_share, seed, owners)
-        if not self.standardise:
-            return held
-        # After the split: moments of the test records must not influence training.
-        train_x, test_x = standardise(held.train_x, held.test_x)
-        return Dataset(train_x, held.train_y, test_x, held.test_y, held.classes, held.client)
+        tested = mark_by_number(len(labels), self.test_share, seed)
+        held = hold_out(stored.features, labels, tested, owners)
+        train_x, test_x = standardise(self.standardise, self.means, self.deviations, held.train_x, held.test_x)
+        # All features: a category's column is standardised like a number.
+        each = np.arange(prod(held.shape)) if self.standardise == "per_client" else None
+        return replace(held, train_x=train_x, test_x=test_x, per_client=each)
 
 
 DATASETS: dict[str, type] = {

@@ -171,7 +171,7 @@ class DeferredLearning:
             self._steps.append(AveragingStep(self._row(node), list(updates), weight))
 
     def evaluate_before(self, round_number: int, nodes: Sequence[int]) -> None:
-        """Requests the scores of these nodes' local models before aggregation."""
+        """Requests the scores of these nodes' local models before aggregation, without clipping and noise."""
         if not self.paused:
             self._watched[round_number] = list(nodes)
 

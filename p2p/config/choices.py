@@ -8,7 +8,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Choice:
-    """Marks a field that takes one entry of `table`, selected by `key`; interpreted by scenarios/loading/reader.py."""
+    """Marks a field that takes one entry of `table`, selected by `key`; interpreted by scenarios/loading/reader.py.
+
+    `needs` names the methods and attributes that a plug-in in this place must have.
+    """
 
     table: Mapping[str, type]
     key: str = "kind"
+    needs: tuple[str, ...] = ()

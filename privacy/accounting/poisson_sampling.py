@@ -13,11 +13,16 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from p2p.config.errors import UserError
 from privacy.accounting.rdp import ORDERS, best_epsilon, max_count
 
 _LEAST_LOG_Z = -12.0  # ends the search where delta alone covers the release at any noise
 SEARCH_GRID = 3e-4
 """Grid of losses for searches with many evaluations; adds at most a relative 2e-4 to epsilon where measured."""
+MOST_PLD_STEPS = 1_000_000
+"""Beyond this many steps the losses of one step are finer than any affordable grid, and composition takes minutes."""
+_MOST_POINTS = 2e5
+_NEGLIGIBLE = 1e-15  # probability beyond which dp-accounting truncates a loss distribution
 # A subset of ORDERS with growing steps, since epsilon changes little between neighbouring high orders.
 _COARSE = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256)
 
@@ -60,15 +65,30 @@ def poisson_epsilon_pld(rate: float, noise_multiplier: float, steps: int, delta:
 
     For small epsilon the grid is refined to 2e-4 of the RDP value, where a fixed grid would be off by per cents. For
     very little noise it is coarsened to 1e-5 of that value, which bounds time and memory.
+
+    Raises:
+        UserError: more than MOST_PLD_STEPS steps.
     """
     import dp_accounting
 
+    if steps > MOST_PLD_STEPS:
+        raise UserError(
+            f"{steps} steps: privacy loss distributions are computed for up to {MOST_PLD_STEPS}; use accountant rdp"
+        )
+
     step = dp_accounting.PoissonSampledDpEvent(rate, dp_accounting.GaussianDpEvent(noise_multiplier))
-    scale = _coarse_epsilon(rate, noise_multiplier, steps, delta)
-    # The last bound, 5e-6, limits the grid's size if epsilon is close to 0.
-    interval = max(min(grid, 2e-4 * scale), 1e-5 * scale, 5e-6)
+    interval = loss_interval(rate, noise_multiplier, steps, delta, grid)
     accountant = dp_accounting.pld.PLDAccountant(value_discretization_interval=interval)
     return float(accountant.compose(step, steps).get_epsilon(delta))
+
+
+def loss_interval(rate: float, noise_multiplier: float, steps: int, delta: float, grid: float) -> float:
+    """Returns the distance of losses on the grid of `poisson_epsilon_pld`, around `grid`."""
+    scale = _coarse_epsilon(rate, noise_multiplier, steps, delta)
+    widest = _coarse_epsilon(rate, noise_multiplier, steps, _NEGLIGIBLE)
+    # The last two bounds limit the grid's size if epsilon is close to 0, also where delta is so large that losses
+    # extend far beyond epsilon.
+    return max(min(grid, 2e-4 * scale), 1e-5 * scale, widest / _MOST_POINTS, 5e-6)
 
 
 def calibrated_multiplier(
@@ -87,13 +107,15 @@ def calibrated_multiplier(
     return _smallest(lambda z: poisson_epsilon(rate, z, steps, delta)[0], epsilon, 1e-6, guess, 1.01)
 
 
-def max_steps(epsilon_after: Callable[[int], float], epsilon: float, guess: int = 1) -> int:
-    """Returns the largest number of steps whose epsilon stays within `epsilon`; `epsilon_after` must not decrease.
+def max_steps(epsilon_after: Callable[[int], float], epsilon: float, guess: int, most: int) -> int:
+    """Returns the largest number of steps, up to `most`, whose epsilon stays within `epsilon`.
+
+    `epsilon_after` must not decrease, and is asked about at most `most` steps.
 
     Each step extrapolates epsilon as a power of the number of steps, so that a fair guess needs few evaluations.
     """
     # Composition of Gaussians grows like steps^0.5 for small epsilon and steps^1 for large: 0.6 is a fair start.
-    low, high, step, power = 0, 2**62, max(guess, 1), 0.6
+    low, high, step, power = 0, most + 1, min(max(guess, 1), most), 0.6
     seen: dict[int, float] = {}
     while high - low > 1:
         seen[step] = max(epsilon_after(step), 1e-300)

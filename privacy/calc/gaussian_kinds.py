@@ -69,26 +69,36 @@ def advanced_composition(*, epsilon: Positive, delta: Fraction, k: Count, delta_
 
 def poisson_sampled_gaussian_eps(*, q: Rate, noise_multiplier: Positive, steps: Count, delta: Delta) -> Result:
     """Epsilon of a Poisson-sampled Gaussian mechanism: by RDP (integer orders) and by PLD."""
-    from privacy.accounting.poisson_sampling import poisson_epsilon, poisson_epsilon_pld
+    from privacy.accounting.poisson_sampling import MOST_PLD_STEPS, poisson_epsilon, poisson_epsilon_pld
 
     epsilon, order = poisson_epsilon(q, noise_multiplier, steps, delta)
-    return {
-        "eps_rdp": epsilon,
-        "order": order,
-        "eps_pld": poisson_epsilon_pld(q, noise_multiplier, steps, delta),
-    }
+    by_pld = poisson_epsilon_pld(q, noise_multiplier, steps, delta) if steps <= MOST_PLD_STEPS else None
+    return answer(
+        {"eps_rdp": epsilon, "order": order, "eps_pld": by_pld},
+        (steps <= MOST_PLD_STEPS, f"eps_pld is not computed for more than {MOST_PLD_STEPS} steps"),
+    )
 
 
 def max_rounds_poisson(*, q: Rate, noise_multiplier: Positive, epsilon: Positive, delta: Delta) -> Result:
     """The number of Poisson-sampled rounds that fit into a budget: by RDP (integer orders) and by PLD."""
-    from privacy.accounting.poisson_sampling import SEARCH_GRID, max_poisson_steps, max_steps, poisson_epsilon_pld
-
-    by_rdp = max_poisson_steps(q, noise_multiplier, epsilon, delta)
+    from privacy.accounting.poisson_sampling import (
+        MOST_PLD_STEPS,
+        SEARCH_GRID,
+        max_poisson_steps,
+        max_steps,
+        poisson_epsilon_pld,
+    )
 
     def by_pld(rounds: int) -> float:
         return poisson_epsilon_pld(q, noise_multiplier, rounds, delta, SEARCH_GRID)
 
-    return {"T_rdp_int_orders": by_rdp, "T_pld": max_steps(by_pld, epsilon, by_rdp)}
+    by_rdp = max_poisson_steps(q, noise_multiplier, epsilon, delta)
+    # PLD allows at least as many rounds as RDP, so there is nothing to search for beyond its limit.
+    found = max_steps(by_pld, epsilon, by_rdp, MOST_PLD_STEPS) if by_rdp < MOST_PLD_STEPS else MOST_PLD_STEPS
+    return answer(
+        {"T_rdp_int_orders": by_rdp, "T_pld": found if found < MOST_PLD_STEPS else None},
+        (found < MOST_PLD_STEPS, f"T_pld is at least {MOST_PLD_STEPS}; beyond that it is not computed"),
+    )
 
 
 def wor_sampled_gaussian_eps(*, M: Count, m: Count, noise_multiplier: Positive, steps: Count, delta: Delta) -> Result:
@@ -113,12 +123,16 @@ def wor_sampled_gaussian_eps(*, M: Count, m: Count, noise_multiplier: Positive, 
 
 def dp_fedavg_noise_multiplier(*, q: Rate, rounds: Count, epsilon: Positive, delta: Delta) -> Result:
     """The noise multiplier of DP-FedAvg for a target: by RDP, by PLD, and the closed form of Fed-SMP."""
-    from privacy.accounting.poisson_sampling import calibrated_multiplier
+    from privacy.accounting.poisson_sampling import MOST_PLD_STEPS, calibrated_multiplier
 
     # Theorem 8's formula without the division by m, as Fed-SMP prints it.
     closed = math.sqrt(7.0 * q * q * rounds * (epsilon + 2.0 * math.log(1.0 / delta))) / epsilon
-    return {
-        "z_rdp_int_orders": calibrated_multiplier(q, rounds, epsilon, delta, "rdp"),
-        "z_pld": calibrated_multiplier(q, rounds, epsilon, delta, "pld"),
-        "fedsmp_formula_sigma": closed,
-    }
+    few = rounds <= MOST_PLD_STEPS
+    return answer(
+        {
+            "z_rdp_int_orders": calibrated_multiplier(q, rounds, epsilon, delta, "rdp"),
+            "z_pld": calibrated_multiplier(q, rounds, epsilon, delta, "pld") if few else None,
+            "fedsmp_formula_sigma": closed,
+        },
+        (few, f"z_pld is not computed for more than {MOST_PLD_STEPS} rounds"),
+    )

@@ -13,6 +13,9 @@ from privacy.noise_shares import seed_expansion
 from privacy.noise_shares import variance as noise_shares
 
 Cohort = Annotated[int, Ge(2), Le(2000)]
+# The hypergeometric tail takes very long beyond these.
+Clients = Annotated[int, Ge(1), Le(10**9)]
+Members = Annotated[int, Ge(0), Le(10**9)]
 Length = Annotated[int, Ge(1), Le(10**7)]
 Word32 = Annotated[int, Ge(0), Lt(2**32)]
 Word64 = Annotated[int, Ge(0), Lt(2**64)]
@@ -107,7 +110,7 @@ def niss_joint_view(
     )
 
 
-def niss_collusion_tail(*, other_clients: Count, colluders: Natural, v: Natural, at_least: Natural) -> Result:
+def niss_collusion_tail(*, other_clients: Clients, colluders: Natural, v: Natural, at_least: Members) -> Result:
     """The probability that at least a given number of a client's v random peers collude."""
     refuse(
         (colluders <= other_clients, f"colluders = {colluders}: must be at most other_clients = {other_clients}"),

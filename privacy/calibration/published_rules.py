@@ -80,12 +80,14 @@ class SampledRule:
 
     def max_rounds(self, epsilon: float) -> int:
         """Returns the number of rounds allowed, with a relative slack of 1e-9."""
-        from privacy.accounting.poisson_sampling import max_poisson_steps, max_steps
+        from privacy.accounting.poisson_sampling import MOST_PLD_STEPS, max_poisson_steps, max_steps
 
         target = epsilon * (1.0 + 1e-9)  # a run calibrated for T rounds must get T in spite of rounding
         by_rdp = max_poisson_steps(self.rate, self.noise_multiplier, target, self.delta)
-        # PLD is tighter than RDP, so the count by RDP is a close first guess.
-        return by_rdp if self.accountant == "rdp" else max_steps(self.epsilon_after, target, by_rdp)
+        if self.accountant == "rdp":
+            return by_rdp
+        # PLD is tighter than RDP, so the count by RDP is a close first guess. No run has more rounds than the limit.
+        return max_steps(self.epsilon_after, target, by_rdp, MOST_PLD_STEPS)
 
 
 def theorem8_for(context: PlanContext, delta: float, m_reading: str = "M") -> Theorem8:

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import numpy as np
 from annotated_types import Ge, Gt, Lt
 
+from p2p.config.errors import UserError
 from privacy.calibration.noise_plan import NoisePlan, PlanContext
 from privacy.calibration.published_rules import SampledRule, Theorem8Rule, theorem8_for, theorem8_notes
 
@@ -74,7 +75,14 @@ class DpFedAvgCalibration:
         """Returns the smallest noise multiplier that meets the target, divided over the cohort."""
         from privacy.accounting.poisson_sampling import calibrated_multiplier
 
-        z = calibrated_multiplier(context.rate, context.rounds, self.epsilon, self.delta, self.accountant)
+        try:
+            z = calibrated_multiplier(context.rate, context.rounds, self.epsilon, self.delta, self.accountant)
+        except (ArithmeticError, ValueError) as error:
+            # RDP bounds of this library overflow for very small noise, and no large noise brings them near 0.
+            raise UserError(
+                f"privacy.noise.calibrate.epsilon = {self.epsilon:g}: no noise that can be computed gives it at delta "
+                f"{self.delta:g} over {context.rounds} rounds; use a less extreme one"
+            ) from error
         rule = SampledRule(rate=context.rate, noise_multiplier=z, delta=self.delta, accountant=self.accountant)
         note = "the accountant assumes Poisson sampling; the cohort here has a fixed size"
         if context.selection == "first_come":

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from annotated_types import Ge, Gt, Le, Len, Lt
 
+from p2p.config.errors import UserError
 from p2p.config.units import PositiveSeconds
+from privacy.mechanisms.scales import out_of_range
 from privacy.noise_shares.seed_expansion import Expansion
 
 PerClient = tuple[Annotated[float, Gt(0)], ...]
@@ -75,6 +78,15 @@ class NoiseShares:
             raise ValueError("needs exactly one of `epsilon` and `sigma_k`; remove or add one")
         if self.tau is not None and self.rho is not None:
             raise ValueError(f"tau = {self.tau:g}: follows from `rho` where that is given; keep one of them")
+        problems = out_of_range(self._scales())
+        if problems:
+            raise UserError(problems)
+
+    def _scales(self) -> Iterator[tuple[str, float | None]]:
+        for key in ("epsilon", "sigma_k", "unit_variance", "tau", "coalition_tau", "tau_ind"):
+            given = getattr(self, key)
+            for value in given if isinstance(given, tuple) else (given,):
+                yield key, value
 
     def tau_against(self, others: int, count: int) -> float:
         """Returns the tau of a client with `count` partners among `others` peers: as given, or derived from `rho`."""

@@ -30,7 +30,7 @@ import numpy as np
 from privacy.anonymity.settings import Sealed
 from privacy.sealing.envelopes import UNREADABLE, Bundle, Ciphertext, Envelope, Payload, Rejected
 from privacy.sealing.keys import KeyPair, PairSecrets, draw_key_pair, draw_stand_in, expand
-from privacy.sealing.message_sizes import message_size
+from privacy.sealing.message_sizes import message_size, seal_size
 from privacy.sealing.wire_format import HEADER_BYTES, KIND_NAMES, KINDS, MANY, NAME_BYTES, decode_header, encode_header
 
 Receiver = tuple[bytes, bytes]
@@ -270,9 +270,15 @@ class PlainSealer:
 def tamper(envelope: Envelope, rng: np.random.Generator) -> Envelope:
     """Returns a copy with one bit flipped in header, wrapped key or payload; the original is unchanged."""
     parts = [_alter_header, _alter_content]
-    if isinstance(envelope.wrap, bytes) and envelope.wrap:
+    if _has_wrap(envelope):
         parts.append(_alter_wrap)
     return parts[rng.integers(len(parts))](envelope, rng)._replace(tampered=True)
+
+
+def _has_wrap(envelope: Envelope) -> bool:
+    """Returns whether the message carries a wrapped key, or in mode `sizes` the bytes of one."""
+    # By size: mode `sizes` has no wrap, and the bit MANY of a header may have been altered before.
+    return envelope.overhead_bytes == HEADER_BYTES + seal_size(many=True, sealed=True)
 
 
 def _alter_header(envelope: Envelope, rng: np.random.Generator) -> Envelope:

@@ -7,13 +7,14 @@ import gc
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from typing import NoReturn
 
 from p2p.config.errors import UserError
 from scenarios.cli import arguments
+from scenarios.cli.entry import raise_on_interrupt
 from scenarios.loading.problems import printable, suggestion
 
 
@@ -34,6 +35,7 @@ class Command:
         module, _, function = self.target.partition(":")
         with _one_thread() if self.asks else nullcontext():
             imported = import_module(module)
+        raise_on_interrupt()
         return int(getattr(imported, function)(values) or 0)
 
 
@@ -100,13 +102,24 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # The reader (`head`) has gone; Python's own flush at exit must not complain either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()  # the reader (`head`) has gone
         return 1
+    except OSError as error:
+        # A full disk, a folder that may not be written: nothing that a traceback would explain.
+        where = f"{error.filename}: " if error.filename else ""
+        print(printable(f"{where}{error.strerror or error}; free the disk, or check the rights"), file=sys.stderr)
+        _discard_output()
+        return 2
     finally:
         if argv is None:
             # The process is about to exit; without this the last collection scans millions of objects for cycles.
             gc.freeze()
+
+
+def _discard_output() -> None:
+    """Directs standard output to nowhere, so that Python's own flush at exit does not fail too."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _dispatch(argv: list[str]) -> int:

@@ -11,7 +11,7 @@ from scenarios.loading.catalog import catalog_path
 from scenarios.loading.cross_checks import check_parts
 from scenarios.loading.field_docs import REQUIRED, keys_of
 from scenarios.loading.overrides import apply_overrides
-from scenarios.loading.plugins import Plugins
+from scenarios.loading.plugins import Plugins, blaming_plugins
 from scenarios.loading.problems import Problems, printable
 from scenarios.loading.ratio_keys import shares_to_counts
 from scenarios.loading.reader import Reader
@@ -57,7 +57,9 @@ def parse_scenario(
     plugins = Plugins(allow_plugins)
     reader = Reader(folder or Path.cwd(), problems, plugins, touched)
     parts, _ = reader.fields(Scenario, data, ())
-    check_parts(_checkable(parts, reader, data), problems)
+    # The checks ask parts about themselves, plug-ins too.
+    with blaming_plugins(plugins.found):
+        check_parts(_checkable(parts, reader, data), problems)
     problems.refuse(source)
     return Scenario(**parts, plugins=plugins.found)
 

@@ -7,10 +7,12 @@ import importlib
 import importlib.machinery
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
+
+from p2p.config.errors import UserError
 
 _NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 
@@ -22,11 +24,11 @@ class Plugins:
         self.allowed = allowed
         self.found: dict[str, str] = {}
 
-    def find(self, name: str, folder: Path) -> type:
+    def find(self, name: str, folder: Path, needs: Sequence[str] = ()) -> type:
         """Returns the class named `module:Class`; modules in the scenario's folder can be imported.
 
         Raises:
-            ValueError: not allowed, not found, or not a dataclass; the text says which.
+            ValueError: not allowed, not found, not a dataclass, or without one of `needs`; the text says which.
         """
         if not _NAME.fullmatch(name):
             raise ValueError("is not a plug-in; write `module:Class`")
@@ -39,8 +41,41 @@ class Plugins:
             raise ValueError(f"{module.__file__ or module_name} has no `{class_name}`; check the name")
         if not isinstance(strategy, type) or not dataclasses.is_dataclass(strategy):
             raise ValueError("must be a dataclass; its fields are the keys of the scenario")
+        # Fields without a default exist on instances only.
+        known = {*dir(strategy), *(field.name for field in dataclasses.fields(strategy))}
+        lacking = [f"`{each}`" for each in needs if each not in known]
+        if lacking:
+            raise ValueError(f"has no {', '.join(lacking)}, which a plug-in needs here; add what is missing")
         self.found[name] = _fingerprint(module)
         return strategy
+
+
+@contextmanager
+def blaming_plugins(plugins: Mapping[str, str]) -> Iterator[None]:
+    """Turns any error of a run with plug-ins into a `UserError` that names them and the place."""
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        if not plugins:
+            raise
+        place = _place(error, plugins)
+        raise UserError(
+            f"plug-in {', '.join(plugins)}: fails ({type(error).__name__}: {error}) in {place}; see how a plug-in "
+            "of its kind must behave, and correct it"
+        ) from error
+
+
+def _place(error: Exception, plugins: Mapping[str, str]) -> str:
+    """Returns file and line of the innermost frame in a plug-in, or the innermost of all."""
+    import traceback
+
+    frames = traceback.extract_tb(error.__traceback__)
+    files = {getattr(sys.modules.get(name.partition(":")[0]), "__file__", None) for name in plugins}
+    own = [frame for frame in frames if frame.filename in files]
+    innermost = (own or list(frames))[-1]
+    return f"{innermost.filename}, line {innermost.lineno}"
 
 
 def _import(name: str, folder: Path) -> ModuleType:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from nodes.datasets.preparation import public_facts
 from privacy.accounting.accountant import Accountant, Views
 from privacy.accounting.figures import infinite
 from privacy.calibration.noise_plan import NoisePlan
@@ -122,7 +123,7 @@ def _rigorous(simulation: Simulation, privacy: Privacy, noise: NoisePlan, unacco
         # A clipped update moves by at most 2C, whether all records of a client are replaced or one.
         "record": {view: told[view] for view in ("local", "peer", "model", "receiver", "coalition") if view in told},
         "unaccounted_releases": list(unaccounted),
-        "declared_public": [_RECORD_COUNTS],
+        "declared_public": [_RECORD_COUNTS, *public_facts(scenario.data)],
     }
 
 

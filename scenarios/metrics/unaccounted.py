@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nodes.datasets.preparation import pooled_releases
 from nodes.protocols.api import Disclosure, disclosure_of
 from scenarios.schema import Scenario
 
@@ -11,9 +12,10 @@ _DEPENDS = "who sends what and when depends on what was learned"
 def unaccounted_releases(scenario: Scenario) -> list[str]:
     """Returns what leaves clients and is not charged, one sentence each; any of it makes every figure infinite.
 
-    Models, data sets and graphs release nothing. A protocol or a part of the privacy section that is a plug-in may.
+    Models and graphs release nothing; data sets say what they pool. A protocol or a part of the privacy section that is
+    a plug-in may release anything.
     """
-    found = [*_undeclared(scenario), *disclosed(scenario).unaccounted]
+    found = [*_undeclared(scenario), *pooled_releases(scenario.data), *disclosed(scenario).unaccounted]
     if disclosed(scenario).events_depend_on_learning:
         found.append(_DEPENDS)
     settings = scenario.noise_shares

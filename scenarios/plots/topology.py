@@ -45,7 +45,9 @@ def draw_topology(run_data: RunData, round_number: int) -> Figure:
         figure.supxlabel(note, fontsize=7)
     axes.set_axis_off()
     axes.set_aspect("equal")
-    figure.legend(loc="outside lower center", ncols=5, fontsize=8, frameon=False)
+    # Without nodes there is nothing to explain, and matplotlib would warn.
+    if axes.get_legend_handles_labels()[0]:
+        figure.legend(loc="outside lower center", ncols=5, fontsize=8, frameon=False)
     return figure
 
 

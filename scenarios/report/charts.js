@@ -23,7 +23,7 @@ PV.bytesAxis = most => {
 PV.runCharts = () => {
   const { data, hue, chart } = PV;
   const rounds = data.rounds;
-  const accuracyHead = ["round", "ended at (s)", "mean", "worst", "best", "mean before"];
+  const accuracyHead = ["round", "ended at (s)", "mean", "worst", "best", "mean before (no noise)"];
   const accuracyRows = () => rounds.round.map((n, i) => [n, PV.digits(rounds.end_s[i]), ...["after_mean", "after_min", "after_max", "before_mean"].map(what => rounds[`accuracy_${what}`][i]?.toFixed(3))]);
 
   function accuracy(column, title, unit) {
@@ -37,7 +37,7 @@ PV.runCharts = () => {
     return {
       traces: [
         ...PV.band(x, pick("accuracy_after_min"), pick("accuracy_after_max"), hue.blue, "worst to best client"),
-        { x, y: pick("accuracy_before_mean"), connectgaps: true, mode: "lines", name: "mean before aggregation", line: { color: hue.red, dash: "dot", width: 1.5 }, hovertemplate: `before, ${unit} %{x:.4~g}: %{y:.3f}<extra></extra>` },
+        { x, y: pick("accuracy_before_mean"), connectgaps: true, mode: "lines", name: "mean before aggregation, without clipping and noise", line: { color: hue.red, dash: "dot", width: 1.5 }, hovertemplate: `before (no noise), ${unit} %{x:.4~g}: %{y:.3f}<extra></extra>` },
         { x, y: pick("accuracy_after_mean"), mode: "lines+markers", name: "mean", line: { color: hue.blue, width: 2.5 }, marker: { size: 5 }, hovertemplate: `mean, ${unit} %{x:.4~g}: %{y:.3f}<extra></extra>` },
       ],
       layout: { xaxis: { title: { text: title } }, yaxis: { title: { text: "accuracy (share correct)" }, range: [0, 1] }, shapes, annotations },

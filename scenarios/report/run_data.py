@@ -19,6 +19,7 @@ from scenarios.metrics.run_facts import RunFacts
 from scenarios.run_folder import arrow_tables
 from scenarios.run_folder.reader import Run, open_run
 from scenarios.run_folder.summary import summarise
+from scenarios.run_folder.table_checks import NEVER_NULL
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,6 +34,7 @@ class RunData:
     Attributes:
         summary: the folder's summary, or one computed from the completed rounds of a killed run.
         notes: messages to the reader about missing or damaged parts.
+        damage: those of them that name a damaged table.
         faults: rows `(start_s, end_s, kind, who)`.
     """
 
@@ -42,6 +44,7 @@ class RunData:
     roles: Roles
     notes: tuple[str, ...]
     faults: tuple[tuple[float, float, str, str], ...]
+    damage: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -63,21 +66,24 @@ class RunData:
 def read_run_data(path: Path) -> RunData:
     """Reads a run folder; raises a `UserError` only if there is nothing to show."""
     run = open_run(path)
-    log, notes = _read_log(run)
+    log, damage = _read_log(run)
+    notes = list(damage)
     roles = _roles(run)
     faults = _faults(run, max((float(record["end_s"]) for record in log.rounds), default=0.0), notes)
     if run.summary is None:
         notes.insert(0, f"This run was killed; the figures are those of the {len(log.rounds)} rounds it had finished.")
-        return RunData(run, _prefix_summary(run, log), log, roles, tuple(notes), faults)
+        return RunData(run, _prefix_summary(run, log), log, roles, tuple(notes), faults, tuple(damage))
     if not isinstance(run.summary.get("headline"), dict):
         raise UserError(f"RUN = {path}: its summary.json has no headline; give a folder that `peerveil run` wrote")
     if str(run.summary.get("stopped_because", "")).startswith("interrupted"):
         notes.insert(0, f"This run was interrupted after {run.summary.get('rounds_completed')} rounds.")
-    return RunData(run, run.summary, log, roles, tuple(notes), faults)
+    return RunData(run, run.summary, log, roles, tuple(notes), faults, tuple(damage))
 
 
 def _read_log(run: Run) -> tuple[Log, list[str]]:
     """Reads every readable table; each unreadable one becomes an empty table and a note."""
+    import pyarrow as pa
+
     log, notes = Log(), []
     for name in arrow_tables.TABLES:
         try:
@@ -90,10 +96,14 @@ def _read_log(run: Run) -> tuple[Log, list[str]]:
             if missing:
                 notes.append(f"{name}.parquet is of another version: it has no {', '.join(missing)}.")
         # A report of a damaged folder shows what is left instead of failing.
-        except (UserError, KeyError, ValueError, TypeError) as error:
-            why = "missing" if not (run.path / f"{name}.parquet").exists() else "damaged or of another version"
+        except (UserError, KeyError, ValueError, TypeError, pa.ArrowException) as error:
+            why = "missing" if not _stored(run, name) else "damaged or of another version"
             notes.append(f"{name}.parquet is {why}; what it would show is left out ({type(error).__name__}).")
     return log, notes
+
+
+def _stored(run: Run, name: str) -> bool:
+    return (run.path / f"{name}.parquet").exists() or any(run.path.glob(f"parts/{name}-*.parquet"))
 
 
 def _with_every_column(arrow: pa.Table, empty: Table) -> tuple[pa.Table, list[str]]:
@@ -101,6 +111,8 @@ def _with_every_column(arrow: pa.Table, empty: Table) -> tuple[pa.Table, list[st
     import pyarrow as pa
 
     missing = [column for column in empty.names if column not in arrow.column_names]
+    if NEVER_NULL.intersection(missing):
+        raise KeyError(f"has no {min(NEVER_NULL.intersection(missing))}")
     for column in missing:
         # Without relays the origin is the sender, and the destination the receiver.
         substitute = {"origin": "sender", "destination": "receiver"}.get(column)

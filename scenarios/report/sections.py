@@ -93,7 +93,8 @@ def _accuracy(data: Mapping[str, Any]) -> str:
     over_rounds = html.figure(
         "accuracy-rounds",
         "Share of test records classified correctly after each round's aggregation. Line: mean over the evaluated "
-        "clients; band: worst to best client; dotted: mean of the local models before aggregation.",
+        "clients; band: worst to best client; dotted: mean of the local models before aggregation, "
+        "as trained: without clipping and noise, so nobody but their owners ever has them.",
         accuracy_alternative(rounds, "round"),
     )
     over_time = html.figure(

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
 
 from p2p.config.errors import UserError
 
@@ -12,6 +16,21 @@ from p2p.config.errors import UserError
 def write_text(path: Path, text: str) -> None:
     """Writes `text` to `path` atomically."""
     write_with(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+
+
+def write_tensors(path: Path, arrays: Mapping[str, NDArray[Any]], metadata: dict[str, str] | None = None) -> None:
+    """Writes arrays as a safetensors file atomically."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import save_file
+
+    def save(temporary: Path) -> None:
+        try:
+            save_file(dict(arrays), temporary, metadata)
+        except SafetensorError as error:
+            # The library reports a full disk as an error of its own.
+            raise OSError(str(error)) from error
+
+    write_with(path, save)
 
 
 def write_with(path: Path, write: Callable[[Path], object]) -> None:
@@ -22,6 +41,19 @@ def write_with(path: Path, write: Callable[[Path], object]) -> None:
         write(temporary)
         os.replace(temporary, path)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
-        why = error.strerror or str(error)
-        raise UserError(f"{path}: cannot be written ({why}); free the disk or choose another --out") from error
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise _unwritable(path, error) from error
+
+
+def make_folder(path: Path) -> None:
+    """Makes a folder inside an existing one, unless it is there."""
+    try:
+        path.mkdir(exist_ok=True)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def _unwritable(path: Path, error: OSError) -> UserError:
+    why = error.strerror or str(error)
+    return UserError(f"{path}: cannot be written ({why}); free the disk or choose another --out")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +17,7 @@ from p2p.config.errors import UserError
 from p2p.log.log import Log
 from scenarios.run_folder import arrow_tables
 from scenarios.run_folder.arrow_tables import FORMAT
+from scenarios.run_folder.table_checks import check_table, table_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,10 +42,18 @@ class Run:
     @cached_property
     def log(self) -> Log:
         """The log of the run, as it was in memory."""
-        logged = {name: arrow_tables.from_arrow(name, self.table(name)) for name in arrow_tables.LOGGED}
-        log = Log(rounds=arrow_tables.rounds_from_arrow(self.table("rounds")))
-        for name, table in logged.items():
-            setattr(log, name, table)
+        tables = {name: self.table(name) for name in arrow_tables.TABLES}
+        log = Log()
+        for name, table in tables.items():
+            try:
+                value = (
+                    arrow_tables.rounds_from_arrow(table) if name == "rounds" else arrow_tables.from_arrow(name, table)
+                )
+            except KeyError as error:
+                raise UserError(
+                    f"RUN = {self.path}: {name}.parquet is damaged ({error}); run the scenario again"
+                ) from error
+            setattr(log, name, value)
         return log
 
     @cached_property
@@ -50,7 +61,11 @@ class Run:
         """The resolved scenario's keys."""
         import yaml
 
-        content = yaml.safe_load(self.scenario_text)
+        try:
+            content = yaml.safe_load(self.scenario_text)
+        except (yaml.YAMLError, ValueError, RecursionError) as error:
+            why = str(error).splitlines()[0]
+            raise UserError(f"RUN = {self.path}: scenario.yaml is damaged ({why}); run the scenario again") from error
         return content if isinstance(content, dict) else {}
 
     def table(self, name: str) -> pa.Table:
@@ -58,7 +73,7 @@ class Run:
         whole = self.path / f"{name}.parquet"
         # The summary is written last: without it a merged table may be missing or stem from an earlier attempt.
         if self.summary is not None or not (self.path / "parts").is_dir():
-            return _read(whole)
+            return _read(name, whole)
         return _merge(name, _parts(self.path, name))
 
 
@@ -72,12 +87,34 @@ def open_run(path: Path) -> Run:
         raise UserError(f"RUN = {path}: has no summary.json and no parts; give a folder that `peerveil run` wrote")
     # A killed run has no summary; its environment holds the format too.
     _check_format(path, (summary or environment).get("format", FORMAT))
-    scenario = path / "scenario.yaml"
-    return Run(path, summary, scenario.read_text(encoding="utf-8") if scenario.exists() else "", environment)
+    return Run(path, summary, _text(path / "scenario.yaml"), environment)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8") if path.exists() else ""
+    except (OSError, ValueError) as error:
+        raise UserError(f"RUN = {path}: is damaged ({error}); run the scenario again") from error
+
+
+@contextmanager
+def explaining_damage(path: Path) -> Iterator[None]:
+    """Turns errors of computing with a folder's content into a `UserError`.
+
+    Types and ranges are checked on reading. Tables, summary and scenario can still contradict each other in any way.
+    """
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, MemoryError) as error:
+        why = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no details'}"
+        raise UserError(
+            f"RUN = {path}: cannot be read as a run ({why}); its files are damaged or contradict each other, or "
+            "peerveil is wrong: run the scenario again, and report it if that does not help"
+        ) from error
 
 
 def _check_format(path: Path, number: object) -> None:
-    if not isinstance(number, int) or number < 1:
+    if not isinstance(number, int) or isinstance(number, bool) or number < 1:
         raise UserError(f"RUN = {path}: format {number!r} is unknown; give a folder that `peerveil run` wrote")
     if number > FORMAT:
         raise UserError(
@@ -90,20 +127,23 @@ def _json(path: Path) -> dict[str, Any] | None:
         return None
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, RecursionError) as error:
         raise UserError(f"RUN = {path}: is damaged ({error}); run the scenario again") from error
     if not isinstance(content, dict):
         raise UserError(f"RUN = {path}: is not a JSON object; give a folder that `peerveil run` wrote")
     return content
 
 
-def _read(path: Path) -> pa.Table:
+def _read(name: str, path: Path) -> pa.Table:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        return pq.read_table(path)
-    except (OSError, pa.ArrowException) as error:
+        # One file; a folder in its place would be read as all files in it.
+        table = pq.ParquetFile(path).read()
+        check_table(name, table)
+        return table
+    except (OSError, ValueError, MemoryError, pa.ArrowException) as error:
         why = "is missing" if not path.exists() else f"is damaged ({error})"
         raise UserError(f"RUN = {path}: {why}; run the scenario again") from error
 
@@ -119,8 +159,20 @@ def _merge(name: str, parts: list[Path]) -> pa.Table:
 
     if not parts:
         # Killed before the first part: an empty table with the right columns.
-        return arrow_tables.log_to_arrow(Log())[name]
-    merged = pa.concat_tables([_read(part) for part in parts], promote_options="permissive")
+        return table_schema(name).empty_table()
+    tables = [_read(name, part) for part in parts]
+    # A round may record more than others do; the log's own columns are in every part or, of another version, in none.
+    own = set(table_schema(name).names)
+    try:
+        if len({frozenset(own.intersection(table.column_names)) for table in tables}) > 1:
+            raise ValueError("they have different columns")
+        merged = pa.concat_tables(tables, promote_options="permissive")
+        if name == "messages" and "id" not in merged.column_names:
+            raise ValueError("they have no ids")
+    except (ValueError, pa.ArrowException) as error:
+        why = str(error).splitlines()[0]
+        where = f"RUN = {parts[0].parent}: parts of {name}"
+        raise UserError(f"{where} do not fit together ({why}); run the scenario again") from error
     return _last_of_each_id(merged) if name == "messages" else merged
 
 

@@ -153,16 +153,14 @@ class RunFolder:
             shutil.rmtree(self.path / name, ignore_errors=True)
 
     def _write_model(self, model: Mapping[str, NDArray[Any]]) -> None:
-        from safetensors.numpy import save_file
-
         arrays = {name: np.ascontiguousarray(array) for name, array in model.items()}
-        atomic_write.write_with(self.path / "model.safetensors", lambda temporary: save_file(arrays, temporary))
+        atomic_write.write_tensors(self.path / "model.safetensors", arrays)
 
     def _write_table(self, name: str, arrow: pa.Table) -> None:
         import pyarrow.parquet as pq
 
         path = self.path / name
-        path.parent.mkdir(exist_ok=True)
+        atomic_write.make_folder(path.parent)
         settings = {"compression": "zstd", "use_dictionary": [each for each in arrow.column_names if each in _REPEATED]}
         atomic_write.write_with(path, lambda temporary: pq.write_table(arrow, temporary, **settings))
 

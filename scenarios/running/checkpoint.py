@@ -79,8 +79,6 @@ class EventChain:
 
 def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
     """Replaces the folder's checkpoint atomically."""
-    from safetensors.numpy import save_file
-
     arrays = {"chain": checkpoint.chain} | dict(checkpoint.arrays)
     # safetensors writes the raw buffer, which must be contiguous.
     arrays = {name: np.ascontiguousarray(array) for name, array in sorted(arrays.items())}
@@ -91,9 +89,8 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
         "resumes": checkpoint.resumes,
     }
     metadata = {"peerveil": json.dumps(header), "sha256": _checksum(json.dumps(header), arrays)}
-    path = folder / FILE
-    path.parent.mkdir(exist_ok=True)
-    atomic_write.write_with(path, lambda temporary: save_file(arrays, temporary, metadata))
+    atomic_write.make_folder((folder / FILE).parent)
+    atomic_write.write_tensors(folder / FILE, arrays, metadata)
 
 
 def read_checkpoint(folder: Path) -> Checkpoint | None:

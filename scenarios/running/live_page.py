@@ -73,6 +73,14 @@ class NoPage:
         """Does nothing."""
 
 
+class _Server(ThreadingHTTPServer):
+    """Takes it quietly if a browser hangs up in the middle of an answer."""
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
+
+
 @contextmanager
 def serve_live_page(wanted: bool, port: int = 0) -> Iterator[LivePage | NoPage]:
     """Serves a live page while the block runs, if wanted, and prints its address on stderr."""
@@ -80,7 +88,7 @@ def serve_live_page(wanted: bool, port: int = 0) -> Iterator[LivePage | NoPage]:
         yield NoPage()
         return
     page = LivePage()
-    server = ThreadingHTTPServer((LOOPBACK, port), _handler(page))
+    server = _Server((LOOPBACK, port), _handler(page))
     # An open connection of a browser must not keep the process alive.
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.2}, daemon=True)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from nodes.learning.deferred_learning import LearningState
 from p2p.config.errors import UserError
 from scenarios.build import Simulation
+from scenarios.run_folder.atomic_write import make_folder
 from scenarios.running.checkpoint import Arrays, Checkpoint
 from scenarios.running.observer import FIGURES, Figures
 
@@ -141,7 +142,7 @@ def only_writer(folder: Path) -> Iterator[None]:
         yield
         return
     path = folder / "checkpoint" / "lock"
-    path.parent.mkdir(exist_ok=True)
+    make_folder(path.parent)
     # The operating system releases the lock when the process dies, so a killed run leaves no stale one.
     with path.open("w") as file:
         try:

@@ -27,6 +27,7 @@ from scenarios.run_folder.environment import describe_environment
 from scenarios.run_folder.summary import summarise
 from scenarios.run_folder.writer import RunFolder
 from scenarios.running.find_checkpoint import PreviousRun, find_previous_run, fresh_run
+from scenarios.running.interrupts import stopping_between_events
 from scenarios.running.journal import Journal
 from scenarios.running.live_page import LivePage, NoPage
 from scenarios.running.noise_share_setup import check_resumable
@@ -157,7 +158,8 @@ class _RoundListener:
 def _simulate(simulation: Simulation) -> bool:
     """Runs the simulation; returns True if it was interrupted."""
     try:
-        simulation.run()
+        with stopping_between_events(simulation.clock):
+            simulation.run()
     except KeyboardInterrupt:
         simulation.proxy.outcome.stopped_because = "interrupted"
         return True

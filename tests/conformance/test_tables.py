@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from scenarios.build import Simulation
 from scenarios.run_folder.arrow_tables import log_to_arrow
-from tests.outside_checks import Tables, violations
+from tests.outside_checks import RULES, Row, Tables, violations
 from tests.random_worlds import TIMES, troubled_worlds
 
 Prepare = Callable[..., Simulation]
@@ -18,8 +19,7 @@ Prepare = Callable[..., Simulation]
 
 def tables_of(simulation: Simulation) -> Tables:
     """The tables as they would be in the run folder."""
-    rows = {name: arrow.to_pylist() for name, arrow in log_to_arrow(simulation.log).items()}
-    return Tables(rows, simulation.scenario.clients, simulation.topology)
+    return Tables(raw_tables(simulation), simulation.scenario.clients, simulation.topology)
 
 
 @pytest.mark.slow
@@ -31,3 +31,66 @@ def test_tables_tell_one_story_under_every_fault(prepare: Prepare, world: list[s
     simulation = prepare(*world)
     simulation.run()
     assert violations(tables_of(simulation)) == []
+
+
+def raw_tables(simulation: Simulation) -> dict[str, list[Row]]:
+    """The rows of every table, to be doctored."""
+    return {name: arrow.to_pylist() for name, arrow in log_to_arrow(simulation.log).items()}
+
+
+def first(rows: list[Row], **wanted: Any) -> Row:
+    """The first row with these values."""
+    return next(row for row in rows if all(row[name] == value for name, value in wanted.items()))
+
+
+def _lengthen(tables: dict[str, list[Row]]) -> None:
+    span = first(tables["spans"], name="train")
+    span["end_s"] += 10.0
+
+
+def _go_down(tables: dict[str, list[Row]]) -> None:
+    node, end_s = tables["messages"][0]["sender"], tables["messages"][0]["sent_s"] + 1.0
+    tables["spans"].append({"node": node, "round": 1, "name": "down", "start_s": -1.0, "end_s": end_s})
+
+
+def _miss(tables: dict[str, list[Row]]) -> None:
+    row = first(tables["aggregations"], round=1)
+    missing = {"round": 1, "node": row["contributor"], "aggregator": row["aggregator"], "what": "missing"}
+    tables["dropouts"].append({**missing, "reason": "lost", "at_s": row["at_s"]})
+
+
+def _hand_over(tables: dict[str, list[Row]]) -> None:
+    row = first(tables["messages"], kind="handover")
+    row["origin"] = (row["origin"] + 1) % 6
+
+
+DOCTORED: dict[str, Callable[[dict[str, list[Row]]], object]] = {
+    "messages_have_one_outcome": lambda tables: tables["messages"][3].update(reason="random"),
+    "bytes_by_round_add_up": lambda tables: first(tables["messages"], kind="update").update(size_bytes=99_999),
+    "retransmissions_follow_a_loss": lambda tables: tables["messages"][3].update(attempt=2),
+    "rounds_follow_each_other": lambda tables: tables["rounds"][1].update(start_s=0.0),
+    "one_leader_per_round": lambda tables: tables["rounds"][0].update(leader=99),
+    "used_updates_are_those_averaged": lambda tables: first(tables["messages"], kind="update").update(used=False),
+    "aggregations_lie_in_their_round": lambda tables: tables["aggregations"][0].update(at_s=1e6),
+    "only_the_rounds_model_is_adopted": lambda tables: first(tables["messages"], kind="model").update(sent_s=0.0),
+    "the_newest_model_is_handed_over": _hand_over,
+    "what_is_missing_did_not_count": _miss,
+    "members_contribute_or_drop_out": lambda tables: tables["graphs"].pop(0),
+    "spans_fit_into_a_nodes_time": _lengthen,
+    "nodes_that_are_down_are_silent": _go_down,
+    "charges_are_releases": lambda tables: tables["privacy"].pop(),
+}
+
+
+@pytest.mark.parametrize("rule", [rule.__name__ for rule in RULES])
+def test_every_rule_notices_what_it_is_for(prepare: Prepare, rule: str) -> None:
+    """A run in which all is well, and the same tables with one value changed."""
+    simulation = prepare(
+        *("clients=6", "data.samples=120", "rounds=3", "protocol={kind: rotating_leader, train_per_round: 3}"),
+        "privacy={clip: flat, noise: {kind: gaussian, sigma: 4}}",
+    )
+    simulation.run()
+    tables = raw_tables(simulation)
+    assert violations(Tables(tables, 6, simulation.topology)) == []
+    DOCTORED[rule](tables)
+    assert rule in {text.partition(":")[0] for text in violations(Tables(tables, 6, simulation.topology))}

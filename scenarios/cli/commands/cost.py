@@ -16,7 +16,7 @@ from scenarios.metrics.number_format import bytes_text, count_text, seconds_text
 from scenarios.metrics.roles import Roles
 from scenarios.run_folder.arrow_tables import measured_from
 from scenarios.run_folder.json_text import to_json
-from scenarios.run_folder.reader import Run, open_run
+from scenarios.run_folder.reader import Run, explaining_damage, open_run
 
 Row = tuple[str, ...]
 _SHOWN = 5
@@ -25,11 +25,12 @@ _WHAT = {"resend": "lost and sent again", "wait": "waiting (deadline, window, ti
 
 def run(args: argparse.Namespace) -> int:
     """Prints the cost of a run and returns the exit code."""
-    found = cost_of(open_run(args.run), args.measure_from)
-    if args.json:
-        print(to_json(found), end="")
-    else:
-        print_cost(found)
+    with explaining_damage(args.run):
+        found = cost_of(open_run(args.run), args.measure_from)
+        if args.json:
+            print(to_json(found), end="")
+        else:
+            print_cost(found)
     return 0
 
 

@@ -11,6 +11,7 @@ from p2p.config.errors import UserError
 from p2p.config.units import parse_quantity
 from scenarios.cli.console import make_console, print_rows
 from scenarios.loading.load import load_scenario
+from scenarios.loading.plugins import blaming_plugins
 from scenarios.loading.problems import printable
 from scenarios.metrics.number_format import bytes_text, count_text, epsilon_text, seconds_text
 from scenarios.metrics.view_labels import reasons, view_labels
@@ -24,7 +25,10 @@ def plan_command(args: argparse.Namespace) -> int:
     """Prints the plan of each scenario; raises if one does not fit into memory."""
     memory = _memory(args.memory)
     scenarios = [load_scenario(ref, args.overrides, args.seed, args.allow_plugins) for ref in args.scenarios]
-    plans = [make_plan(scenario, memory, args.data_dir) for scenario in scenarios]
+    plans = []
+    for scenario in scenarios:
+        with blaming_plugins(scenario.plugins):
+            plans.append(make_plan(scenario, memory, args.data_dir))
     if args.json:
         print(to_json(plans[0] if len(plans) == 1 else {"plans": plans}))
         return 0

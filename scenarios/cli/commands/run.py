@@ -12,6 +12,7 @@ from typing import Any
 from p2p.config.errors import UserError
 from scenarios.cli.console import print_comparison, print_headline
 from scenarios.loading.load import load_scenario
+from scenarios.loading.plugins import blaming_plugins
 from scenarios.run_folder.json_text import to_json
 from scenarios.run_folder.writer import check_out
 from scenarios.running.live_page import LivePage, NoPage, serve_live_page
@@ -38,15 +39,16 @@ def _run_all(args: argparse.Namespace, scenarios: Sequence[Scenario], page: Live
             gc.collect()
         # Several runs need a folder each inside --out.
         out = args.out if args.out is None or len(scenarios) == 1 else args.out / f"{scenario.name}-{scenario.seed}"
-        summary, folder = run_scenario(
-            scenario,
-            out,
-            data_dir=args.data_dir,
-            threads=args.threads,
-            quiet=args.quiet or args.json,
-            page=page,
-            resume=args.resume,
-        )
+        with blaming_plugins(scenario.plugins):
+            summary, folder = run_scenario(
+                scenario,
+                out,
+                data_dir=args.data_dir,
+                threads=args.threads,
+                quiet=args.quiet or args.json,
+                page=page,
+                resume=args.resume,
+            )
         summaries.append(summary)
         if not args.json and not args.quiet:
             print_headline(summary)

@@ -8,9 +8,12 @@ from __future__ import annotations
 import argparse
 import csv
 import io
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from p2p.config.errors import UserError
 from scenarios.loading.problems import printable
 from scenarios.metrics.comparison import FIGURES, compare
 from scenarios.metrics.headline import TRANSPORT_ASSUMED
@@ -18,6 +21,7 @@ from scenarios.metrics.view_labels import reasons, view_labels
 from scenarios.report.run_data import read_run_data
 from scenarios.run_folder import atomic_write
 from scenarios.run_folder.json_text import to_json
+from scenarios.run_folder.reader import explaining_damage
 
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -31,13 +35,26 @@ _MARKDOWN = "\\`*_{}[]<>#|"
 
 def run(args: argparse.Namespace) -> int:
     """Prints or writes the table."""
-    summaries = [read_run_data(path).summary for path in args.runs]
-    made = to_json(compare(summaries)) if args.json else FORMATS[args.format](summaries)
+    summaries = [_summary(path) for path in args.runs]
+    with explaining_damage(args.runs[0] if len(args.runs) == 1 else Path("one of them")):
+        made = to_json(compare(summaries)) if args.json else FORMATS[args.format](summaries)
     if args.out is None:
         print(made, end="")
     else:
         atomic_write.write_text(args.out, made)
     return 0
+
+
+def _summary(path: Path) -> Mapping[str, Any]:
+    """Returns a run's figures; says on stderr what is missing in the folder."""
+    with explaining_damage(path):
+        found = read_run_data(path)
+    # A killed run's figures are computed from its tables: without one of them they would be wrong.
+    if found.run.summary is None and found.damage:
+        raise UserError([f"RUN = {path}: {note}" for note in (*found.damage, "no figures; run the scenario again")])
+    for note in found.notes:
+        print(f"RUN = {path}: {note}", file=sys.stderr)
+    return found.summary
 
 
 def markdown(summaries: Sequence[Mapping[str, Any]]) -> str:

@@ -16,6 +16,7 @@ from scenarios.report.node_sample import active_nodes
 from scenarios.report.page import picture_page
 from scenarios.report.run_data import RunData, read_run_data
 from scenarios.run_folder import atomic_write
+from scenarios.run_folder.reader import explaining_damage
 
 _MOST_ROUNDS_DRAWN = 10
 
@@ -23,6 +24,13 @@ _MOST_ROUNDS_DRAWN = 10
 def run(args: argparse.Namespace) -> int:
     """Writes the timeline and prints its path."""
     ending = check_ending(args.out, (*PICTURES, ".html", ".json", ".gz"))
+    with explaining_damage(args.run):
+        _draw(args, ending)
+    print(f"timeline in {args.out}")
+    return 0
+
+
+def _draw(args: argparse.Namespace, ending: str) -> None:
     run_data = read_run_data(args.run)
     known = sorted({int(record["round"]) for record in run_data.log.rounds})
     if not known:
@@ -32,8 +40,6 @@ def run(args: argparse.Namespace) -> int:
     if args.nodes is not None:
         nodes = np.array(parse_numbers("--nodes", args.nodes, active_nodes(run_data.log).tolist()), dtype=np.int64)
     _write(run_data, args.out, ending, rounds, nodes, args.rounds is not None, args.all)
-    print(f"timeline in {args.out}")
-    return 0
 
 
 def _write(

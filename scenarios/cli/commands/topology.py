@@ -12,6 +12,7 @@ from scenarios.plots.figure import PICTURES, check_ending, save
 from scenarios.report.page import picture_page
 from scenarios.report.run_data import RunData, read_run_data
 from scenarios.run_folder import atomic_write
+from scenarios.run_folder.reader import explaining_damage
 
 
 def run(args: argparse.Namespace) -> int:
@@ -20,7 +21,8 @@ def run(args: argparse.Namespace) -> int:
     source = Path(args.source)
     # A folder is a run; anything else is a scenario, which has to be run first.
     if source.is_dir():
-        _draw(read_run_data(source), args.round, args.out, ending)
+        with explaining_damage(source):
+            _draw(read_run_data(source), args.round, args.out, ending)
     else:
         with tempfile.TemporaryDirectory() as folder:
             _draw(_dry_run(args, Path(folder) / "run"), args.round, args.out, ending)
@@ -50,11 +52,13 @@ def _round(run_data: RunData, wanted: int | None) -> int:
 def _dry_run(args: argparse.Namespace, folder: Path) -> RunData:
     """Runs the scenario without learning; graphs, messages and times equal those of the real run."""
     from scenarios.loading.load import load_scenario
+    from scenarios.loading.plugins import blaming_plugins
     from scenarios.running.run import run_scenario
 
     scenario = load_scenario(args.source, ["learning=none"], None, args.allow_plugins)
     # Rounds after the drawn one are not needed.
     if args.round is not None and 1 <= args.round <= scenario.rounds:
         scenario = replace(scenario, rounds=args.round)
-    run_scenario(scenario, folder)
+    with blaming_plugins(scenario.plugins):
+        run_scenario(scenario, folder)
     return read_run_data(folder)

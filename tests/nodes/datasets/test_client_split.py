@@ -120,3 +120,21 @@ def test_by_client_without_a_column_is_a_users_error() -> None:
 def test_needs_is_what_split_enforces(kind: str, needed: int) -> None:
     """A scenario can be refused before its data is read."""
     assert SPLITS[kind]().needs(10) == needed
+
+
+@pytest.mark.parametrize("split", [Iid(), Iid(records=2), Shards(), Dirichlet(alpha=0.1), Dirichlet(min_records=2)])
+@given(records=st.integers(20, 300), clients=st.integers(1, 10), classes=st.integers(1, 5), seed=st.integers(0, 99))
+@settings(max_examples=30, deadline=None)
+def test_sizes_are_known_without_the_records(
+    split: DataSplit, records: int, clients: int, classes: int, seed: int
+) -> None:
+    """The counts of the classes suffice, in whatever order the records are."""
+    labels = stream(seed, "labels").integers(classes, size=records)
+    sizes = split.sizes(np.bincount(labels), clients, stream(seed, "split"))
+    assert sizes.tolist() == [len(shard) for shard in deal(split, labels, clients, seed)]
+
+
+def test_owners_have_no_sizes_without_a_column() -> None:
+    """The cure is named."""
+    with pytest.raises(UserError, match=r"no client column; name it with `data.client`"):
+        ByClient().sizes(np.array([5, 5]), 2, stream(1, "split"))

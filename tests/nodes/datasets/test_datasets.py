@@ -71,6 +71,7 @@ def test_digits_are_scaled_and_the_test_set_is_stratified(tmp_path: Path) -> Non
     assert first.test_x.shape == (359, 1, 8, 8)
     assert (first.train_x.min(), first.train_x.max()) == (0.0, 1.0)
     assert set(np.bincount(first.test_y)) == {35, 36, 37}
+    assert tuple(np.bincount(first.train_y)) == Digits().class_counts()
     assert np.array_equal(first.test_x, again.test_x)
     assert not np.array_equal(first.test_x, other.test_x)
 
@@ -173,6 +174,7 @@ def test_synthetic_is_balanced_learnable_and_of_any_shape(tmp_path: Path) -> Non
     loaded = Synthetic(samples=300, test_samples=100, shape=(2, 4, 4), classes=3, spread=0.5).load(tmp_path, 1)
     assert loaded.train_x.shape == (300, 2, 4, 4)
     assert np.bincount(loaded.train_y).tolist() == [100, 100, 100]
+    assert Synthetic(samples=11, classes=3).class_counts() == (4, 4, 3)
     centres = np.stack([loaded.train_x[loaded.train_y == label].mean(axis=0).ravel() for label in range(3)])
     distances = np.linalg.norm(loaded.test_x.reshape(100, 1, -1) - centres, axis=2)
     assert (distances.argmin(axis=1) == loaded.test_y).mean() > 0.95
@@ -203,7 +205,7 @@ def test_own_files_load_with_labels_and_owners(tmp_path: Path, ending: str, feat
     loaded = File(path=f"mine.{ending}", label="kind", client="who", test_share=0.2).load(tmp_path, 1)
     assert loaded.train_x.shape == (16, features)
     assert loaded.classes == 4
-    assert np.bincount(loaded.test_y).tolist() == [1, 1, 1, 1]
+    assert len(loaded.test_y) == 4
     assert loaded.client is not None
     assert len(loaded.client) == 16
     assert set(loaded.client) <= set(range(5))
@@ -259,6 +261,7 @@ def test_the_real_sets_are_what_their_class_says(name: str) -> None:
     chosen = DATASETS[name]()
     loaded: Dataset = chosen.load(resolve_data_dir(None), 0)
     assert len(loaded.train_x) == chosen.records()
+    assert tuple(np.bincount(loaded.train_y)) == chosen.class_counts()
     assert (loaded.shape, loaded.classes) == chosen.form()
     if name != "adult":
         assert abs(float(loaded.train_x.mean())) < 1e-3

@@ -95,9 +95,10 @@ def test_max_steps_finds_the_last_step_within(scale: float, power: float, epsilo
     def cost(steps: int) -> float:
         return float(scale * steps**power)
 
-    found = poisson_sampling.max_steps(cost, epsilon, guess)
+    found = poisson_sampling.max_steps(cost, epsilon, guess, 10**12)
     assert found == 0 or cost(found) <= epsilon
-    assert cost(found + 1) > epsilon
+    assert cost(found + 1) > epsilon or found == 10**12
+    assert poisson_sampling.max_steps(cost, epsilon, guess, 500) == min(found, 500)
 
 
 @pytest.mark.parametrize(("rate", "z", "steps", "delta"), [(0.1, 90.0, 200, 1e-5), (0.01, 20.0, 1000, 1e-6)])
@@ -116,3 +117,12 @@ def test_order_search_finds_the_best_of_all_orders() -> None:
         assert poisson_sampling.poisson_epsilon(rate, z, steps, 1e-5) == everywhere
         most = rdp.max_count(poisson_sampling.poisson_rdp(rate, z), 4.0, 1e-5)[0]
         assert poisson_sampling.max_poisson_steps(rate, z, 4.0, 1e-5) == most
+
+
+def test_a_large_delta_needs_no_fine_grid() -> None:
+    """Losses extend to 5.4 there while epsilon is 0: the grid for tiny epsilons had a million points, and took long."""
+    assert poisson_sampling.poisson_epsilon(0.01, 1.0, 1000, 0.5)[0] == 0.0
+    interval = poisson_sampling.loss_interval(0.01, 1.0, 1000, 0.5, 1e-4)
+    assert 5.3 / interval < 2.1e5
+    # Elsewhere the grid is the one asked for.
+    assert poisson_sampling.loss_interval(0.01, 1.0, 1000, 1e-5, 1e-4) == 1e-4

@@ -155,3 +155,31 @@ def test_binomial_delta_is_a_probability_and_falls_with_epsilon(
     assert noise.scalar_delta(shift, epsilon + 0.5) <= delta + 1e-12
     assert noise.scalar_delta(-shift, epsilon) == pytest.approx(delta, abs=1e-10)
     assert shift or delta <= 1e-12
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "inputs", "expected"),
+    [
+        (
+            "max_rounds_poisson",
+            {"q": 0.1, "noise_multiplier": 1e30, "epsilon": 4.0, "delta": 1e-5},
+            "T_pld is at least 1000000; beyond that it is not computed",
+        ),
+        (
+            "poisson_sampled_gaussian_eps",
+            {"q": 0.01, "noise_multiplier": 1.0, "steps": 10**9, "delta": 1e-5},
+            "eps_pld is not computed for more than 1000000 steps",
+        ),
+        (
+            "dp_fedavg_noise_multiplier",
+            {"q": 0.1, "rounds": 10**9, "epsilon": 0.5, "delta": 1e-5},
+            "z_pld is not computed for more than 1000000 rounds",
+        ),
+    ],
+)
+def test_extreme_inputs_end_with_what_can_be_computed(kind: str, inputs: dict[str, Any], expected: str) -> None:
+    """They ran for hours: the losses of one step are finer than the grid, and there are too many steps."""
+    found = CALC[kind](**inputs)
+    assert found["warnings"] == [expected]
+    assert [name for name, value in found.items() if value is None] == [expected.split()[0]]

@@ -274,3 +274,25 @@ def test_late_messages_open_after_the_round_was_closed() -> None:
 def test_nobody_to_send_to() -> None:
     """No receivers, no envelopes."""
     assert [party(mode).send(vector_payload(row())) for mode in MODES] == [[], [], []]
+
+
+@pytest.mark.parametrize("sealed", MODES)
+@pytest.mark.parametrize("members", [(1,), (1, 2, 3)])
+def test_an_altered_length_field_changes_no_size(sealed: Sealed, members: tuple[int, ...]) -> None:
+    """Overhead is what the message really has beyond its payload, also for an intruder's altered copy."""
+    envelope = party(sealed).send(vector_payload(row()), *members)[0]
+    copies = [tamper(envelope, stream(seed, "length")) for seed in range(100)]
+    assert any(copy.payload_bytes != envelope.payload_bytes for copy in copies)
+    many = len(members) > 1
+    assert {copy.overhead_bytes for copy in copies} == {HEADER_BYTES + seal_size(many=many, sealed=sealed)}
+
+
+@pytest.mark.parametrize("members", [(1,), (1, 2, 3)])
+def test_both_sealing_modes_alter_the_same_part(members: tuple[int, ...]) -> None:
+    """The same draw hits the header in both, also if the message was altered before; then reasons are the same."""
+    real, counted = (party(mode).send(vector_payload(row()), *members)[0] for mode in PROTECTED)
+    for seed in range(60):
+        once = [tamper(envelope, stream(seed, "part")) for envelope in (real, counted)]
+        twice = [tamper(envelope, stream(seed, "again")) for envelope in once]
+        assert once[0][:6] == once[1][:6]
+        assert twice[0][:6] == twice[1][:6]

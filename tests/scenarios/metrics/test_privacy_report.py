@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
 
+from nodes.datasets.standardisation import POOLED
 from scenarios.build import build
 from scenarios.loading.load import load_scenario
+from scenarios.metrics.noise_share_report import add_share_views
 from scenarios.metrics.privacy_report import report_privacy
 from scenarios.metrics.privacy_verdict import verdict
+from scenarios.planning.plan import make_plan
 
 pytestmark = pytest.mark.slow
 ADPDFL = "privacy={clip: flat, noise: {kind: gaussian, calibrate: {kind: adpdfl, epsilon: 8}}}"
 PROVEN = "privacy={clip: flat, noise: {kind: gaussian, calibrate: {kind: rigorous, epsilon: 3}}}"
+SHARES = "noise_shares={sigma_k: 5.0, unit_variance: 4.0, tau: 0, tau_ind: 0.5}"
+CLIPPED = "privacy={clip: flat, noise: none}"
 CASES = {
     "as published": ([ADPDFL], "published epsilon 8 (Theorem 8) is not a proven guarantee: the proven client-level"),
     "addresses kept": (
@@ -89,3 +95,22 @@ def test_a_plug_in_is_not_accounted_for(tmp_path: Path) -> None:
     assert found["rigorous"]["local"] == found["rigorous"]["record"]["model"] == float("inf")
     assert "because plug-in plug_report:Mine does not declare what it releases" in verdict(found)
     assert {row["epsilon_model"] for row in simulation.log.rounds} == {float("inf")}
+
+
+@pytest.mark.parametrize("noise", [[PROVEN], [CLIPPED, SHARES]], ids=["noise", "noise shares"])
+@pytest.mark.parametrize(("way", "proven"), [("true", False), ("per_client", True), ("false", True)])
+def test_pooled_statistics_are_not_accounted_for(noise: list[str], way: str, proven: bool) -> None:
+    """Every client's input depends on all records then, so nothing is proven, in any view, round or forecast."""
+    data = f"data={{name: adult, standardise: {way}}}"
+    scenario = load_scenario("tiny", ["learning=none", "model=linear", data, *noise])
+    simulation = build(scenario)
+    simulation.run()
+    found = add_share_views(simulation, report_privacy(simulation))
+    assert math.isfinite(found["rigorous"]["local"]) == proven
+    assert math.isfinite(make_plan(scenario)["privacy"]["rigorous"]["local"]) == (proven and noise == [PROVEN])
+    assert found["rigorous"]["unaccounted_releases"] == ([] if proven else [POOLED])
+    if not proven:
+        assert f", because {POOLED}." in verdict(found)
+        assert {row["epsilon_model"] for row in simulation.log.rounds} == {math.inf}
+        assert math.isinf(found["rigorous"]["peer"]["median"])
+        assert math.isinf(found["rigorous"]["model"])

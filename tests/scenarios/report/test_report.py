@@ -90,6 +90,14 @@ def test_the_headline_stands_on_the_page(write: Callable[..., Path]) -> None:
 
 
 @pytest.mark.slow
+def test_accuracy_before_aggregation_is_labelled_as_without_noise(write: Callable[..., Path]) -> None:
+    """Under the picture, in its legend and in the table beside it: those models never leave their owners."""
+    page = report_page(read_run_data(write("labels")))
+    assert "before aggregation, as trained: without clipping and noise" in page
+    assert 'name: "mean before aggregation, without clipping and noise"' in page
+    assert "mean before (no noise)" in page
+
+
 def test_hostile_text_cannot_leave_its_place(write: Callable[..., Path]) -> None:
     """A scenario's name and notes end no script and open no tag, on both kinds of page."""
     account = read_run_data(write(name=HOSTILE))

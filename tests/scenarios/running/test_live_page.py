@@ -5,6 +5,9 @@ from __future__ import annotations
 import http.client
 import json
 import re
+import socket
+import struct
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -60,3 +63,24 @@ def test_a_new_run_clears_the_page(round_record: Callable[..., dict[str, Any]]) 
     page.round(round_record(1, 0.0, 1.0), 1)
     page.begin("second", None, 2)
     assert json.loads(page.state())["rows"] == []
+
+
+@pytest.mark.slow
+def test_a_browser_that_hangs_up_is_no_news(
+    round_record: Callable[..., dict[str, Any]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the middle of a long answer, and of a question; the page goes on, and nothing is printed."""
+    with serve_live_page(True) as page:
+        found = re.search(r":(\d+)/", capsys.readouterr().err)
+        assert found is not None
+        port = int(found[1])
+        page.begin("x" * 10_000_000, None, 3)
+        for question in (f"GET /state.json HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n", "GET /state"):
+            with socket.create_connection(("127.0.0.1", port)) as connection:
+                # No lingering: closing resets the connection at once.
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                connection.sendall(question.encode())
+                time.sleep(0.2)
+        time.sleep(0.2)
+        assert _ask(port, "/")[0] == 200
+    assert capsys.readouterr().err == ""

@@ -1,0 +1,55 @@
+"""From a data set to clients' records, and what that preparation takes from the records of several clients."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nodes.datasets.client_split import Dirichlet, Shards
+from nodes.datasets.dataset import Dataset, Ints
+from nodes.datasets.original_formats import resolve_data_dir
+from nodes.datasets.standardisation import standardise_each
+from p2p.random_streams import stream
+
+_ASSIGNMENT = "which client holds which record: drawn by label, before the run"
+
+
+def client_records(data: Any, clients: int, data_dir: Path | None, seed: int) -> tuple[Dataset, list[Ints]]:
+    """Loads a data set and returns it with the record indices of each client."""
+    loaded: Dataset = data.load(resolve_data_dir(data_dir), seed)
+    shards: list[Ints] = data.split.split(loaded.train_y, clients, stream(seed, "split"), loaded.client)
+    return standardise_each(loaded, shards), shards
+
+
+def record_counts(data: Any, clients: int, data_dir: Path | None, seed: int) -> Ints:
+    """Returns the number of records of each client, as `client_records` assigns them.
+
+    Reads the data only if its classes are not known beforehand, as in a plug-in or a user's file.
+    """
+    counts = data.class_counts() if hasattr(data, "class_counts") else None
+    if counts is None or not hasattr(data.split, "sizes"):
+        return np.array([len(shard) for shard in client_records(data, clients, data_dir, seed)[1]], dtype=np.int64)
+    sizes: Ints = data.split.sizes(np.array(counts, dtype=np.int64), clients, stream(seed, "split"))
+    return sizes
+
+
+def pooled_releases(data: Any) -> list[str]:
+    """Returns what the preparation computes from several clients' records without noise, in sentences.
+
+    Such a figure enters every client's training, so a client's records influence the updates of others, and no bound on
+    the client's own update covers that.
+    """
+    if not hasattr(data, "pooled"):
+        name = type(data).__qualname__
+        return [f"the data set {name} does not say whether it pools clients' records; add pooled() -> tuple[str, ...]"]
+    return list(data.pooled())
+
+
+def public_facts(data: Any) -> list[str]:
+    """Returns what depends on records of several clients and is taken as known: neighbouring data sets agree on it."""
+    declared = list(data.public()) if hasattr(data, "public") else []
+    # Clients of a real system hold their records from the beginning; here a draw decides who they are.
+    by_label = isinstance(getattr(data, "split", None), Shards | Dirichlet)
+    return [*declared, *([_ASSIGNMENT] if by_label else [])]
