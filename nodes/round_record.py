@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from p2p.log.log import Log
-from p2p.log.records import KIND, MISSING, OUTCOME, REASON
+from p2p.log.records import KIND, MISSING, NOBODY, OUTCOME, REASON, UNCONNECTED
 
 Nodes = NDArray[np.int64]
 Edges = NDArray[np.int64]
@@ -112,13 +112,22 @@ class RoundRecord:
         return np.column_stack(ends).astype(np.int64)
 
     def _record_dropouts(self, log: Log, contributors: set[int], reasons: dict[int, set[str]]) -> None:
+        unconnected = self._unconnected()
         for member in self.cohort.tolist():
             leads = member == self.leader and member in self.aggregated_s
             if member not in contributors and not leads:
-                usual = "crashed" if member in self.crashed else "late"
+                late = UNCONNECTED if member in unconnected else "late"
+                usual = "crashed" if member in self.crashed else late
                 # `MISSING` is in order of precedence: a member with several reasons counts under the first.
                 reason = next((word for word in MISSING if word in reasons.get(member, ())), usual)
                 log.dropout("dropout", self.round_number, member, reason, self.end_s)
+
+    def _unconnected(self) -> set[int]:
+        """Returns the members to whom the graph gives nobody to send to."""
+        # Not with a leader: a plan after an election has no edges of members that have sent before.
+        if self.leader != NOBODY or "update" not in self.edges:
+            return set()
+        return set(self.cohort[~np.isin(self.cohort, self.edges["update"][:, 0])].tolist())
 
     def row(self) -> dict[str, Any]:
         """Returns the round's row in `rounds.parquet`, without the columns that learning adds."""

@@ -304,11 +304,11 @@ def _make_learning(scenario: Scenario, learner: Learner | None, noise: NoisePlan
         if form is None:
             raise UserError("learning = none: the shape of a `file` data set is not known; use `torch` or another set")
         return NoLearning(scenario.model.parameters(*form))
-    privacy = scenario.privacy
+    privacy, models = scenario.privacy, getattr(scenario.protocol, "exchange", "update") == "model"
     if privacy is None or noise is None:
-        return DeferredLearning(learner, scenario.clients, NoProtection(), scenario.seed)
+        return DeferredLearning(learner, scenario.clients, NoProtection(), scenario.seed, models)
     pipeline = ClipAndNoise(privacy.clip, privacy.noise, noise.noise_std)
-    return DeferredLearning(learner, scenario.clients, pipeline, scenario.seed)
+    return DeferredLearning(learner, scenario.clients, pipeline, scenario.seed, models)
 
 
 def _make_clients(

@@ -257,6 +257,10 @@ def members_contribute_or_drop_out(tables: Tables) -> Iterator[str]:
     members: dict[int, set[int]] = defaultdict(set)
     for number, sender, receiver in tables.edges:
         members[number] |= {node for node in (sender, receiver) if node < tables.clients}
+    # A graph may leave members alone: they are no part of its edges, and drop out for that reason.
+    for row in tables.dropouts:
+        if row["what"] == "dropout" and row["reason"] == "unconnected":
+            members[row["round"]].add(row["node"])
     for number, one in tables.rounds.items():
         if len(members[number]) != one["cohort"]:
             yield f"round {number} has a cohort of {one['cohort']} and a graph of {len(members[number])}"

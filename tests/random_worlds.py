@@ -12,11 +12,13 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from nodes.protocols import PROTOCOLS
+from nodes.protocols.graphs import GRAPHS as TABLE
 from p2p.log import records
 from p2p.transport.sharing import SHARINGS
 from scenarios.build import Simulation
 from scenarios.metrics.traffic import books
 
+GRAPHS: dict[str, Any] = dict(TABLE)
 LATENCIES = st.sampled_from(["{kind: uniform, low: 10 ms, high: 400 ms}", "100 ms"])
 """If all are equal, much happens at one instant."""
 
@@ -45,7 +47,7 @@ def worlds(draw: st.DrawFn, kinds: list[str], loss: st.SearchStrategy[float]) ->
         rules["model_deadline"] = f"{draw(st.sampled_from([5, 20, 60]))} s"
         rules["handover_timeout"] = f"{draw(st.sampled_from([2, 20]))} s"
     if "exchange_with" in {field.name for field in fields(PROTOCOLS[kind])}:
-        rules["exchange_with"] = draw(st.integers(1, cohort - 1))
+        rules |= draw(graphs(clients, cohort, bool(rules["include_own"])))
     protocol = ", ".join(f"{name}: {str(value).lower()}" for name, value in rules.items())
     up, down = (draw(st.sampled_from(["300 B/s", "1 kB/s", "1 MB/s"])) for _ in range(2))
     return [
@@ -64,6 +66,28 @@ def worlds(draw: st.DrawFn, kinds: list[str], loss: st.SearchStrategy[float]) ->
         f"network.retransmit={{tries: {draw(st.sampled_from([1, 2, 5]))}, timeout: 2 s}}",
         "compute={kind: lognormal, median: 20 samples/s, sigma: 0.5}",
     ]
+
+
+@st.composite
+def graphs(draw: st.DrawFn, clients: int, cohort: int, include_own: bool) -> dict[str, Any]:
+    """Keys of a graph that fits: any kind, redraw, mixing and exchange; half of the worlds have the default."""
+    degree = draw(st.integers(1, cohort - 1))
+    if draw(st.booleans()):
+        return {"exchange_with": degree}
+    redraw = draw(st.sampled_from(["every_round", "never", "{kind: swaps, edges: 2}"]))
+    size = cohort if redraw == "every_round" else clients
+    kind = draw(st.sampled_from(sorted(set(GRAPHS) - {"file", "networkx"})))
+    free = GRAPHS[kind].free_degree
+    keys: dict[str, Any] = {"graph": kind, "redraw": redraw, "exchange": draw(st.sampled_from(["update", "model"]))}
+    if GRAPHS[kind]().problem(size, degree if free else None):
+        keys |= {"graph": "{kind: networkx, generator: gnm_random_graph, arguments: {m: 4}}"}
+    elif kind == "exponential":
+        keys |= {"redraw": draw(st.sampled_from([redraw, "one_peer_exponential"]))}
+    elif free:
+        keys |= {"exchange_with": degree}
+    if include_own and kind not in ("random_regular", "exponential") and "networkx" not in keys["graph"]:
+        keys |= {"mixing": draw(st.sampled_from(["uniform", "metropolis"]))}
+    return keys
 
 
 LOSSES = st.sampled_from([0.0, 0.05, 0.2, 0.5])
@@ -152,7 +176,11 @@ def troubled_worlds(draw: st.DrawFn, kinds: Sequence[str] = tuple(sorted(PROTOCO
     cohort = int(
         next(text for text in world if "train_per_round: " in text).split("train_per_round: ")[1].split(",")[0]
     )
-    return [*world, *draw(misfortunes(kind, clients)), *draw(extras(kind, cohort))]
+    more = draw(extras(kind, cohort))
+    # Noise shares need as many updates in every sum, which only the default graph gives.
+    if any("graph: " in text for text in world):
+        more = [text for text in more if not text.startswith("noise_shares=")]
+    return [*world, *draw(misfortunes(kind, clients)), *more]
 
 
 @st.composite

@@ -1,1 +1,1 @@
-"""Pure graph builders: the graphs of a round, named topologies, mixing weights."""
+"""Pure graph builders: named, random and given graphs as edge arrays, mixing weights, figures."""

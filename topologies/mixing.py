@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-DENSE_NODES = 500
+DENSE_NODES = 200
 """Up to this size a dense eigenvalue solve takes well under a second and always converges."""
 
 
@@ -49,12 +49,26 @@ def metropolis_weights(edges: NDArray[np.int64], n: int) -> csr_array:
     Guarantees:
         Symmetric and doubly stochastic for any undirected graph (both directions present in `edges`).
     """
-    degree = np.bincount(edges[:, 1], minlength=n)
-    weights = 1.0 / (1 + np.maximum(degree[edges[:, 0]], degree[edges[:, 1]]))
+    return arrived_weights(edges, np.bincount(edges[:, 1], minlength=n))
+
+
+def arrived_weights(edges: NDArray[np.int64], degree: NDArray[np.int64]) -> csr_array:
+    """Returns Metropolis-Hastings weights of the edges over which something arrived; the own weight is the rest to one.
+
+    Args:
+        degree: neighbours of each node in the graph as planned.
+    """
+    n = len(degree)
+    weights = _edge_weights(edges, degree)
     own = 1.0 - np.bincount(edges[:, 1], weights=weights, minlength=n)
     nodes = np.arange(n)
     rows, columns = np.concatenate([edges[:, 1], nodes]), np.concatenate([edges[:, 0], nodes])
     return _matrix(np.concatenate([weights, own]), rows, columns, n)
+
+
+def metropolis_edge_weights(edges: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Returns the Metropolis-Hastings weight of each edge of an undirected graph, given in both directions."""
+    return _edge_weights(edges, np.bincount(edges[:, 1]))
 
 
 def second_eigenvalue(weights: csr_array) -> float:
@@ -82,6 +96,11 @@ def is_strongly_connected(edges: NDArray[np.int64], n: int) -> bool:
     adjacency = _matrix(np.ones(len(edges)), edges[:, 0], edges[:, 1], n)
     components: int = connected_components(adjacency, directed=True, connection="strong", return_labels=False)
     return components == 1
+
+
+def _edge_weights(edges: NDArray[np.int64], degree: NDArray[np.int64]) -> NDArray[np.float64]:
+    weights: NDArray[np.float64] = 1.0 / (1 + np.maximum(degree[edges[:, 0]], degree[edges[:, 1]]))
+    return weights
 
 
 def _largest_modulus(weights: csr_array, n: int) -> float:

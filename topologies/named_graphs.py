@@ -1,219 +1,220 @@
-"""Named graphs for analysis, for drawing, and for user-supplied topologies.
+"""Graphs with a name and no randomness: ring, path, star, complete, torus, hypercube, exponential, clusters with heads.
 
-Builders raise ValueError with the rule and the cure when a graph cannot be built. This layer knows no
-scenario, so the caller adds the path of the key.
+A graph is a frozen dataclass whose verb `draw` returns directed edges among given members. The order of the members
+is their place in the graph: the first one is the centre of a star, neighbours in the list are neighbours on a ring.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from itertools import count, islice
+from typing import Annotated, ClassVar, Protocol
 
-from annotated_types import Ge, Gt, Le
+import numpy as np
+from annotated_types import Ge
 
-if TYPE_CHECKING:
-    import networkx as nx
-    import numpy as np
+from topologies.edge_arrays import Edges, Ids, blocks, both_ways, concatenated, no_edges, ordered, pairs_of
 
-ATTEMPTS = 100
-"""Draws of a random graph before giving up on a connected one."""
-
-# networkx takes a noticeable time to import, so each builder imports it on use: most commands draw no graph.
+MOST_COMPLETE = 20_000
+"""Members of a complete graph: its edges take 6 GB then."""
 
 
-class GraphBuilder(Protocol):
-    """Builds a graph on the nodes 0..n-1, drawing from `rng` alone."""
+class Graph(Protocol):
+    """A kind of graph.
 
-    def build(self, n: int, rng: np.random.Generator) -> nx.Graph[int]: ...
+    Attributes:
+        free_degree: whether `degree` chooses how many neighbours a member has; otherwise the kind fixes it
+    """
+
+    free_degree: ClassVar[bool]
+
+    def problem(self, n: int, degree: int | None) -> str:
+        """Returns why there is no such graph of `n` members and what would fit; empty if there is one."""
+
+    def draw(self, members: Ids, degree: int | None, rng: np.random.Generator) -> Edges:
+        """Returns directed edges among the members, by sender, then receiver; undirected ones in both directions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ring:
-    """A cycle: each node has two neighbours."""
-
-    def build(self, n: int, rng: np.random.Generator) -> nx.Graph[int]:
-        import networkx as nx
-
-        graph: nx.Graph[int] = nx.cycle_graph(_at_least(n, 3, "a ring"))
-        return graph
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Complete:
-    """A complete graph: every pair of nodes is connected."""
-
-    def build(self, n: int, rng: np.random.Generator) -> nx.Graph[int]:
-        import networkx as nx
-
-        graph: nx.Graph[int] = nx.complete_graph(_at_least(n, 1, "a complete graph"))
-        return graph
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Regular:
-    """A random connected graph in which every node has `degree` neighbours.
+    """A cycle: each member exchanges with the two beside it.
 
     Attributes:
-        degree: neighbours of each node; n * degree must be even
+        directed: each one sends to the next only
     """
 
-    degree: Annotated[int, Ge(2)] = 4
+    free_degree: ClassVar[bool] = False
+    directed: bool = False
 
-    def build(self, n: int, rng: np.random.Generator) -> nx.Graph[int]:
-        import networkx as nx
+    def problem(self, n: int, degree: int | None) -> str:
+        """A ring needs three members."""
+        return _at_least(n, 3, "a ring")
 
-        # Both conditions are necessary and sufficient; networkx would raise with a less helpful text.
-        if n * self.degree % 2:
-            raise ValueError(f"size {n} * degree {self.degree} is odd; a regular graph needs an even product")
-        if self.degree >= n:
-            raise ValueError(f"degree {self.degree} needs more than {n} nodes; lower the degree")
-        return _connected(lambda: nx.random_regular_graph(self.degree, n, seed=rng), "a higher degree")
+    def draw(self, members: Ids, degree: int | None, rng: np.random.Generator) -> Edges:
+        """Connects neighbours in the list, and the last with the first."""
+        return _undirected_unless(self.directed, np.column_stack([members, np.roll(members, -1)]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Path:
+    """A line: the connected graph over which averaging mixes slowest."""
+
+    free_degree: ClassVar[bool] = False
+
+    def problem(self, n: int, degree: int | None) -> str:
+        """A line needs two members."""
+        return _at_least(n, 2, "a path")
+
+    def draw(self, members: Ids, degree: int | None, rng: np.random.Generator) -> Edges:
+        """Connects neighbours in the list."""
+        return both_ways(np.column_stack([members[:-1], members[1:]]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Star:
-    """A star: node 0 is the centre, all other nodes are leaves."""
+    """The first member exchanges with all others, which exchange with it alone."""
 
-    def build(self, n: int, rng: np.random.Generator) -> nx.Graph[int]:
-        import networkx as nx
+    free_degree: ClassVar[bool] = False
 
-        graph: nx.Graph[int] = nx.star_graph(_at_least(n, 2, "a star") - 1)
-        return graph
+    def problem(self, n: int, degree: int | None) -> str:
+        """A star needs two members."""
+        return _at_least(n, 2, "a star")
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """A path: the connected graph over which averaging mixes slowest."""
-
-    def build(self, n: int, rng: np.random.Generator) -> nx.Graph[int]:
-        import networkx as nx
-
-        graph: nx.Graph[int] = nx.path_graph(_at_least(n, 1, "a path"))
-        return graph
+    def draw(self, members: Ids, degree: int | None, rng: np.random.Generator) -> Edges:
+        """Connects the first with each other member."""
+        return both_ways(_to_each(members[0], members[1:]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SmallWorld:
-    """A ring of near neighbours with some edges rewired at random (Watts and Strogatz 1998), connected.
+class Complete:
+    """Every member exchanges with every other."""
 
-    Attributes:
-        neighbours: near neighbours of each node on the ring
-        rewire: probability that an edge is rewired
-    """
+    free_degree: ClassVar[bool] = False
 
-    neighbours: Annotated[int, Ge(2)] = 4
-    rewire: Annotated[float, Ge(0.0), Le(1.0)] = 0.1
+    def problem(self, n: int, degree: int | None) -> str:
+        """A complete graph needs two members, and memory for all pairs."""
+        if n > MOST_COMPLETE:
+            return f"a complete graph of {n} members has {n * (n - 1)} edges; up to {MOST_COMPLETE} members would fit"
+        return _at_least(n, 2, "a complete graph")
 
-    def build(self, n: int, rng: np.random.Generator) -> nx.Graph[int]:
-        import networkx as nx
-
-        _at_least(n, self.neighbours + 1, f"a small world of {self.neighbours} neighbours")
-        return _connected(lambda: nx.watts_strogatz_graph(n, self.neighbours, self.rewire, seed=rng), "more neighbours")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ErdosRenyi:
-    """Each pair is connected with the same probability; drawn again until the graph is connected.
-
-    Attributes:
-        probability: of an edge; null means 2 ln(n) / n, twice the threshold of connectedness
-    """
-
-    probability: Annotated[float, Gt(0.0), Le(1.0)] | None = None
-
-    def build(self, n: int, rng: np.random.Generator) -> nx.Graph[int]:
-        import networkx as nx
-
-        _at_least(n, 1, "a random graph")
-        # Above ln(n)/n a random graph is connected with high probability; twice that leaves few redraws.
-        p = min(1.0, 2 * math.log(max(n, 2)) / n) if self.probability is None else self.probability
-        return _connected(lambda: nx.fast_gnp_random_graph(n, p, seed=rng), "a higher probability")
+    def draw(self, members: Ids, degree: int | None, rng: np.random.Generator) -> Edges:
+        """Connects every pair."""
+        return _all_pairs(members)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Torus:
-    """A grid, as square as n allows, closed in both directions: four neighbours each."""
+    """A grid, as square as the number of members allows, closed in both directions: four neighbours each."""
 
-    def build(self, n: int, rng: np.random.Generator) -> nx.Graph[int]:
-        import networkx as nx
+    free_degree: ClassVar[bool] = False
 
-        # The largest divisor of n up to sqrt(n) gives the squarest grid.
-        rows = max(side for side in range(1, math.isqrt(_at_least(n, 9, "a torus")) + 1) if n % side == 0)
-        if rows < 3:
-            raise ValueError(f"{n} nodes make no torus of at least 3 x 3; use a product of two numbers >= 3")
-        grid = nx.grid_2d_graph(rows, n // rows, periodic=True)
-        return nx.convert_node_labels_to_integers(grid, ordering="sorted")
+    def problem(self, n: int, degree: int | None) -> str:
+        """The number of members must be a product of two numbers from 3 on."""
+        if torus_rows(n) >= 3:
+            return ""
+        outwards = (n + step * side for step in count(1) for side in (-1, 1))
+        near = list(islice((size for size in outwards if torus_rows(size) >= 3), 3))
+        return f"{n} members make no torus of at least 3 x 3; {_or(near)} would fit"
+
+    def draw(self, members: Ids, degree: int | None, rng: np.random.Generator) -> Edges:
+        """Fills the grid row by row."""
+        grid = members.reshape(torus_rows(len(members)), -1)
+        ends = [np.stack([grid, np.roll(grid, -1, axis)], axis=-1).reshape(-1, 2) for axis in (0, 1)]
+        return both_ways(concatenated(ends))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FromFile:
-    """A graph read from a file: GML (Shadow's too) or lines of `node node`. Nodes are numbered in sorted order.
+class Hypercube:
+    """Places that differ in one binary digit exchange: log2(n) neighbours each."""
+
+    free_degree: ClassVar[bool] = False
+
+    def problem(self, n: int, degree: int | None) -> str:
+        """The number of members must be a power of two."""
+        lower = 1 << max(n, 2).bit_length() - 1
+        return "" if n == lower else f"{n} is no power of two, as a hypercube needs; {lower} or {2 * lower} would fit"
+
+    def draw(self, members: Ids, degree: int | None, rng: np.random.Generator) -> Edges:
+        """Connects each place with those that differ in one digit."""
+        places = np.arange(len(members))
+        digits = range(len(members).bit_length() - 1)
+        return ordered(concatenated(np.column_stack([members, members[places ^ (1 << digit)]]) for digit in digits))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exponential:
+    """Each member sends to those 1, 2, 4, 8, ... places ahead, so log2(n) of them (Assran et al. 2019); directed."""
+
+    free_degree: ClassVar[bool] = False
+    directed: ClassVar[bool] = True
+
+    def problem(self, n: int, degree: int | None) -> str:
+        """An exponential graph needs two members."""
+        return _at_least(n, 2, "an exponential graph")
+
+    def draw(self, members: Ids, degree: int | None, rng: np.random.Generator) -> Edges:
+        """Connects each member with those a power of two ahead."""
+        return ordered(concatenated(self.ahead(members, step) for step in range(steps_ahead(len(members)))))
+
+    def ahead(self, members: Ids, step: int) -> Edges:
+        """Returns the edges to the member 2^step places ahead alone: one of each member's edges."""
+        return ordered(np.column_stack([members, np.roll(members, -(1 << step))]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hierarchical:
+    """Clusters with heads: members exchange with the head of their cluster, heads with all other heads.
 
     Attributes:
-        path: the file; `.gml` is GML, everything else an edge list
+        clusters: number of clusters; the first member of each is its head
     """
 
-    path: str
+    free_degree: ClassVar[bool] = False
+    clusters: Annotated[int, Ge(2)] = 4
 
-    def build(self, n: int, rng: np.random.Generator) -> nx.Graph[int]:
-        import networkx as nx
+    def problem(self, n: int, degree: int | None) -> str:
+        """Every cluster needs a head and one other member."""
+        if n >= 2 * self.clusters:
+            return ""
+        return f"{self.clusters} clusters of two need at least {2 * self.clusters} members, not {n}; lower `clusters`"
 
-        read = self._read()
-        # GML may hold a multigraph; parallel edges and self-loops mean nothing to message exchange.
-        simple: nx.Graph[Any] = nx.DiGraph(read) if read.is_directed() else nx.Graph(read)
-        simple.remove_edges_from(list(nx.selfloop_edges(simple)))
-        if len(simple) != n:
-            raise ValueError(f"{self.path} has {len(simple)} nodes, not {n}; set the number of clients to match")
-        order = {node: index for index, node in enumerate(sorted(simple, key=_natural))}
-        return nx.relabel_nodes(simple, order)
-
-    def _read(self) -> nx.Graph[Any]:
-        import networkx as nx
-
-        try:
-            if Path(self.path).suffix.lower() == ".gml":
-                # Shadow's files have no `label`, which networkx expects by default.
-                return nx.read_gml(self.path, label="id")
-            return nx.read_edgelist(self.path, data=False)
-        except OSError as error:
-            raise ValueError(f"{self.path} cannot be read ({error.strerror}); give the path of a graph file") from error
-        except (nx.NetworkXException, ValueError, TypeError) as error:
-            raise ValueError(f"{self.path} is no GML file or edge list ({error})") from error
+    def draw(self, members: Ids, degree: int | None, rng: np.random.Generator) -> Edges:
+        """Makes a star of each block of members, and a complete graph of the heads."""
+        clusters = [members[block] for block in blocks(len(members), self.clusters)]
+        heads = np.array([cluster[0] for cluster in clusters], dtype=np.int64)
+        stars = concatenated(_to_each(cluster[0], cluster[1:]) for cluster in clusters)
+        return ordered(np.concatenate([both_ways(stars), _all_pairs(heads)]))
 
 
-GRAPHS: dict[str, type] = {
-    "ring": Ring,
-    "complete": Complete,
-    "regular": Regular,
-    "star": Star,
-    "path": Line,
-    "small_world": SmallWorld,
-    "erdos_renyi": ErdosRenyi,
-    "torus": Torus,
-    "from_file": FromFile,
-}
+def torus_rows(n: int) -> int:
+    """Returns the rows of the squarest grid: the largest divisor of n up to its square root."""
+    return next((side for side in range(math.isqrt(max(n, 0)), 0, -1) if n % side == 0), 0)
 
 
-def _at_least(n: int, least: int, what: str) -> int:
-    if n < least:
-        raise ValueError(f"{what} needs at least {least} nodes, not {n}")
-    return n
+def steps_ahead(n: int) -> int:
+    """Returns how many powers of two are smaller than n."""
+    return (n - 1).bit_length()
 
 
-def _connected(draw: Callable[[], Any], cure: str) -> nx.Graph[int]:
-    import networkx as nx
-
-    for _ in range(ATTEMPTS):
-        graph: nx.Graph[int] = draw()
-        if nx.is_connected(graph):
-            return graph
-    raise ValueError(f"no connected graph in {ATTEMPTS} draws; take {cure}")
+def _undirected_unless(directed: bool, pairs: Edges) -> Edges:
+    return ordered(pairs) if directed else both_ways(pairs)
 
 
-def _natural(node: object) -> tuple[int, int, str]:
-    """Sort key: numbers in numeric order, then names in alphabetic order."""
-    text = str(node)
-    return (0, int(text), "") if text.isdecimal() else (1, 0, text)
+def _to_each(centre: int, others: Ids) -> Edges:
+    return np.column_stack([np.full(len(others), centre, dtype=np.int64), others])
+
+
+def _all_pairs(members: Ids) -> Edges:
+    if len(members) < 2:
+        return no_edges()
+    return both_ways(members[pairs_of(np.arange(len(members) * (len(members) - 1) // 2))])
+
+
+def _at_least(n: int, least: int, what: str) -> str:
+    return "" if n >= least else f"{what} needs at least {least} members, not {n}"
+
+
+def _or(numbers: list[int]) -> str:
+    *first, last = map(str, sorted(numbers))
+    return f"{', '.join(first)} or {last}"

@@ -1,5 +1,7 @@
 """Model steps of many nodes as one matrix product: each node subtracts a weighted sum of updates from its model.
 
+Where models are exchanged, a weighted sum of models replaces its model instead.
+
 The product is weights [nodes, updates] times updates [updates, d], computed in blocks of columns that fit the cache.
 If each node uses few of the updates, the weights are stored as sparse lists instead of a dense matrix.
 """
@@ -30,15 +32,23 @@ DENSE_FROM = 0.1
 
 @dataclass(frozen=True, slots=True)
 class AveragingStep:
-    """A row of models moves by minus the mean of some updates, or by minus their sum times a weight."""
+    """A row of models moves by minus a weighted sum of updates, or is replaced by a weighted sum of models.
+
+    Attributes:
+        weight: of each vector, or of all of them; None means their mean
+        replaces: whether the vectors are models
+    """
 
     row: int
     updates: Sequence[Vector]
-    weight: float | None = None
+    weight: float | Sequence[float] | None = None
+    replaces: bool = False
 
-    def share(self) -> float:
-        """Returns the factor of each update."""
-        return 1.0 / len(self.updates) if self.weight is None else self.weight
+    def shares(self) -> Sequence[float]:
+        """Returns the factor of each vector."""
+        if self.weight is None:
+            return [1.0 / len(self.updates)] * len(self.updates)
+        return [self.weight] * len(self.updates) if isinstance(self.weight, float) else self.weight
 
 
 class WeightedSums:
@@ -50,9 +60,14 @@ class WeightedSums:
         self._updates = [vector.array() for vector in place]
         self._columns: dict[int, list[int]] = {}
         self._shares: dict[int, list[float]] = {}
+        self._replaced: set[int] = set()
         for step in steps:
+            if step.replaces:
+                # What the row was before does not matter any more.
+                self._replaced.add(step.row)
+                self._columns[step.row], self._shares[step.row] = [], []
             self._columns.setdefault(step.row, []).extend(map(place.__getitem__, step.updates))
-            self._shares.setdefault(step.row, []).extend([step.share()] * len(step.updates))
+            self._shares.setdefault(step.row, []).extend(step.shares())
 
     def subtract(self, models: Matrix) -> None:
         """Takes the steps in place."""
@@ -64,7 +79,10 @@ class WeightedSums:
         def subtract_block(block: slice) -> None:
             updates = torch.from_numpy(np.stack([update[block] for update in self._updates]))
             for row, move in zip(self._columns, product(updates).numpy(), strict=True):
-                models[row, block] -= move
+                if row in self._replaced:
+                    models[row, block] = move
+                else:
+                    models[row, block] -= move
 
         columns = max(LEAST_COLUMNS, NUMBERS_AT_ONCE // len(self._updates))
         run_parallel(subtract_block, chunks(models.shape[1], columns), threads=1)

@@ -41,7 +41,10 @@ class NoLearning:
     def protect(self, node: int, round_number: int, weight: float, noise: Callable[[], NDArray[np.float64]]) -> None:
         """Does nothing."""
 
-    def step(self, node: int, updates: Sequence[Vector], weight: float | None = None) -> None:
+    def step(self, node: int, updates: Sequence[Vector], weight: float | Sequence[float] | None = None) -> None:
+        """Does nothing."""
+
+    def mix(self, node: int, models: Sequence[Vector], weights: Sequence[float] | None) -> None:
         """Does nothing."""
 
     def forget(self, round_number: int) -> None:

@@ -65,8 +65,11 @@ class Learning(Protocol):
     def protect(self, node: int, round_number: int, weight: float, noise: Noise) -> None:
         """Sets a node's release to its clipped update times `weight`, plus `noise`."""
 
-    def step(self, node: int, updates: Sequence[Vector], weight: float | None = None) -> None:
-        """Subtracts the mean of updates from a node's model, or their sum times `weight`."""
+    def step(self, node: int, updates: Sequence[Vector], weight: float | Sequence[float] | None = None) -> None:
+        """Subtracts the mean of updates from a node's model, or their sum times `weight`, or times one for each."""
+
+    def mix(self, node: int, models: Sequence[Vector], weights: Sequence[float] | None) -> None:
+        """Replaces a node's model by the mean of models, or by their sum with these weights."""
 
 
 class Trainer(Protocol):
@@ -99,11 +102,17 @@ class DeferredLearning:
 
     Invariant: a node's training starts from its model at the time of `begin`. Pending training of a node is therefore
     computed before its model changes.
+
+    Args:
+        releases_models: whether a release is the node's model after the noisy local step, instead of the noisy update.
     """
 
     learns = True
 
-    def __init__(self, trainer: Trainer, clients: int, pipeline: Pipeline, seed: int) -> None:
+    def __init__(
+        self, trainer: Trainer, clients: int, pipeline: Pipeline, seed: int, releases_models: bool = False
+    ) -> None:
+        self._releases_models = releases_models
         self.dimension = trainer.dimension
         self._trainer, self._pipeline, self._seed = trainer, pipeline, seed
         self._first = trainer.initial()
@@ -165,10 +174,15 @@ class DeferredLearning:
         if not self.paused:
             self._protections[round_number, node] = (weight, noise)
 
-    def step(self, node: int, updates: Sequence[Vector], weight: float | None = None) -> None:
-        """Subtracts the mean of updates from a node's model, or their sum times `weight`."""
+    def step(self, node: int, updates: Sequence[Vector], weight: float | Sequence[float] | None = None) -> None:
+        """Subtracts the mean of updates from a node's model, or their sum times `weight`, or times one for each."""
         if updates and not self.paused:
             self._steps.append(AveragingStep(self._row(node), list(updates), weight))
+
+    def mix(self, node: int, models: Sequence[Vector], weights: Sequence[float] | None) -> None:
+        """Replaces a node's model by the mean of models, or by their sum with these weights."""
+        if models and not self.paused:
+            self._steps.append(AveragingStep(self._row(node), list(models), weights, replaces=True))
 
     def evaluate_before(self, round_number: int, nodes: Sequence[int]) -> None:
         """Requests the scores of these nodes' local models before aggregation, without clipping and noise."""
@@ -288,6 +302,9 @@ class DeferredLearning:
         updates = np.subtract(before, trained, out=before)
         generators = streams(self._seed, [("noise", node, waiting[node]) for node in nodes])
         updates = self._pipeline.apply(updates, nodes, generators, self._trainer.threads)
+        if self._releases_models:
+            # The models that training started from; pending training is computed before a model changes.
+            updates = self._models[nodes] - updates
         updates.flags.writeable = False
         self._releases.setdefault(round_number, {}).update(zip(nodes, updates, strict=True))
         del self._waiting[round_number]

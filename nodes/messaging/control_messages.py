@@ -237,6 +237,7 @@ class Assignment(NamedTuple):
         acknowledge: the transport's acknowledgement of the receipt, free and instant like all of them; reports to the
             proxy when the member's time is up
         weight_total: where updates carry weights, their denominator (members or records); else 0
+        mixing: the weight of each peer's vector in the member's average; None means equal ones
     """
 
     round_number: int
@@ -254,6 +255,7 @@ class Assignment(NamedTuple):
     lasts_s: float = 0.0
     acknowledge: Callable[[float], None] | None = None
     public_key: bytes | None = None
+    mixing: Mapping[bytes, float] | None = None
 
     @property
     def key(self) -> Hashable:
@@ -268,8 +270,9 @@ class Assignment(NamedTuple):
 
     @property
     def payload_bytes(self) -> int:
-        """Bytes on the wire without framing; a weight total takes eight."""
-        return assignment_size(self.known, self.edges, self.keyed) + (8 if self.weight_total else 0)
+        """Bytes on the wire without framing; a weight total takes eight, as does each weight of a peer."""
+        weights = bool(self.weight_total) + len(self.mixing or ())
+        return assignment_size(self.known, self.edges, self.keyed) + 8 * weights
 
 
 _CLOSES_S = Assignment._fields.index("closes_s")

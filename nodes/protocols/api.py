@@ -41,6 +41,7 @@ class RoundContext:
     Attributes:
         holder: the node that has the newest aggregate, or NOBODY
         stale: members whose model is older than that
+        clients: how many clients the run has; their identities are 0 to clients - 1
     """
 
     seed: int
@@ -49,14 +50,20 @@ class RoundContext:
     holder: int
     stale: NDArray[np.int64]
     server: int
+    clients: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class RoundPlan:
-    """The plan of a round: for each kind of message an array of (sender, receiver), and the leader if there is one."""
+    """The plan of a round: for each kind of message an array of (sender, receiver), and the leader if there is one.
+
+    Attributes:
+        weights: the weight of each `update` edge in the receiver's average; None means equal ones
+    """
 
     edges: dict[str, Edges] = field(default_factory=dict)
     leader: int = NOBODY
+    weights: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

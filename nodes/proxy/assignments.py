@@ -46,6 +46,7 @@ def make_assignments(
     """Returns one assignment for each node that has an address in the round."""
     peers = {node: Peer(address, answers[node].public_key) for node, address in addresses.items()}
     send_to, expect_from = _routes(round_plan, peers)
+    mixing = _mixing(round_plan, peers)
     members = frozenset(members)
     edges = len(round_plan.edges.get("update", ())) if terms.whole_graph else 0
     assignments = {}
@@ -69,6 +70,7 @@ def make_assignments(
             lasts_s=terms.lasts_s,
             acknowledge=terms.acknowledge,
             public_key=peer.public_key,
+            mixing=mixing.get(node),
         )
     return assignments
 
@@ -84,8 +86,21 @@ def _routes(round_plan: RoundPlan, peers: Mapping[int, Peer]) -> tuple[Routes, R
     return send_to, expect_from
 
 
+def _mixing(round_plan: RoundPlan, peers: Mapping[int, Peer]) -> dict[int, dict[bytes, float]]:
+    """Returns for each receiver the weights of its predecessors' vectors; empty if they are equal."""
+    found: dict[int, dict[bytes, float]] = {}
+    if round_plan.weights is not None:
+        for (sender, receiver), weight in zip(
+            round_plan.edges["update"].tolist(), round_plan.weights.tolist(), strict=True
+        ):
+            found.setdefault(receiver, {})[peers[sender].address] = weight
+    return found
+
+
 def _grouped(nodes: NDArray[np.int64], others: NDArray[np.int64]) -> Iterator[tuple[int, list[int]]]:
     """Yields each node with its peers, in the order of the edges."""
+    if not len(nodes):
+        return  # no two members of the round are neighbours
     # Stable: peers keep the order of the plan's edges, which fixes the order of sending and so the message rows.
     order = np.argsort(nodes, kind="stable")
     distinct, firsts = np.unique(nodes[order], return_index=True)

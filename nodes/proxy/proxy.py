@@ -193,7 +193,8 @@ class Proxy:
         stale = [node for node in members.tolist() if answers[node].model_round < self._newest]
         holder = self._holder if self._holder in answers else NOBODY
         stale_members = np.array(stale, dtype=np.int64)
-        return RoundContext(self._world.seed, round_number, members, holder, stale_members, self._world.server)
+        ends = self._world.server, self._config.clients
+        return RoundContext(self._world.seed, round_number, members, holder, stale_members, *ends)
 
     def _serve_newcomers(self, round_plan: RoundPlan, answers: dict[int, Answer]) -> None:
         """Adds edges from the server to late registrants, which receive the first model beside this round."""

@@ -37,16 +37,8 @@ class Client(Participant):
     """A peer with its own privacy ledger; it declines to join when the next release would exceed its budget."""
 
     __slots__ = (
-        "_free_s",
-        "_logged_call_s",
-        "_taken",
-        "_training",
-        "_trainings",
-        "ledger",
-        "profile",
-        "protocol",
-        "slow",
-        "train_s",
+        *("_free_s", "_logged_call_s", "_taken", "_training", "_trainings"),
+        *("ledger", "profile", "protocol", "slow", "train_s"),
     )
 
     def __init__(

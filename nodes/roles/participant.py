@@ -180,13 +180,15 @@ class Participant:
     ) -> bool:
         """Subtracts from this node's model the mean of the received updates, and of its own if given.
 
-        Where updates carry their weights (noise shares), subtracts their sum and that of `repairs` instead.
+        Where updates carry their weights (noise shares), subtracts their sum and that of `repairs` instead. Where the
+        assignment has weights of peers, subtracts the weighted mean.
         Returns False, and moves nothing, if fewer than `min_updates` were received.
         """
         if self.has_too_few(received, own, min_updates):
             return False
         vectors = [item.value for item in received] + ([own] if own is not None else [])
-        self.learning.step(self.node, [*vectors, *repairs], 1.0 if assignment.weight_total else None)
+        weight = 1.0 if assignment.weight_total else _mixing_weights(assignment, received, own is not None)
+        self.learning.step(self.node, [*vectors, *repairs], weight)
         self.model_round = assignment.round_number
         self._write_down(assignment, received, own is not None)
         return True
@@ -219,6 +221,36 @@ class Participant:
                     return False
         return False
 
+    def mix_models(
+        self,
+        assignment: Assignment,
+        received: Sequence[Received],
+        own: Vector | None,
+        min_updates: int = 1,
+        include_own: bool = True,
+    ) -> bool:
+        """Replaces this node's model by the mean of the received models and its own, weighted as in `average`.
+
+        A node without a local step of this round (`own` is None) mixes the model that it has. Without enough received
+        models it keeps its own, after the local step if there is one; returns False then.
+        """
+        models = [item.value for item in received]
+        mixed = bool(models) and len(models) >= min_updates
+        self.skipped = not mixed
+        if not mixed:
+            if own is not None and include_own:
+                self.learning.mix(self.node, [own], None)
+                # No aggregation, but the release is in the model now, which its privacy account must know.
+                row = (assignment.round_number, self.node, self.node, self.now_s, False)
+                self.world.log.aggregations.add_all([row])
+            return False
+        if include_own:
+            models.append(self.learning.model(self.node) if own is None else own)
+        self.learning.mix(self.node, models, _mixing_weights(assignment, received, include_own))
+        self.model_round = assignment.round_number
+        self._write_down(assignment, received, include_own and own is not None)
+        return True
+
     def adopt(self, received: Received, model_round: int) -> None:
         """Replaces this node's model by a received one."""
         self.learning.adopt(self.node, received.value)
@@ -238,3 +270,14 @@ class Participant:
         # The contributor is the node that sealed the update: an intruder can replay a message but not make one.
         contributors = self._records[round_number].nodes_of([item.sender for item in received])
         return contributors + ([self.node] if own else [])
+
+
+def _mixing_weights(assignment: Assignment, received: Sequence[Received], own: bool) -> list[float] | None:
+    """Returns the weights of what arrived, and of the node's own vector at the end; None means equal ones.
+
+    The own weight is the rest to one, so that of vectors that did not arrive is added to it.
+    """
+    if assignment.mixing is None:
+        return None
+    weights = [assignment.mixing[item.sender] for item in received]
+    return [*weights, 1.0 - sum(weights)] if own else weights

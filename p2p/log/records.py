@@ -27,7 +27,8 @@ SPANS = ("invite", "train", "share", "send", "wait", "aggregate", "broadcast", "
 WHATS = ("absence", "missing", "dropout")
 ABSENCES = ("budget", "offline", "declined")
 MISSING = ("crashed", "partitioned", "rejected", "lost", "late")
-DROPOUT_REASONS = ABSENCES + MISSING
+UNCONNECTED = "unconnected"  # a member to whom the round's graph gives no one to send to
+DROPOUT_REASONS = (*ABSENCES, *MISSING, UNCONNECTED)
 
 KIND = {word: code for code, word in enumerate(KINDS)}
 OUTCOME = {word: code for code, word in enumerate(OUTCOMES)}

@@ -55,7 +55,7 @@ class RoundContents:
         sensitivity: how far each release can move when its client is replaced, weight included.
         variance: each release's own independent noise, weight included, per coordinate.
         inside: releases that left their client only inside an aggregate, with noise that others' releases share.
-        sums: [aggregates, releases], 1 where a release is in an aggregate that some node held, void or not.
+        sums: [aggregates, releases], 1 where a release is in an aggregate that became some node's model.
         receipts: pairs (observer, release): what reached a node, in whole or in part, in time or not, used or not.
         used: pairs (release, node): releases that entered a node's own model.
         passed_on: pairs (sender, receiver) of models; a model carries all that its sender has.

@@ -74,6 +74,7 @@ def topology(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--round", metavar="N", type=int, help="which round; the first unless given")
     parser.add_argument("--allow-plugins", action="store_true", help="import `kind: module:Class` from the scenario")
     _picture(parser, "topology.svg", "svg, png, pdf or html")
+    _json(parser, "print the graph's figures as JSON")
 
 
 def timeline(parser: argparse.ArgumentParser) -> None:

@@ -13,11 +13,13 @@ from nodes.faults.targets import parse_nodes
 from nodes.protocols import roles_of
 from nodes.protocols.central import Central
 from nodes.protocols.gossip import Gossip
+from nodes.protocols.graphs import kind_name
 from nodes.protocols.rotating_leader import RotatingLeader
 from p2p.config.errors import UserError
 from privacy.calibration.strategies import RigorousCalibration
 from privacy.noise_shares.settings import NoiseShares
 from privacy.settings import Privacy
+from scenarios.loading.graph_checks import graph_findings, is_default_exchange, privacy_fits_graph
 from scenarios.loading.privacy_classes import privacy_findings
 from scenarios.loading.problems import Path, Problems
 from scenarios.loading.ratio_keys import SHARES
@@ -33,7 +35,7 @@ _COUNTS_CANCELLED = (
 def check_parts(parts: Mapping[str, Any], problems: Problems) -> None:
     """Adds a problem for every impossible combination among the readable sections."""
     for names, check in CHECKS:
-        if all(name in parts for name in names):
+        if all(name in parts for name in names) and not (check in _ABOUT_GRAPH and _graph_is_unreadable(problems)):
             for path, value, rule in check(*(parts[name] for name in names)):
                 # One problem per key: a value that could not be read would only be reported twice.
                 if not problems.about(path) and not problems.about(_ratio_key(path)):
@@ -68,11 +70,22 @@ def _exchange_fits(protocol: Any) -> Iterator[Finding]:
     if not hasattr(protocol, "exchange_with"):
         return
     cohort, others = protocol.train_per_round, protocol.exchange_with
-    if others is None:
+    if not getattr(getattr(protocol, "graph", None), "free_degree", True):
+        if others is not None:
+            rule = (
+                f"is fixed by the graph {kind_name(protocol.graph)}; drop it (or `mer`), or take a graph that does not"
+            )
+            yield ("protocol", "exchange_with"), others, rule
+    elif others is None:
         yield ("protocol", "exchange_with"), None, "is needed; add it, or `mer` as a share of all clients"
-    elif cohort is not None and others >= cohort:
+    elif cohort is not None and others >= cohort and not _over_clients(protocol):
         rule = f"must be < train_per_round, which is {cohort}: a member exchanges with others; lower it"
         yield ("protocol", "exchange_with"), others, rule
+
+
+def _over_clients(protocol: Any) -> bool:
+    """Returns whether the graph is one of all clients, so that the cohort does not limit the degree."""
+    return bool(getattr(getattr(protocol, "redraw", None), "over_clients", False))
 
 
 def _evaluation_fits(evaluation: Any, clients: int) -> Iterator[Finding]:
@@ -142,6 +155,9 @@ def _shares_fit_protocol(shares: NoiseShares, protocol: Any) -> Iterator[Finding
         rule = "must be gossip, rotating_leader or central to exchange noise shares; take another or drop them"
         yield ("protocol", "kind"), type(protocol).__name__, rule
         return
+    if isinstance(protocol, Gossip) and not is_default_exchange(protocol):
+        rule = "need as many updates in every sum; leave graph, redraw, mixing and exchange as they are by default"
+        yield ("noise_shares",), "noise shares", rule
     if gossip and shares.policy == "correct":
         rule = "cannot work with gossip: an upload missing at one peer has reached another, which could then take its "
         yield ("noise_shares", "policy"), "correct", rule + "opened noise off; use `none` or `omit`"
@@ -194,6 +210,8 @@ CHECKS: tuple[tuple[tuple[str, ...], Check], ...] = (
     (("name",), _name_fits_folder),
     (("protocol", "clients"), _cohort_fits),
     (("protocol",), _exchange_fits),
+    (("protocol", "clients"), graph_findings),
+    (("privacy", "protocol"), privacy_fits_graph),
     (("evaluation", "clients"), _evaluation_fits),
     (("evaluation", "rounds"), _measured_rounds_exist),
     (("data", "clients"), _records_suffice),
@@ -202,6 +220,14 @@ CHECKS: tuple[tuple[tuple[str, ...], Check], ...] = (
     (("privacy", "clients", "protocol"), privacy_findings),
     (("noise_shares", "protocol", "privacy", "anonymity", "clients"), _shares_fit),
 )
+
+
+_ABOUT_GRAPH = (_exchange_fits, graph_findings, privacy_fits_graph, _shares_fit)
+
+
+def _graph_is_unreadable(problems: Problems) -> bool:
+    """Returns whether the checks would see a default in the place of what could not be read."""
+    return any(line.startswith(("protocol.graph", "protocol.redraw")) for line in problems.lines)
 
 
 def _check_within_parts(parts: Mapping[str, Any], problems: Problems) -> None:

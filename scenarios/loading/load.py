@@ -10,6 +10,7 @@ from p2p.config.errors import UserError
 from scenarios.loading.catalog import catalog_path
 from scenarios.loading.cross_checks import check_parts
 from scenarios.loading.field_docs import REQUIRED, keys_of
+from scenarios.loading.graph_checks import refuse_gossip_keys
 from scenarios.loading.overrides import apply_overrides
 from scenarios.loading.plugins import Plugins, blaming_plugins
 from scenarios.loading.problems import Problems, printable
@@ -54,6 +55,7 @@ def parse_scenario(
     touched = apply_overrides(data, overrides, problems)
     # After the overrides, which may set a ratio or the number of clients.
     shares_to_counts(data, problems)
+    refuse_gossip_keys(data, problems, touched)
     plugins = Plugins(allow_plugins)
     reader = Reader(folder or Path.cwd(), problems, plugins, touched)
     parts, _ = reader.fields(Scenario, data, ())

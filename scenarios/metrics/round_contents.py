@@ -54,7 +54,7 @@ class ContentReader:
         """
         clients, weight, variance, uploads = self._releases(number, first_release)
         pairs = {kind: self._pairs(messages, kind) for kind in ("update", "share", "correction")}
-        held = self._held(number, first_aggregation, clients)
+        held = self._held(number, first_aggregation)
         came = np.concatenate([pairs["update"][:, 0], held[:, 0]])
         known: dict[str, Any] = {"sums": np.zeros((0, len(clients)))}
         if self.spread == "to_all":
@@ -92,19 +92,12 @@ class ContentReader:
         own = np.square(self.sharing.plan.noise_std[clients] * weight)
         return clients, weight, own + np.square([upload.independent_std for upload in uploads]), uploads
 
-    def _held(self, number: int, first: int, clients: Ids) -> Floats:
-        """Returns rows (contributor, aggregator, instant) of all that was averaged in the round, void or not.
-
-        A void aggregate with a contributor that was never charged stayed at its node: a leader charges its own update
-        before it hands the model over.
-        """
+    def _held(self, number: int, first: int) -> NDArray[np.float64]:
+        """Returns rows (contributor, aggregator, instant) of all that became some node's model in the round."""
         table = self.log.aggregations
-        rows = first + np.flatnonzero(table["round"][first:] == number)
-        columns = [table[name][rows] for name in ("contributor", "aggregator", "at_s")]
-        held: Floats = np.column_stack(columns).astype(np.float64)
-        void = table["void"][rows]
-        kept_back = held[void & ~np.isin(held[:, 0], clients), 1]
-        return held[~(void & np.isin(held[:, 1], kept_back))]
+        # A void average was never committed: no node trains from it or hands it over. Its inputs count as received.
+        rows = first + np.flatnonzero((table["round"][first:] == number) & ~table["void"][first:])
+        return np.column_stack([table[name][rows] for name in ("contributor", "aggregator", "at_s")]).astype(np.float64)
 
     def _inside(self, messages: Ids, clients: Ids) -> Ids:
         """Returns the releases that left their client only inside an aggregate: a leader's own.

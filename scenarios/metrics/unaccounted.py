@@ -12,8 +12,8 @@ _DEPENDS = "who sends what and when depends on what was learned"
 def unaccounted_releases(scenario: Scenario) -> list[str]:
     """Returns what leaves clients and is not charged, one sentence each; any of it makes every figure infinite.
 
-    Models and graphs release nothing; data sets say what they pool. A protocol or a part of the privacy section that is
-    a plug-in may release anything.
+    Models and graphs release nothing, and data sets only what they pool over clients. A protocol or a part of the
+    privacy section that is a plug-in may.
     """
     found = [*_undeclared(scenario), *pooled_releases(scenario.data), *disclosed(scenario).unaccounted]
     if disclosed(scenario).events_depend_on_learning:

@@ -141,7 +141,9 @@ def _arrange(scenario: Scenario, number: int, members: Ids, models: Ids, holder:
     # Members that missed the last round hold an older model; before the first leader all hold the initial one.
     stale = members[models[members] < number - 1] if holder != NOBODY else members[:0]
     server = scenario.clients + _SERVER
-    round_plan = scenario.protocol.plan_round(RoundContext(scenario.seed, number, members, holder, stale, server))
+    round_plan = scenario.protocol.plan_round(
+        RoundContext(scenario.seed, number, members, holder, stale, server, scenario.clients)
+    )
     releasing = members
     if isinstance(scenario.protocol, RotatingLeader) and not scenario.protocol.include_own:
         releasing = members[members != round_plan.leader]

@@ -10,6 +10,7 @@ import numpy as np
 
 from nodes.protocols.gossip import Gossip
 from nodes.protocols.rotating_leader import RotatingLeader
+from nodes.proxy.cohort_selection import choose_cohort
 from p2p.random_streams import stream
 from privacy.accounting.accountant import Accountant, Views
 from privacy.accounting.content_log import RoundContents
@@ -68,10 +69,19 @@ def contributions(scenario: Scenario) -> int:
     """Returns how many updates enter one mean when all of them arrive."""
     protocol = scenario.protocol
     if isinstance(protocol, Gossip):
-        return (protocol.exchange_with or 1) + protocol.include_own
+        return _mean_degree(scenario, protocol) + protocol.include_own
     if isinstance(protocol, RotatingLeader):
         return protocol.cohort_size - 1 + protocol.include_own
     return protocol.cohort_size
+
+
+def _mean_degree(scenario: Scenario, protocol: Gossip) -> int:
+    """Returns how many updates reach a member on average: as in the first round, where the graph fixes it."""
+    if protocol.exchange_with is not None and not protocol.redraw.over_clients:
+        return protocol.exchange_with
+    clients = np.arange(scenario.clients)
+    members = choose_cohort(clients, protocol.cohort_size, "uniform", scenario.seed, 1)
+    return max(1, round(len(protocol.edges_of(scenario.seed, scenario.clients, members, 1)) / len(members)))
 
 
 def _published(scenario: Scenario, noise: NoisePlan, rehearsal: Rehearsal) -> dict[str, Any] | str | None:
@@ -145,6 +155,9 @@ def _contents(scenario: Scenario, noise: NoisePlan, planned: PlannedRound) -> Ro
     receipts = np.column_stack([edges[:, 1], place])
     aggregators = np.unique(edges[:, 1])
     own = aggregators[np.isin(aggregators, clients)] if scenario.protocol.include_own else aggregators[:0]
+    protocol = scenario.protocol
+    if isinstance(protocol, Gossip) and protocol.exchange == "model" and protocol.include_own:
+        own = clients  # a member that receives nothing still takes its own step
     # An aggregator's own update is averaged too; a server has none.
     own_rows = np.column_stack([np.searchsorted(clients, own), own])
     used = np.concatenate([np.column_stack([place, edges[:, 1]]), own_rows])

@@ -75,7 +75,9 @@ class Sizes:
         one = self.control(self._assignment(0, whole)) + self.control(Done(1, 0))
         # Sizes are linear in the number of entries, so one entry's size is a difference.
         entry = self.control(self._assignment(1, 0)) - self.control(self._assignment(0, 0))
-        return len(nodes) * one + known * entry
+        weights = 0 if round_plan.weights is None else len(round_plan.weights)
+        weight = self.control(self._assignment(0, 0)._replace(mixing={b"": 1.0})) - self.control(self._assignment(0, 0))
+        return len(nodes) * one + known * entry + weights * weight
 
     def _assignment(self, known: int, edges: int) -> Assignment:
         return Assignment(1, "member", b"", {}, {}, known=known, edges=edges, keyed=bool(self._key))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,27 +10,42 @@ from numpy.typing import NDArray
 
 from p2p.log import records
 from scenarios.metrics.number_format import bytes_text, count_text
+from scenarios.metrics.round_graphs import figure_rows, graph_words, unreached_members
 from scenarios.plots.figure import HUES, new_figure
 from scenarios.report.message_columns import FATES, collect_message_columns
 from scenarios.report.node_layout import positions
 from scenarios.report.node_sample import active_nodes, sample_note, shown_nodes
 from scenarios.report.run_data import RunData
+from scenarios.report.timeline_data import MOST_DRAWN
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_ROLE_HUES = {"client": "sky", "leader": "red", "proxy": "orange", "server": "pink", "relay": "green"}
+    from topologies.figures import GraphFigures
+
+_ROLE_HUES = {
+    "client": "sky",
+    "leader": "red",
+    "proxy": "orange",
+    "server": "pink",
+    "relay": "green",
+    "reached nobody": "red",
+}
 _FATE_HUES = {"delivered": "blue", "late": "orange", "lost": "red", "rejected": "pink", "not_sent": "yellow"}
+_UNREACHED = "reached nobody"
 _MANY = 600
 
 
-def draw_topology(run_data: RunData, round_number: int) -> Figure:
-    """Draws the round's data messages: nodes coloured by role, edges by outcome, line width by bytes."""
+def draw_topology(run_data: RunData, round_number: int, figures: GraphFigures) -> Figure:
+    """Draws the round's data messages: nodes coloured by role, edges by outcome, line width by bytes.
+
+    An edge used in one direction only has an arrow; members whose update reached nobody are crossed out.
+    """
     log = run_data.log
-    nodes = shown_nodes(log, run_data.roles, [])
+    nodes = shown_nodes(log, run_data.roles, [], most=MOST_DRAWN)
     place = {int(node): number for number, node in enumerate(nodes)}
-    x, y = positions(log, run_data.roles, nodes)
+    x, y = positions(log, run_data.roles, nodes, run_data.protocol, round_number)
     edges = _edges(run_data, nodes, round_number)
     figure = new_figure(7, 7.4)
     axes = figure.subplots()
@@ -40,9 +56,10 @@ def draw_topology(run_data: RunData, round_number: int) -> Figure:
     note = sample_note(len(nodes), len(active_nodes(log)))
     among = " between the nodes shown" if note else ""
     amount = f"{count_text(len(edges))} edges, {bytes_text(total)}{among}"
-    axes.set_title(f"{run_data.name}, round {round_number}: {amount}", fontsize=10)
-    if note:
-        figure.supxlabel(note, fontsize=7)
+    figure.suptitle(f"{run_data.name}, round {round_number}: {amount}", fontsize=10)
+    told = ", ".join(f"{name} {text}" for name, text in figure_rows(figures))
+    lines = (f"{graph_words(run_data.protocol)}: {told}", note)
+    axes.set_title("\n".join(fill(line, 120) for line in lines if line), fontsize=7)
     axes.set_axis_off()
     axes.set_aspect("equal")
     # Without nodes there is nothing to explain, and matplotlib would warn.
@@ -75,20 +92,45 @@ def _draw_edges(axes: Axes, at: NDArray[np.float64], ends: NDArray[np.int64], ed
     from matplotlib.collections import LineCollection
 
     most = max((size for size, _ in edges), default=1) or 1
-    faint = 0.08 if len(edges) > _MANY else max(0.25, min(0.8, 60 / max(len(edges), 1)))
+    crowded = len(edges) > _MANY
+    faint = min(0.4, max(0.05, 500 / len(edges))) if crowded else max(0.25, min(0.8, 60 / max(len(edges), 1)))
     for fate, hue in _FATE_HUES.items():
         rows = [row for row, (_, code) in enumerate(edges) if FATES[code] == fate]
         if not rows:
             continue
-        widths = [0.4 + 1.4 * edges[row][0] / most for row in rows]
+        widths = [(0.4 + 1.4 * edges[row][0] / most) * (0.5 if crowded else 1.0) for row in rows]
         # The few edges on which something went wrong must stand out among many faint ones.
         strong = fate != "delivered" and len(rows) < _MANY
         lines = LineCollection(
             list(at[ends[rows]]), colors=HUES[hue], linewidths=widths, alpha=0.8 if strong else faint
         )
         axes.add_collection(lines)
+        _draw_arrows(axes, at, _one_way(ends, rows), HUES[hue], alpha=min(1.0, 0.2 + 2 * (0.8 if strong else faint)))
         # An empty line makes the legend entry at full opacity.
         axes.plot([], [], color=HUES[hue], label=f"{fate.replace('_', ' ')} ({len(rows):,})")
+
+
+def _one_way(ends: NDArray[np.int64], rows: list[int]) -> NDArray[np.int64]:
+    """Returns those of the rows whose reverse is no edge."""
+    known = set(map(tuple, ends.tolist()))
+    return np.array([ends[row] for row in rows if (ends[row, 1], ends[row, 0]) not in known], dtype=np.int64)
+
+
+def _draw_arrows(axes: Axes, at: NDArray[np.float64], ends: NDArray[np.int64], colour: str, alpha: float) -> None:
+    """Draws a small arrowhead on each edge, past its middle so that heads do not hide the nodes."""
+    if not len(ends):
+        return
+    start, end = at[ends[:, 0]], at[ends[:, 1]]
+    way = end - start
+    way /= np.maximum(np.hypot(*way.T), 1e-9)[:, None]
+    x, y = (0.38 * start + 0.62 * end).T
+    length_in = 0.1 if len(ends) <= _MANY else 0.05
+    shaft_in = 0.001
+    # All of one length: they show directions, not distances. Head sizes are in widths of the shaft.
+    heads: Any = {"headwidth": 0.6 * length_in / shaft_in, "headlength": length_in / shaft_in}
+    heads["headaxislength"] = heads["headlength"]
+    place: Any = {"angles": "xy", "pivot": "mid", "units": "inches", "width": shaft_in, "zorder": 2}
+    axes.quiver(x, y, *way.T, color=colour, alpha=alpha, scale_units="inches", scale=1 / length_in, **place, **heads)
 
 
 def _draw_nodes(
@@ -108,14 +150,16 @@ def _draw_nodes(
         "leader" if node == leader and node < run_data.roles.clients else run_data.roles.role(node)
         for node in nodes.tolist()
     ]
-    shapes = {"leader": "*", "proxy": "s", "server": "D"}
+    shapes = {"leader": "*", "proxy": "s", "server": "D", _UNREACHED: "X"}
+    unreached = unreached_members(run_data.log, round_number)
+    roles = [_UNREACHED if node in unreached else role for node, role in zip(nodes.tolist(), roles, strict=True)]
     for role in dict.fromkeys(roles):
         for busy in (True, False):
             rows = [i for i, node in enumerate(nodes.tolist()) if roles[i] == role and (node in active) == busy]
             colour = HUES[_ROLE_HUES.get(role, "grey")]
             if rows:
                 face = colour if busy else "white"
-                size = 30 if role == "client" else 90
+                size = min(30.0, 3000 / len(nodes)) if role == "client" else 90
                 label = role if busy else f"{role}, no data"
                 axes.scatter(
                     x[rows],

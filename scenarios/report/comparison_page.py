@@ -48,7 +48,7 @@ def _run(label: str, run_data: RunData) -> dict[str, Any]:
     collected = accuracy.get("collected")
     return {
         "label": label,
-        "rounds": round_series(run_data.log),
+        "rounds": round_series(run_data.log, run_data.protocol),
         "accuracy": collected if collected is not None else (accuracy.get("clients") or {}).get("mean"),
         "epsilon": {
             name: _finite(epsilon.get(name)) for name in ("published", "rigorous_worst_peer", "rigorous_model")

@@ -45,7 +45,7 @@ def page_data(run_data: RunData) -> dict[str, Any]:
         "page": "run",
         "name": run_data.name,
         "target": run_data.target_accuracy,
-        "rounds": round_series(run_data.log),
+        "rounds": round_series(run_data.log, run_data.protocol),
         "traffic": traffic_by_node(run_data),
         "dropouts": dropout_data(run_data.log),
         "privacy": privacy_data(run_data),

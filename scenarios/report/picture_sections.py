@@ -65,23 +65,29 @@ def topology(data: Mapping[str, Any]) -> str:
     )
     chart = html.figure(
         "topology",
-        "Who sent data to whom in one round. Nodes keep their places from round to round (clients by id, clockwise "
-        "from the top; where few edges join all of them, near those they talk to). Graphs with many edges are drawn "
-        "faintly; choose a node (or click it) to see its own. Bytes are those handed over; arrow keys move the slider.",
-        "Graph of one round: nodes on a circle, an edge where one sent data to another. The fold below lists them.",
+        "Who sent data to whom in one round; arrowheads show the direction, width and shade the bytes. Nodes keep "
+        "their places from round to round: as suits a graph that stays (a grid for a torus, clusters apart), else "
+        "clients by id, clockwise from the top, or near those they talk to where few edges join all of them. Crosses: "
+        "members whose update reached nobody. Graphs with many edges are drawn faintly; choose a node (or click it) "
+        "to see its own. Bytes are those handed over; arrow keys move the slider.",
+        "Graph of one round: an edge where one node sent data to another. The fold below lists them.",
         controls,
     )
     gap = html.figure(
         "gap",
-        "Spectral gap of the mixing matrix that each round's aggregations really applied to its cohort: "
+        "Spectral gap of the mixing matrix that each round's aggregations really applied to the largest part of its "
+        "cohort that they joined: "
         "1 is instant agreement, 0 is none. Disagreement shrinks by the factor 1 - gap per round in the long run.",
         gap_alternative(data["rounds"]),
     )
-    status = '<p id="topology-status" class="status" aria-live="polite"></p>'
-    return html.section("topology-section", "Topology", _hints(data), chart, status, gap)
+    status = (
+        '<p id="topology-status" class="status" aria-live="polite"></p>'
+        '<p id="topology-figures" class="status" aria-live="polite"></p>'
+    )
+    return html.section("topology-section", "Topology", _hints(data, "drawn_note"), chart, status, gap)
 
 
-def _hints(data: Mapping[str, Any]) -> str:
+def _hints(data: Mapping[str, Any], which: str = "note") -> str:
     pictures = data["pictures"]
-    # Both charts are drawn from the same reduced data, so both carry the notes.
-    return html.notes(line for line in (pictures["note"], pictures["message_note"]) if line)
+    # Both charts are drawn from the same reduced messages, so both carry that note.
+    return html.notes(line for line in (pictures[which], pictures["message_note"]) if line)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,13 @@ from numpy.typing import NDArray
 
 from p2p.log import records
 from p2p.log.log import Log
+from scenarios.metrics.round_graphs import (
+    figure_rows,
+    figures_of_round,
+    graph_words,
+    members_of_round,
+    planned_edges,
+)
 from scenarios.metrics.traffic import bytes_by_round
 
 _FIGURES = (
@@ -26,18 +34,43 @@ _FIGURES = (
 # An eigenvalue solve per round: larger inputs would make a report take minutes.
 _MOST_GAPS = 200
 _MOST_NODES = 2000
+_MOST_WORK = 200_000_000
 
 
-def round_series(log: Log) -> dict[str, Any]:
-    """Returns columns over the rounds: times, cohort, accuracy, loss, bytes by kind, and cumulative bytes."""
+def round_series(log: Log, protocol: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns columns over the rounds: times, cohort, accuracy, loss, bytes by kind, cumulative bytes, and graphs.
+
+    Args:
+        protocol: the section of the resolved scenario; empty if it is not known.
+    """
     columns: dict[str, Any] = {name: [record.get(name) for record in log.rounds] for name in _FIGURES}
     columns["leader"] = [_leader(record) for record in log.rounds]
     numbers = np.array(columns["round"], dtype=np.int64)
     by_kind = bytes_by_round(log.messages, numbers)
     columns["bytes"] = {kind: by_kind[:, code].tolist() for code, kind in enumerate(records.KINDS)}
     columns["bytes_so_far"] = bytes_until(log, np.array(columns["end_s"], dtype=np.float64)).tolist()
-    columns["spectral_gap"] = spectral_gaps(log)
+    columns["spectral_gap"] = spectral_gaps(log, protocol.get("mixing") == "metropolis")
+    columns["graph"] = graph_texts(log, protocol)
     return columns
+
+
+def graph_texts(log: Log, protocol: Mapping[str, Any]) -> list[str]:
+    """Returns the figures of each round's planned graph in words; empty once the work exceeds a limit."""
+    texts: list[str] = []
+    known: dict[bytes, str] = {}
+    work = 0
+    for record in log.rounds:
+        members, edges = members_of_round(log, record["round"]), planned_edges(log, record["round"])
+        key = members.tobytes() + edges.tobytes()
+        # A search from every node over every edge; a graph that stays is searched once.
+        work += 0 if key in known else len(members) * (len(edges) + len(members))
+        if work > _MOST_WORK:
+            break
+        if key not in known:
+            rows = figure_rows(figures_of_round(log, record["round"], protocol))
+            known[key] = f"{graph_words(protocol)}: {', '.join(f'{name} {told}' for name, told in rows)}."
+        texts.append(known[key])
+    return texts + [""] * (len(log.rounds) - len(texts))
 
 
 def _leader(record: dict[str, Any]) -> int | None:
@@ -53,22 +86,25 @@ def bytes_until(log: Log, at_s: NDArray[np.float64]) -> NDArray[np.int64]:
     return found
 
 
-def spectral_gaps(log: Log) -> list[float | None]:
+def spectral_gaps(log: Log, metropolis: bool = False) -> list[float | None]:
     """Returns the spectral gap of each round's averaging; None if nothing was averaged or it was not computed.
 
-    The weights are those of the updates that entered each aggregation. A round with a leader reaches consensus at
-    once, so its gap is 1.
+    The weights are those of the updates that entered each aggregation, in the largest part of the cohort that they
+    joined. A round with a leader reaches consensus at once, so its gap is 1.
     """
     rounds = log.aggregations["round"]
     gaps: list[float | None] = []
     for record in log.rounds[:_MOST_GAPS]:
         rows = np.flatnonzero((rounds == record["round"]) & ~log.aggregations["void"])
-        gaps.append(_gap(log, rows, _leader(record) is not None))
+        degree = np.bincount(planned_edges(log, record["round"])[:, 1]) if metropolis else None
+        gaps.append(_gap(log, rows, _leader(record) is not None, degree))
     return gaps + [None] * (len(log.rounds) - len(gaps))
 
 
-def _gap(log: Log, rows: NDArray[np.int64], led: bool) -> float | None:
-    from topologies.mixing import spectral_gap, uniform_weights
+def _gap(log: Log, rows: NDArray[np.int64], led: bool, degree: NDArray[np.int64] | None) -> float | None:
+    """Returns the gap of one round; `degree` is each node's planned number of neighbours, for Metropolis weights."""
+    from topologies.figures import parts_of
+    from topologies.mixing import arrived_weights, spectral_gap, uniform_weights
 
     if not len(rows):
         return None
@@ -78,10 +114,18 @@ def _gap(log: Log, rows: NDArray[np.int64], led: bool) -> float | None:
     pairs = np.stack([log.aggregations["contributor"][rows], log.aggregations["aggregator"][rows]], axis=1)
     # Renumbered, because the matrix needs consecutive indices.
     nodes, places = np.unique(pairs, return_inverse=True)
-    if len(nodes) > _MOST_NODES:
-        return None
+    part = parts_of(places.reshape(-1, 2), len(nodes))
+    largest = np.flatnonzero(part == np.bincount(part).argmax())
+    pairs = pairs[np.isin(pairs[:, 0], nodes[largest])]
+    nodes, places = np.unique(pairs, return_inverse=True)
+    if len(nodes) > _MOST_NODES or len(nodes) < 2:
+        return None if len(nodes) > 1 else 0.0
+    edges = places.reshape(-1, 2)
     try:
-        weights = uniform_weights(places.reshape(-1, 2), len(nodes), include_own=False)
+        if degree is not None:
+            weights = arrived_weights(edges[edges[:, 0] != edges[:, 1]], degree[nodes])
+        else:
+            weights = uniform_weights(edges, len(nodes), include_own=False)
         # The solver's rounding errors may take the gap slightly out of [0, 1].
         return float(np.clip(round(spectral_gap(weights), 9), 0.0, 1.0))
     except ValueError:

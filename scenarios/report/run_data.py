@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -56,6 +57,12 @@ class RunData:
         """The accuracy for which the cost is reported."""
         target = (self.summary["headline"].get("to_target") or {}).get("accuracy")
         return None if target is None else float(target)
+
+    @property
+    def protocol(self) -> Mapping[str, Any]:
+        """The protocol section of the resolved scenario; empty where it cannot be read."""
+        section = self.run.scenario.get("protocol") if isinstance(self.run.scenario, dict) else None
+        return section if isinstance(section, dict) else {}
 
     def label(self, node: int) -> str:
         """Returns the display name of a node."""

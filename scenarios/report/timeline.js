@@ -59,6 +59,7 @@ PV.timeline = () => {
       const [from, to] = messages.rows(n);
       for (let i = from; i < to; i++) {
         if (chosen !== null && sender[i] !== chosen && receiver[i] !== chosen) continue;
+        if (!names.has(sender[i]) || !names.has(receiver[i])) continue;
         found.push({ round: n, sender: sender[i], receiver: receiver[i], kind: pictures.kinds[kind[i]], fate: pictures.fates[fate[i]], bytes: size_bytes[i], sent: sent_s[i] + shift, arrived: Number.isNaN(arrived_s[i]) ? null : arrived_s[i] + shift });
       }
     }
@@ -146,7 +147,7 @@ PV.timeline = () => {
     const found = collectSpans(rounds, base);
     const arrows = chosen === null ? [] : collectMessages(rounds, base, chosen);
     const path = pathBox.checked ? pathOf(rounds, base) : [];
-    const drops = pictures.dropouts.filter(drop => rounds.includes(drop[0]));
+    const drops = pictures.dropouts.filter(drop => rounds.includes(drop[0]) && names.has(drop[1]));
     order(found, path, arrows, drops);
     const end = Math.max(0, ...found.map(span => span.end), ...path.map(step => step.end), ...arrows.map(message => message.arrived ?? message.sent));
     shownEnd = end;

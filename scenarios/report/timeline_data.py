@@ -16,6 +16,8 @@ from scenarios.report.node_layout import positions
 from scenarios.report.node_sample import active_nodes, sample_note, shown_nodes
 from scenarios.report.run_data import RunData
 
+MOST_DRAWN = 1010
+"""Nodes of the graph: a thousand clients and the services."""
 MOST_ROUNDS_OF_PATHS = 500
 """Runs with more rounds show no critical paths: following one scans the round's messages at every step."""
 
@@ -25,11 +27,16 @@ def picture_data(run_data: RunData) -> dict[str, Any]:
     log = run_data.log
     paths = _paths(run_data)
     nodes = shown_nodes(log, run_data.roles, list(paths.values()))
-    flows = collect_message_columns(log, nodes)
+    # A graph can show more nodes than a timeline has rows.
+    drawn = np.union1d(nodes, shown_nodes(log, run_data.roles, [], most=MOST_DRAWN))
+    flows = collect_message_columns(log, drawn)
     base_s = _bases(log)
     return {
-        "nodes": _nodes(run_data, nodes),
+        "nodes": {"id": nodes.tolist(), "name": [run_data.label(node) for node in nodes.tolist()]},
         "note": sample_note(len(nodes), len(active_nodes(log))),
+        "drawn": _drawn(run_data, drawn),
+        "stays": run_data.protocol.get("redraw", "every_round") != "every_round",
+        "drawn_note": sample_note(len(drawn), len(active_nodes(log))),
         "message_note": flows.note,
         "span_names": list(records.SPANS),
         "kinds": list(records.KINDS),
@@ -37,11 +44,11 @@ def picture_data(run_data: RunData) -> dict[str, Any]:
         "base_s": {str(number): start_s for number, start_s in sorted(base_s.items())},
         "spans": pack_by_round(_spans(log, nodes), base_s),
         "messages": pack_by_round(flows.columns, base_s),
-        "dropouts": _dropouts(log, nodes),
+        "dropouts": _dropouts(log, drawn),
         "faults": [list(fault) for fault in run_data.faults],
         "paths": {str(number): [_step(step) for step in path] for number, path in paths.items()},
-        "budget": _budget(log, nodes),
-        "accuracy": _accuracy(log, nodes),
+        "budget": _budget(log, drawn),
+        "accuracy": _accuracy(log, drawn),
     }
 
 
@@ -65,8 +72,9 @@ def _bases(log: Log) -> dict[int, float]:
     return base_s
 
 
-def _nodes(run_data: RunData, nodes: NDArray[np.int64]) -> dict[str, Any]:
-    x, y = positions(run_data.log, run_data.roles, nodes)
+def _drawn(run_data: RunData, nodes: NDArray[np.int64]) -> dict[str, Any]:
+    """Returns the nodes of the graph with their roles and places."""
+    x, y = positions(run_data.log, run_data.roles, nodes, run_data.protocol)
     return {
         "id": nodes.tolist(),
         "name": [run_data.label(node) for node in nodes.tolist()],

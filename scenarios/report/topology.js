@@ -1,5 +1,5 @@
 // The graph of any round: nodes that stay where they are, edges by bytes or outcome, or the same as a matrix.
-PV.roleColours = { client: PV.hue.sky, leader: PV.hue.red, proxy: PV.hue.orange, standby: PV.hue.yellow, tracker: PV.hue.grey, server: PV.hue.pink, relay: PV.hue.green, intruder: "#444444", absent: "#c3c8cf" };
+PV.roleColours = { client: PV.hue.sky, leader: PV.hue.red, proxy: PV.hue.orange, standby: PV.hue.yellow, tracker: PV.hue.grey, server: PV.hue.pink, relay: PV.hue.green, intruder: "#444444", absent: "#c3c8cf", unreached: PV.hue.red };
 
 PV.topology = () => {
   const box = document.getElementById("topology");
@@ -7,7 +7,7 @@ PV.topology = () => {
   const MANY = 600;
   const { data, hue } = PV;
   const pictures = data.pictures;
-  const nodes = pictures.nodes;
+  const nodes = pictures.drawn;
   const messages = PV.pictureMessages = PV.pictureMessages || PV.byRound(pictures.messages);
   const numbers = messages.rounds;
   const place = new Map(nodes.id.map((id, i) => [id, i]));
@@ -18,6 +18,7 @@ PV.topology = () => {
   slider.value = String(Math.max(0, opened));
   PV.option(nodeBox, "", "all");
   nodes.id.forEach((id, i) => PV.option(nodeBox, id, nodes.name[i]));
+  const figures = control("topology-figures");
   const badness = ["not_sent", "lost", "rejected", "in_flight", "late", "delivered"];
 
   function collect(n) {
@@ -66,10 +67,11 @@ PV.topology = () => {
       return badness.slice().reverse().map(fate => ({ name: fate.replace("_", " "), colour: PV.fateColours[fate], width: fate === "delivered" ? 1 : 1.8, edges: edges.filter(edge => edge.fate === fate) })).filter(group => group.edges.length);
     }
     const most = edges.reduce((sum, edge) => Math.max(sum, edge.bytes), 1);
-    return [[0, 0.34, 0.8], [0.34, 0.67, 1.6], [0.67, 1.01, 2.8]].map(([low, high, width]) => {
+    const shades = PV.isDark() ? ["#2a6f97", hue.sky, "#d6f1ff"] : [hue.sky, hue.blue, "#003f66"];
+    return [[0, 0.34, 0.8], [0.34, 0.67, 1.6], [0.67, 1.01, 2.8]].map(([low, high, width], i) => {
       const own = edges.filter(edge => edge.bytes / most >= low && edge.bytes / most < high);
       const ends = [...new Set([own.reduce((sum, edge) => Math.min(sum, edge.bytes), Infinity), own.reduce((sum, edge) => Math.max(sum, edge.bytes), 0)].map(PV.bytesText))];
-      return { name: ends.join(" to "), colour: hue.blue, width, edges: own };
+      return { name: ends.join(" to "), colour: shades[i], width, edges: own };
     }).filter(group => group.edges.length);
   }
 
@@ -78,20 +80,22 @@ PV.topology = () => {
   function edgeTraces(all, chosen) {
     const own = chosen === null ? all : all.filter(edge => edge.sender === chosen || edge.receiver === chosen);
     const many = own.length > MANY;
-    const opacity = many ? Math.max(0.1, 300 / own.length) : Math.max(0.25, Math.min(0.9, 120 / own.length));
+    const opacity = many ? Math.max(0.1, Math.min(0.5, 600 / own.length)) : Math.max(0.25, Math.min(0.9, 120 / own.length));
     const traces = edgeGroups(own).map(group => lines(group.edges, { name: group.name, opacity: many && group.edges.length < 200 ? 0.6 : opacity, line: { width: many ? 0.7 : group.width, color: edgeColour(group) }, showlegend: false }));
     // The legend gets lines of its own: faint ones could not be seen there.
     edgeGroups(own).forEach(group => traces.push({ x: [null], y: [null], mode: "lines", name: `${group.edges.length} edges: ${group.name}`, line: { width: group.width, color: edgeColour(group) }, showlegend: true }));
     if (!many) {
-      const ends = { x: [], y: [], text: [] };
+      const ends = { x: [], y: [], text: [], angle: [] };
       own.forEach(edge => {
         const a = place.get(edge.sender), b = place.get(edge.receiver);
         // Two thirds of the way to the receiver, so that both directions can be pointed at.
         ends.x.push(nodes.x[a] / 3 + 2 * nodes.x[b] / 3);
         ends.y.push(nodes.y[a] / 3 + 2 * nodes.y[b] / 3);
         ends.text.push(edgeText(edge));
+        // Clockwise from the top, as plotly turns symbols.
+        ends.angle.push(Math.atan2(nodes.x[b] - nodes.x[a], nodes.y[b] - nodes.y[a]) * 180 / Math.PI);
       });
-      traces.push({ ...ends, mode: "markers", marker: { size: 5, color: PV.style("--soft"), opacity: own.length > 120 ? 0.25 : 0.6 }, hovertemplate: "%{text}<extra></extra>", showlegend: false });
+      traces.push({ x: ends.x, y: ends.y, text: ends.text, mode: "markers", marker: { symbol: "arrow", angle: ends.angle, size: own.length > 120 ? 8 : 13, color: PV.style("--soft"), opacity: own.length > 120 ? 0.5 : 0.9 }, hovertemplate: "%{text}<extra></extra>", showlegend: false });
     }
     return traces;
   }
@@ -101,16 +105,17 @@ PV.topology = () => {
     edges.forEach(edge => { for (const id of [edge.sender, edge.receiver]) traffic.set(id, (traffic.get(id) || 0) + edge.bytes); });
     const row = data.rounds.round.indexOf(n);
     const leader = row < 0 ? null : data.rounds.leader[row];
-    const role = nodes.id.map((id, i) => (id === leader && nodes.role[i] === "client" ? "leader" : nodes.role[i] === "client" && !traffic.has(id) ? "absent" : nodes.role[i]));
+    const unreached = new Map(pictures.dropouts.filter(drop => drop[0] === n && drop[2] === "dropout").map(drop => [drop[1], drop[3]]));
+    const role = nodes.id.map((id, i) => (unreached.has(id) ? "unreached" : id === leader && nodes.role[i] === "client" ? "leader" : nodes.role[i] === "client" && !traffic.has(id) ? "absent" : nodes.role[i]));
     const published = epsilons(n, "published"), rigorous = epsilons(n, "rigorous");
     const accuracy = latest(n, pictures.accuracy, "accuracy");
-    const told = nodes.id.map((id, i) => `${nodes.name[i]}${role[i] === nodes.role[i] ? "" : ` (${role[i] === "absent" ? "no data in this round" : role[i]})`}<br>${PV.bytesText(traffic.get(id) || 0)} in this round${pictures.note ? " with shown nodes" : ""}${accuracy.get(id) == null ? "" : `<br>accuracy ${accuracy.get(id).toFixed(3)}`}${published.get(id) == null ? "" : `<br>epsilon published ${PV.epsilonText(published.get(id))}`}${rigorous.get(id) == null ? "" : `<br>epsilon rigorous (local) ${PV.epsilonText(rigorous.get(id))}`}`);
-    const size = i => (nodes.id[i] === chosen ? 17 : nodes.role[i] === "client" && role[i] !== "leader" ? (nodes.id.length > 120 ? 7 : 10) : 15);
+    const told = nodes.id.map((id, i) => `${nodes.name[i]}${role[i] === nodes.role[i] ? "" : ` (${role[i] === "absent" ? "no data in this round" : unreached.has(id) ? `reached nobody: ${unreached.get(id)}` : role[i]})`}<br>${PV.bytesText(traffic.get(id) || 0)} in this round${pictures.drawn_note ? " with shown nodes" : ""}${accuracy.get(id) == null ? "" : `<br>accuracy ${accuracy.get(id).toFixed(3)}`}${published.get(id) == null ? "" : `<br>epsilon published ${PV.epsilonText(published.get(id))}`}${rigorous.get(id) == null ? "" : `<br>epsilon rigorous (local) ${PV.epsilonText(rigorous.get(id))}`}`);
+    const size = i => (nodes.id[i] === chosen ? 17 : nodes.role[i] === "client" && role[i] !== "leader" ? (nodes.id.length > 400 ? 4 : nodes.id.length > 120 ? 7 : 10) : 15);
     const make = (rows, marker, name) => ({ x: rows.map(i => nodes.x[i]), y: rows.map(i => nodes.y[i]), customdata: rows.map(i => nodes.id[i]), text: rows.map(i => told[i]), mode: "markers", name, marker: { opacity: 1, size: rows.map(size), line: { width: rows.map(i => (nodes.id[i] === chosen ? 3 : 1)), color: PV.style("--bg") }, ...marker }, hovertemplate: "%{text}<extra></extra>", showlegend: Boolean(name) });
     const every = nodes.id.map((_, i) => i);
-    const symbols = { client: "circle", leader: "star", proxy: "square", server: "diamond", absent: "circle-open" };
+    const symbols = { client: "circle", leader: "star", proxy: "square", server: "diamond", absent: "circle-open", unreached: "x" };
     if (colour.value === "role") {
-      return [...new Set(role)].map(one => make(every.filter(i => role[i] === one), { color: PV.roleColours[one], symbol: symbols[one] || "hexagon" }, one === "absent" ? "no data in this round" : one));
+      return [...new Set(role)].map(one => make(every.filter(i => role[i] === one), { color: PV.roleColours[one], symbol: symbols[one] || "hexagon" }, ({ absent: "no data in this round", unreached: "reached nobody" })[one] || one));
     }
     const source = { traffic, published, rigorous, accuracy }[colour.value];
     const known = every.filter(i => Number.isFinite(source.get(nodes.id[i])));
@@ -142,22 +147,25 @@ PV.topology = () => {
     slider.setAttribute("aria-valuetext", `round ${n}`);
     const edges = collect(n);
     begin(edges);
+    const row = data.rounds.round.indexOf(n);
+    figures.textContent = row < 0 ? "" : data.rounds.graph[row] || "";
     const chosen = nodeBox.value === "" ? null : Number(nodeBox.value);
     const counts = badness.map(fate => [fate, edges.filter(edge => edge.fate === fate).length]).filter(pair => pair[1]).reverse();
     const own = chosen === null || view.value === "matrix" ? "" : ` Drawn: the ${edges.filter(edge => edge.sender === chosen || edge.receiver === chosen).length} edges of ${nodes.name[place.get(chosen)]}.`;
     const many = chosen === null && edges.length > MANY && view.value === "graph" ? " So many edges are drawn faintly: choose a node or the matrix to tell them apart." : "";
-    document.getElementById("topology-status").textContent = `Round ${n}${pictures.note ? `, between the ${nodes.id.length} shown nodes` : ""}: ${edges.length} edges, ${PV.bytesText(edges.reduce((sum, edge) => sum + edge.bytes, 0))}; ${counts.map(([fate, count]) => `${count} ${fate.replace("_", " ")}`).join(", ") || "no data was sent"}.${own}${many}`;
+    document.getElementById("topology-status").textContent = `Round ${n}${pictures.drawn_note ? `, between the ${nodes.id.length} shown nodes` : ""}: ${edges.length} edges, ${PV.bytesText(edges.reduce((sum, edge) => sum + edge.bytes, 0))}; ${counts.map(([fate, count]) => `${count} ${fate.replace("_", " ")}`).join(", ") || "no data was sent"}.${own}${many}`;
     const rows = (chosen === null ? edges : edges.filter(edge => edge.sender === chosen || edge.receiver === chosen)).map(edge => [nodes.name[place.get(edge.sender)], nodes.name[place.get(edge.receiver)], edge.bytes, edge.messages, edge.fate.replace("_", " ")]);
     const table = { head: ["sender", "receiver", "bytes", "messages", "outcome"], rows };
     if (view.value === "matrix") { const made = matrix(edges); return { traces: made.traces, layout: { height: 620, ...made.axes }, table, after: listen }; }
     const hidden = { visible: false, range: [-1.12, 1.12], fixedrange: false };
-    return { traces: [...edgeTraces(edges, chosen), ...nodeTraces(n, edges, chosen)], layout: { height: 620, showlegend: true, uirevision: "stay", dragmode: "pan", margin: { l: 10, r: 10, t: 12, b: 10 }, xaxis: hidden, yaxis: { ...hidden, scaleanchor: "x" } }, table, after: listen };
+    return { traces: [...edgeTraces(edges, chosen), ...nodeTraces(n, edges, chosen)], layout: { height: 620, showlegend: true, uirevision: "stay", dragmode: "pan", margin: { l: 10, r: 10, t: 12, b: 10 }, xaxis: hidden, yaxis: { ...hidden, range: [-1.22, 1.12], scaleanchor: "x" } }, table, after: listen };
   });
 
   // Thousands of edges at once say nothing: begin with those of the busiest client.
   let begun = false;
   function begin(edges) {
-    if (begun || edges.length <= MANY) return;
+    // A sparse graph that stays has places that suit it, and can be seen as a whole.
+    if (begun || edges.length <= (pictures.stays ? 10 * nodes.id.length : MANY)) return;
     begun = true;
     const sums = new Map();
     edges.forEach(edge => { for (const id of [edge.sender, edge.receiver]) sums.set(id, (sums.get(id) || 0) + edge.bytes); });

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -165,3 +166,32 @@ def test_pictures_alone_open_too(visit: Any, run_folders: list[Path], tmp_path: 
         opened = visit(out)
         assert opened.complaints == []
         assert "Round 2" in opened.page.inner_text(f"#{command}-status")
+
+
+def test_a_graph_shows_directions_figures_and_who_reached_nobody(visit: Any, tmp_path: Path) -> None:
+    """A directed ring of which some train: arrowheads along the edges, crosses, and the figures of each round."""
+    scenario = tmp_path / "ring.yaml"
+    scenario.write_text(
+        "{name: ring, rounds: 3, clients: 12, seed: 3, data: {name: synthetic, samples: 240}, model: linear, "
+        "learning: none, protocol: {kind: gossip, train_per_round: 8, graph: {kind: ring, directed: true}, "
+        "redraw: never}}"
+    )
+    assert main(["topology", str(scenario), "-o", str(tmp_path / "ring.html")]) == 0
+    opened = visit(tmp_path / "ring.html")
+    page = opened.page
+    traces = page.evaluate(
+        "document.getElementById('topology').data.map(one => ({name: one.name, x: Array.from(one.x), "
+        "y: Array.from(one.y), symbol: one.marker && one.marker.symbol, angle: one.marker && one.marker.angle}))"
+    )
+    arrows = next(trace for trace in traces if trace["symbol"] == "arrow")
+    for x, y, angle in zip(arrows["x"], arrows["y"], arrows["angle"], strict=True):
+        # Clients stand clockwise from the top and send to the next: along the tangent.
+        assert math.cos(math.radians(angle - 90) - math.atan2(x, y)) > 0.99
+    crosses = next(trace for trace in traces if trace["name"] == "reached nobody")
+    assert len(crosses["x"]) == 8 - len(arrows["x"])
+    assert page.inner_text("#topology-figures").startswith("ring redrawn never: nodes 8, edges ")
+    first = page.inner_text("#topology-figures")
+    page.focus("#topology-round")
+    page.keyboard.press("ArrowRight")
+    assert page.inner_text("#topology-figures") != first
+    assert opened.complaints == []

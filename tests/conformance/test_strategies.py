@@ -14,11 +14,12 @@ from nodes.datasets.registry import DATASETS
 from nodes.faults.availability import AVAILABILITIES
 from nodes.learning.models import MODELS
 from nodes.protocols import PROTOCOLS
+from nodes.protocols.graphs import GRAPHS
+from nodes.protocols.redraws import REDRAWS
 from p2p.config.distributions import DISTRIBUTIONS
 from p2p.transport.sharing import SHARINGS
 from privacy.calibration.strategies import CALIBRATIONS
 from privacy.mechanisms.clip_and_noise import CLIPS, NOISES
-from topologies.named_graphs import GRAPHS
 
 TABLES: dict[str, dict[str, type]] = {
     "availability": AVAILABILITIES,
@@ -32,6 +33,7 @@ TABLES: dict[str, dict[str, type]] = {
     "clip": CLIPS,
     "noise": NOISES,
     "graph": GRAPHS,
+    "redraw": REDRAWS,
 }
 NEED_A_CHOICE = {AVAILABILITIES["churn"], NOISES["gaussian"]}
 """Of two keys exactly one must be given."""

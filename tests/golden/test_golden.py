@@ -41,5 +41,5 @@ def test_a_run_is_what_it_was(script: dict[str, Any], name: str) -> None:
 
 
 def test_golden_runs_cover_what_users_run() -> None:
-    """Loss, a leader, faults, noise shares and a server."""
-    assert {"central", "gossip-faults", "leader-loss", "noise-shares"} == set(RUNS)
+    """Loss, a leader, faults, noise shares, a server, and a graph that changes."""
+    assert {"central", "gossip-faults", "graph-swaps", "leader-loss", "noise-shares"} == set(RUNS)

@@ -4,40 +4,57 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from p2p.config.errors import UserError
+from scenarios.loading.problems import printable
+from scenarios.metrics.round_graphs import figure_rows, figures_of_round, graph_words
 from scenarios.plots.figure import PICTURES, check_ending, save
 from scenarios.report.page import picture_page
 from scenarios.report.run_data import RunData, read_run_data
 from scenarios.run_folder import atomic_write
+from scenarios.run_folder.json_text import to_json
 from scenarios.run_folder.reader import explaining_damage
+from topologies.figures import GraphFigures
 
 
 def run(args: argparse.Namespace) -> int:
-    """Draws the round and prints the path of the picture."""
+    """Draws the round, and prints its figures and the path of the picture, or the figures as JSON."""
     ending = check_ending(args.out, (*PICTURES, ".html"))
     source = Path(args.source)
     # A folder is a run; anything else is a scenario, which has to be run first.
     if source.is_dir():
         with explaining_damage(source):
-            _draw(read_run_data(source), args.round, args.out, ending)
+            _draw(read_run_data(source), args, ending)
     else:
         with tempfile.TemporaryDirectory() as folder:
-            _draw(_dry_run(args, Path(folder) / "run"), args.round, args.out, ending)
-    print(f"topology in {args.out}")
+            _draw(_dry_run(args, Path(folder) / "run"), args, ending)
+    if not args.json:
+        print(f"topology in {args.out}")
     return 0
 
 
-def _draw(run_data: RunData, wanted: int | None, out: Path, ending: str) -> None:
-    number = _round(run_data, wanted)
+def _draw(run_data: RunData, args: argparse.Namespace, ending: str) -> None:
+    number = _round(run_data, args.round)
+    figures = figures_of_round(run_data.log, number, run_data.protocol)
+    if args.json:
+        print(to_json({"round": number, **asdict(figures)}), end="")
+    else:
+        _print_figures(run_data, number, figures)
     if ending == ".html":
-        atomic_write.write_text(out, picture_page(run_data, "topology", number))
+        atomic_write.write_text(args.out, picture_page(run_data, "topology", number))
     else:
         from scenarios.plots.topology import draw_topology
 
-        save(draw_topology(run_data, number), out)
+        save(draw_topology(run_data, number, figures), args.out)
+
+
+def _print_figures(run_data: RunData, number: int, figures: GraphFigures) -> None:
+    # A folder from elsewhere may name anything.
+    print(printable(f"{run_data.name}, round {number}: {graph_words(run_data.protocol)}"))
+    for name, told in figure_rows(figures):
+        print(f"  {name:<16}  {told}")
 
 
 def _round(run_data: RunData, wanted: int | None) -> int:

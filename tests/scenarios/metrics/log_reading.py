@@ -32,15 +32,13 @@ def _round(simulation: Simulation, number: int, rows: list[dict[str, Any]]) -> R
         if simulation.topology != "gossip" and simulation.scenario.anonymity.sealed is not False:
             found.kept = {row for row, client in enumerate(clients) if client not in senders}
     table = simulation.log.aggregations
-    averaged: dict[tuple[int, float, bool], list[int]] = {}
+    averaged: dict[tuple[int, float], list[int]] = {}
     for when, node, contributor, at_s, void in zip(
         *(table[name].tolist() for name in ("round", "aggregator", "contributor", "at_s", "void")), strict=True
     ):
-        if when == number:
-            averaged.setdefault((node, at_s, void), []).append(contributor)
-    for (node, _, void), members in averaged.items():
-        if void and not set(members) <= set(clients):
-            continue  # never left its node: its leader was not charged
+        if when == number and not void:
+            averaged.setdefault((node, at_s), []).append(contributor)
+    for (node, _), members in averaged.items():
         found.used |= {(row, node) for row, client in enumerate(clients) if client in members}
         inputs = [row for row, client in enumerate(clients) if client in members]
         if len(inputs) == len(members):

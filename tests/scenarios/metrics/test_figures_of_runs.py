@@ -159,17 +159,18 @@ def test_no_amplification_where_noise_tells_who_is_in_the_mean() -> None:
     assert found["how"]["model"] == "exact"
 
 
-def test_void_and_late_means_count() -> None:
-    """Whatever any node averaged is given to every observer, with the void mark or without."""
+@pytest.mark.parametrize("void", [False, True])
+def test_a_second_mean_counts_unless_it_became_no_model(void: bool) -> None:
+    """A mean that any node may train from is given to every observer; a void one was never committed."""
     simulation = simulate(LEADER, NOISE, "rounds=1")
     before = rigorous(simulation)["model"]
     table = simulation.log.aggregations
     first = len(table)
-    rows = [(1, 9, int(node), 50.0, True) for node in table["contributor"][: first - 1]]
+    rows = [(1, 9, int(node), 50.0, void) for node in table["contributor"][: first - 1]]
     table.add_all(rows)
     after = rigorous(simulation)
-    assert after["model"] == pytest.approx(epsilon_of(1.0, 1e-5))
-    assert after["model"] > 2 * before
+    assert after["model"] == (before if void else pytest.approx(epsilon_of(1.0, 1e-5)))
+    assert void or after["model"] > 2 * before
 
 
 def test_an_intruder_does_not_make_figures_infinite() -> None:

@@ -23,7 +23,10 @@ SIZE = ("clients=20", "data.samples=400", "rounds=8", "learning=none")
 GOSSIP = "protocol={kind: gossip, train_per_round: 14, exchange_with: 5}"
 LEADER = "protocol={kind: rotating_leader, train_per_round: 14}"
 CENTRAL = "protocol={kind: central, train_per_round: 14}"
-PROTOCOLS = pytest.mark.parametrize("protocol", [GOSSIP, LEADER, CENTRAL], ids=["gossip", "leader", "central"])
+TORUS = "protocol={kind: gossip, train_per_round: 14, graph: torus, redraw: never, exchange: model}"
+PROTOCOLS = pytest.mark.parametrize(
+    "protocol", [GOSSIP, LEADER, CENTRAL, TORUS], ids=["gossip", "leader", "central", "torus"]
+)
 SPARE = "privacy={clip: flat, noise: {kind: gaussian, sigma: 4}, budget: {by: rigorous, epsilon: 4}}"
 CLASSES = (
     "privacy={clip: flat, noise: {kind: gaussian, sigma: 6}, "
@@ -56,6 +59,22 @@ def test_bytes_by_kind_are_those_of_the_run(protocol: str, change: str) -> None:
     assert planned.keys() == real.keys()
     for kind, amount in real.items():
         assert planned[kind] == pytest.approx(amount, rel=0.02), kind
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_steps_of_unconnected_members_are_planned(seed: int) -> None:
+    """Three of twenty members of a ring are mostly no neighbours; their releases enter their own models."""
+    rare = ("protocol={kind: gossip, train_per_round: 3, graph: ring, redraw: never, exchange: model}", f"seed={seed}")
+    planned, real = make_plan(scenario(*rare, SPARE)), report_privacy(run(*rare, SPARE))
+    assert planned["privacy"]["rigorous"]["model"] == pytest.approx(real["rigorous"]["model"], rel=1e-9)
+
+
+def test_listed_weights_are_planned() -> None:
+    """Metropolis weights come with the assignments."""
+    weighted = (TORUS, "protocol.mixing=metropolis", "rounds=2")
+    planned = make_plan(scenario(*weighted))["bytes"]["total"]["by_kind"]["control"]
+    assert planned == pytest.approx(books(run(*weighted).log.messages)[1]["by_kind"]["control"], rel=0.002)
+    assert planned > 1.01 * make_plan(scenario(TORUS, "rounds=2"))["bytes"]["total"]["by_kind"]["control"]
 
 
 @pytest.mark.slow

@@ -236,6 +236,18 @@ def test_the_spectral_gap_is_that_of_the_real_averaging() -> None:
     assert spectral_gaps(log) == [1.0, 0.0, 1.0]
 
 
+def test_the_spectral_gap_is_that_of_the_largest_part_with_the_weights_applied() -> None:
+    """A path of three and a member alone: 1 - 2/3 with Metropolis weights, 1/2 with equal ones; never 0 for the one."""
+    log = Log()
+    log.rounds.append({"round": 1, "leader": -1, "start_s": 0.0, "end_s": 1.0})
+    path = [(0, 1), (1, 0), (1, 2), (2, 1)]
+    log.graphs.extend(4, round=1, sender=[a for a, _ in path], receiver=[b for _, b in path])
+    for contributor, aggregator in [*path, *((node, node) for node in range(4))]:
+        log.aggregations.append(round=1, aggregator=aggregator, contributor=contributor, at_s=1.0, void=False)
+    assert spectral_gaps(log) == [pytest.approx(0.5)]
+    assert spectral_gaps(log, metropolis=True) == [pytest.approx(1 / 3)]
+
+
 def test_a_run_without_clients_is_an_error(write: Callable[..., Path]) -> None:
     """Roles cannot be told from nothing."""
     folder = write(killed=True)

@@ -60,12 +60,16 @@ CRASHES = (
     "{kind: crash, who: leader, round: 2, phase: aggregate, lasts: 30 s}, "
     "{kind: crash, who: leader, round: 3, phase: broadcast, lasts: 10 s}]"
 )
+MODELS = (
+    "protocol={kind: gossip, train_per_round: 5, graph: hypercube, redraw: {kind: swaps, edges: 2}, "
+    "mixing: metropolis, exchange: model, deadline: 20 s}"
+)
 LONG = 60
 """So many rounds that a signal comes in their midst."""
 VARIANTS = pytest.mark.parametrize(
     "overrides",
-    [(), (LEADER, CRASHES), ("learning=none",), (LEADER, CRASHES, "anonymity.sealed=false")],
-    ids=["gossip", "leader", "no learning", "unsealed leader"],
+    [(), (LEADER, CRASHES), ("learning=none",), (LEADER, CRASHES, "anonymity.sealed=false"), (MODELS,)],
+    ids=["gossip", "leader", "no learning", "unsealed leader", "models"],
 )
 
 
