@@ -22,7 +22,7 @@ from privacy.accounting.content_log import Floats, Ids, RoundContents
 # Eigenvalues below this part of the largest, times the number of rows, may be rounding errors: they count as no noise.
 _SILENT = 1e-13
 # A unit vector with more than this of its squared length in a noiseless direction is seen without noise.
-_SHOWN = 1e-12
+_SHOWN = 1e-18
 
 
 def joint_mu2(

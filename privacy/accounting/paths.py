@@ -14,6 +14,8 @@ from privacy.accounting.setting import Learned, Setting
 
 Bools = NDArray[np.bool_]
 Teams = Sequence[tuple[int, ...]]
+_MOST_KEPT = 10_000_000
+"""Numbers of earlier factorisations that are kept; they are computed again when asked for after that."""
 
 
 class Paths:
@@ -74,6 +76,7 @@ class Paths:
         """Returns [team, client]: all that these releases of one round tell, jointly."""
         contents, count = self._rounds[place], self._setting.clients
         # Factorised only for new sets of releases, and once for all who had no part in the round and saw the same.
+        found: list[Floats] = []
         known = [] if contents.shares is None else contents.shares.known[:, 0].tolist()
         part = {*contents.clients.tolist(), *known}
         keys = [
@@ -82,8 +85,11 @@ class Paths:
         ]
         for key, row in zip(keys, seen, strict=True):
             if key not in self._known:
+                if len(self._known) * count > _MOST_KEPT:
+                    self._known.clear()
                 self._known[key] = joint_mu2(contents, np.flatnonzero(row), key[2], count, sums=False)
-        return np.array([self._known[key] for key in keys]).reshape(-1, count)
+            found.append(self._known[key])
+        return np.array(found).reshape(-1, count)
 
 
 def _together(held: Bools, nodes: list[int]) -> Bools:

@@ -59,7 +59,8 @@ class Amplification:
         if self.why_not or not self._zs or model.how == "inf":
             return model
         epsilon = model_epsilon(self._rates, self._zs, delta)
-        return Figure(epsilon, "bound", _SAMPLED) if epsilon < model.epsilon else model
+        # A difference of rounding is no amplification.
+        return Figure(epsilon, "bound", _SAMPLED) if epsilon < model.epsilon * (1.0 - 1e-9) else model
 
 
 def _failed(contents: RoundContents, cohort: int) -> str:

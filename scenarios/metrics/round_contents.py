@@ -66,8 +66,7 @@ class ContentReader:
             known |= {"used": _to_releases(held[:, :2], clients), "passed_on": handed}
         shares = None
         if self.sharing is not None:
-            sent = messages[self.log.messages["kind"][messages] == KIND["update"]]
-            known["inside"] = np.flatnonzero(~np.isin(clients, self.log.messages["origin"][sent]))
+            known["inside"] = self._inside(messages, clients)
             shares = share_noise(number, uploads, self.sharing, aggregators, pairs, in_the_clear=self.in_the_clear)
         return RoundContents(
             round_number=number,
@@ -99,6 +98,17 @@ class ContentReader:
         # A void average was never committed: no node trains from it or hands it over. Its inputs count as received.
         rows = first + np.flatnonzero((table["round"][first:] == number) & ~table["void"][first:])
         return np.column_stack([table[name][rows] for name in ("contributor", "aggregator", "at_s")]).astype(np.float64)
+
+    def _inside(self, messages: Ids, clients: Ids) -> Ids:
+        """Returns the releases that left their client only inside an aggregate: a leader's own.
+
+        A listener on unsealed links has all other updates and the aggregate, hence that one too; in gossip a release
+        lives on in its client's model.
+        """
+        if self.in_the_clear or self.spread == "by_path":
+            return np.zeros(0, dtype=np.int64)
+        sent = messages[self.log.messages["kind"][messages] == KIND["update"]]
+        return np.flatnonzero(~np.isin(clients, self.log.messages["origin"][sent]))
 
     def _repaired(self, number: int) -> list[int]:
         """Returns the aggregators of the round whose sums were corrected."""

@@ -35,6 +35,7 @@ class Round:
         sums: aggregates, as the releases in them and what corrections added.
         received: (observer, release).
         used: (release, node): what entered a node's model.
+        kept: releases that left their client only inside an aggregate.
     """
 
     releases: list[Release] = field(default_factory=list)
@@ -43,6 +44,7 @@ class Round:
     sums: list[tuple[list[int], Form]] = field(default_factory=list)
     received: set[tuple[int, int]] = field(default_factory=set)
     used: set[tuple[int, int]] = field(default_factory=set)
+    kept: set[int] = field(default_factory=set)
 
 
 def mu2(one: Round, rows: Iterable[int], team: set[int], target: int, *, sums: bool) -> float:

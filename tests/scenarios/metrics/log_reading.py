@@ -28,6 +28,9 @@ def _round(simulation: Simulation, number: int, rows: list[dict[str, Any]]) -> R
         found.received |= {(receiver, row) for row, client in enumerate(clients) if client == sender}
     if shared:
         _add_knowledge(found, simulation, number, rows)
+        senders = {row["origin"] for row in rows if row["kind"] == "update"}
+        if simulation.topology != "gossip" and simulation.scenario.anonymity.sealed is not False:
+            found.kept = {row for row, client in enumerate(clients) if client not in senders}
     table = simulation.log.aggregations
     averaged: dict[tuple[int, float], list[int]] = {}
     for when, node, contributor, at_s, void in zip(

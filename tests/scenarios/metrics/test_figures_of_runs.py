@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from nodes.protocols.api import Assignment, Client, Steps
+from nodes.protocols.gossip import Gossip
 from privacy.accounting.gaussian import delta_of, epsilon_of
 from scenarios.build import Simulation, build
 from scenarios.loading.load import load_scenario, parse_scenario
@@ -91,6 +94,57 @@ def test_random_factors_are_covered_on_the_average() -> None:
     moves = 2.0 / 10.0 / np.sqrt(residual)
     assert np.mean([delta_of(found["model"], float(mu)) for mu in moves]) <= 1e-5
     assert found["how"] == {"local": "inf", "receiver": "inf", "peer": "bound", "model": "bound"}
+
+
+def test_random_factors_do_not_count_for_those_who_see_uploads() -> None:
+    """Only noise without factors is left: as if there were no shares at all."""
+    found = rigorous(simulate("noise_shares={sigma_k: 0.5, unit_variance: 0.05, tau: 0.5, tau_ind: 0.1}", "rounds=2"))
+    alone = epsilon_of(math.sqrt(2) * 2.0 / 10.0 / 0.1, 1e-5)
+    assert found["local"] == pytest.approx(alone)
+    assert found["receiver"] >= alone
+
+
+def test_what_was_opened_protects_nobody_from_the_asker() -> None:
+    """Two peers crash after the exchange: the leader that corrects knows all shares with them."""
+    simulation = simulate(
+        LEADER, PLUS[:-1] + ", policy: correct}", "rounds=1", "protocol.train_per_round=8",
+        "faults=[{kind: crash, who: 4-5, round: 1, phase: send}]",
+    )  # fmt: skip
+    (one,) = rounds_of(simulation)
+    assert simulation.sharing is not None
+    leader = next(asker for _, asker, _ in simulation.sharing.book.answers)
+    rows = {row for node, row in one.received if node == leader}
+    known = max(oracle.mu2(one, rows, {leader}, u, sums=True) for u in range(10) if u != leader)
+    one.known = {(node, name) for node, name in one.known if node != leader}
+    unknown = max(oracle.mu2(one, rows, {leader}, u, sums=True) for u in range(10) if u != leader)
+    assert known > 1.01 * unknown
+    assert rigorous(simulation)["peer"]["worst"] == pytest.approx(epsilon_of(math.sqrt(known), 1e-5))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Twice(Gossip):
+    """Gossip in which every member loses its update after sending it, as by a crash, and takes part again."""
+
+    def take_part(self, client: Client, assignment: Assignment) -> Steps:
+        """Trains and sends, twice."""
+        deadline_s = client.deadline_s(assignment, self.deadline)
+        for _ in range(2):
+            if (yield from client.train(assignment, deadline_s)):
+                client.publish(assignment, client.release(assignment), deadline_s)
+                client.publish(assignment, client.release(assignment), deadline_s)  # identical bytes cost nothing
+            client._training = (-1, 0.0)
+
+
+@pytest.mark.parametrize(("budget", "releases"), [("", 2), (", budget: {by: rigorous, epsilon: 5}", 1)])
+def test_training_again_in_a_round_is_a_second_release(budget: str, releases: int) -> None:
+    """The second update has other noise: it is charged, or not made where the budget does not allow it."""
+    noise = f"privacy={{clip: flat, noise: {{kind: gaussian, sigma: 2}}{budget}}}"
+    scenario = parse_scenario(WORLD, overrides=[GOSSIP, noise, "rounds=1"])
+    simulation = build(replace(scenario, protocol=Twice(train_per_round=6, exchange_with=2)))
+    simulation.run()
+    assert len(simulation.log.privacy) == 6 * releases
+    found = rigorous(simulation)
+    assert found["local"] == found["peer"]["worst"] == pytest.approx(epsilon_of(math.sqrt(releases), 1e-5))
 
 
 def test_no_amplification_where_noise_tells_who_is_in_the_mean() -> None:
