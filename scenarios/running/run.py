@@ -142,6 +142,7 @@ class _RoundListener:
 
     def __init__(self, simulation: Simulation, journal: Journal, progress: Sequence[RoundProgress]) -> None:
         self._simulation, self._journal, self._progress = simulation, journal, progress
+        self._rows, self._bytes_sent = 0, 0
 
     def __call__(self, row: Mapping[str, Any]) -> None:
         # Written first, so that a round shown as done is on disk.
@@ -150,9 +151,11 @@ class _RoundListener:
         dropouts = int(np.count_nonzero(log.dropouts["what"] == 2))
         published = log.privacy["published"]
         epsilon = float(published[-1]) if len(published) and np.isfinite(published[-1]) else None
-        bytes_sent = int(log.messages["size_bytes"].sum())
+        # Only what is new: the log grows with every round, and sizes do not change.
+        new = log.messages["size_bytes"][self._rows :]
+        self._rows, self._bytes_sent = self._rows + len(new), self._bytes_sent + int(new.sum())
         for listener in self._progress:
-            listener.round(row, bytes_sent, dropouts, epsilon)
+            listener.round(row, self._bytes_sent, dropouts, epsilon)
 
 
 def _simulate(simulation: Simulation) -> bool:
