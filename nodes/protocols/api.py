@@ -75,13 +75,17 @@ class Disclosure:
     proved.
 
     Attributes:
-        spread: by_path is always right: an update counts for everyone it reaches by any path. to_all is right, and
-            exact, if all that anyone trains from or hands over is an aggregate made by `average`.
+        spread: by_path is right for every protocol: an update counts for everyone it reaches by any path. to_all is
+            right, and exact, if all that anyone trains from or hands over is an aggregate made by `average`.
+        sends_first: with by_path, whether in every round a node has sent all its updates before it uses any that it
+            received in that round, and uses received updates by `average` or `mix_models` alone. Otherwise all that
+            reached a node in a round counts as behind everything it sends in it.
         unaccounted: what else leaves a client, one sentence each; any of it makes every figure infinite.
         events_depend_on_learning: whether who sends what and when depends on losses, accuracies or models.
     """
 
     spread: Spread = "by_path"
+    sends_first: bool = False
     unaccounted: tuple[str, ...] = ()
     events_depend_on_learning: bool = False
 

@@ -64,7 +64,7 @@ class Gossip(RoundRules):
 
     def disclosure(self) -> Disclosure:
         """Declares updates that travel on inside their receivers' models."""
-        return Disclosure(spread="by_path")
+        return Disclosure(spread="by_path", sends_first=True)
 
     def take_part(self, client: Client, assignment: Assignment) -> Steps:
         """Trains, sends its update or model, and averages those received by the deadline."""

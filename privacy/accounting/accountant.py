@@ -27,6 +27,7 @@ _TOO_MANY_PEERS = "the run is too large to follow each peer, so the local view s
 _TOO_CORRELATED = f"more than {_MOST_CORRELATED:,} updates of a round have noise in common"
 _CONTRADICTION = "the accountant contradicts itself here; please report this run"
 _SHARED_NOISE = "the run is too large to follow what each peer knows of the noise shares"
+_ADAPTIVE_SHARES = "updates with common noise may depend on each other within a round under this protocol"
 _FACTORS = "random factors on shares are counted with a tail bound"
 _SERVER_BY_PATH = "a server under this protocol is taken to receive every update"
 _SLACK = 1e-9
@@ -92,6 +93,8 @@ class Accountant:
             self._why_not = self._why_not or "an update arrived that no ledger was charged for"
         if not np.isfinite(contents.sensitivity).all():
             self._why_not = self._why_not or "updates are not clipped"
+        if contents.shares is not None and not contents.sends_first:
+            self._why_not = self._why_not or _ADAPTIVE_SHARES
         if contents.shares is not None and not self.setting.followed:
             self._why_not = self._why_not or _SHARED_NOISE
         if contents.shares is not None and len(contents.clients) > _MOST_CORRELATED:
@@ -130,7 +133,9 @@ class Accountant:
             server = self._server(found, local)
             views = replace(views, receiver=max(server, views.peer_worst, key=lambda figure: figure.epsilon))
         else:
-            views = replace(views, receiver=views.peer_worst)
+            # The server that collects models in the end is a receiver of what stands behind them.
+            told = (views.peer_worst, views.model) if setting.spread == "by_path" else (views.peer_worst,)
+            views = replace(views, receiver=max(told, key=lambda figure: figure.epsilon))
         return views.unproved(_CONTRADICTION) if setting.followed and self._contradicts(found) else views
 
     def _server(self, found: Learned, local: Figure) -> Figure:

@@ -52,9 +52,10 @@ class Ancestry:
         )
         carried = before | own
         _pour(self._model, carried, used)
-        # A model that is passed on may hold what its sender received in this very round: repeated until all is told.
+        # A model that is passed on may hold what its sender received in this very round, and so may a release of a
+        # node that averages before it sends: repeated until all is told.
         handed = _inside(contents.passed_on, self._nodes)
-        while len(handed):
+        while len(handed) or not contents.sends_first:
             known = self._model.copy()
             carried = self._model | own
             _pour(self._model, self._model.copy(), handed)

@@ -58,6 +58,7 @@ class RoundContents:
         sums: [aggregates, releases], 1 where a release is in an aggregate that became some node's model.
         receipts: pairs (observer, release): what reached a node, in whole or in part, in time or not, used or not.
         used: pairs (release, node): releases that entered a node's own model.
+        sends_first: whether every node had sent its releases before it used any that it received in the round.
         passed_on: pairs (sender, receiver) of models; a model carries all that its sender has.
         opened: releases that every observer of the aggregates sees: inputs of an aggregate that is no known sum.
         shares: noise shares; None without an exchange.
@@ -72,6 +73,7 @@ class RoundContents:
     receipts: Ids = field(default_factory=no_pairs)
     used: Ids = field(default_factory=no_pairs)
     passed_on: Ids = field(default_factory=no_pairs)
+    sends_first: bool = True
     opened: Ids = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     inside: Ids = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     shares: ShareNoise | None = None

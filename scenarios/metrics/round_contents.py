@@ -30,6 +30,7 @@ class ContentReader:
     Attributes:
         sensitivity: how far an unweighted update can move.
         in_the_clear: whether payloads travel unsealed.
+        sends_first: see `Disclosure`.
     """
 
     log: Log
@@ -38,6 +39,7 @@ class ContentReader:
     sensitivity: float
     in_the_clear: bool
     sharing: NoiseSharing | None = None
+    sends_first: bool = True
 
     def rounds(self) -> Iterator[RoundContents]:
         """Yields the contents of every round with a release, as the whole log tells them."""
@@ -63,7 +65,9 @@ class ContentReader:
         else:
             aggregators = np.zeros(0, dtype=np.int64)
             handed = np.concatenate([self._pairs(messages, kind) for kind in ("model", "handover")])
-            known |= {"used": _to_releases(held[:, :2], clients), "passed_on": handed}
+            # A protocol that may use updates in other ways than by averaging may use whatever reached a node.
+            entered = held[:, :2] if self.sends_first else np.concatenate([held[:, :2], pairs["update"]])
+            known |= {"used": _to_releases(entered, clients), "passed_on": handed, "sends_first": self.sends_first}
         shares = None
         if self.sharing is not None:
             known["inside"] = self._inside(messages, clients)

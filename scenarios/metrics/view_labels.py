@@ -1,4 +1,7 @@
-"""The rigorous views as text: each figure with `exact`, `bound` or `inf because ...`, receivers of updates first."""
+"""The rigorous views as text: each figure with `exact`, `bound` or `inf because ...`, receivers of updates first.
+
+A plan's figures are `projected`: those of a run in which every update arrives in time.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,9 @@ _VIEWS = (
 )
 
 
+_KNOWN = ("exact", "bound", "projected")
+
+
 class ViewLabel(NamedTuple):
     """One view of a summary: who is looking, the figure with how it is known, and the reason."""
 
@@ -32,7 +38,7 @@ def view_labels(rigorous: Mapping[str, Any]) -> list[ViewLabel]:
         epsilon = epsilon_of(_at(rigorous, path))
         if epsilon is not None:
             how = (rigorous.get("how") or {}).get(view, "")
-            label = f" ({how})" if how in ("exact", "bound") else ""
+            label = f" ({how})" if how in _KNOWN else ""
             found.append(ViewLabel(name, epsilon_text(epsilon) + label, (rigorous.get("because") or {}).get(view, "")))
     return found
 
@@ -42,7 +48,7 @@ def reasons(labels: list[ViewLabel]) -> list[str]:
     views: dict[str, list[str]] = {}
     for label in labels:
         if label.because:
-            how = "bound" if label.figure.endswith("(bound)") else "inf"
+            how = next((word for word in _KNOWN if label.figure.endswith(f"({word})")), "inf")
             views.setdefault(f"{how} because {label.because}", []).append(label.name)
     return [f"{', '.join(names)}: {because}" for because, names in views.items()]
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from nodes.datasets.preparation import record_counts
 from privacy.accounting.ledger import LedgerRule, release_mu2
 from privacy.calibration.noise_plan import NoisePlan
 from scenarios.build import ledger_rules, plan_run_noise, topology_of
@@ -15,7 +16,7 @@ from scenarios.loading.privacy_classes import budget_epsilons
 from scenarios.planning.memory import estimate_memory, machine_bytes, refuse_what_does_not_fit
 from scenarios.planning.participation import Limits, Rehearsal, project_participation
 from scenarios.planning.privacy_forecast import noise_to_signal, privacy_forecast
-from scenarios.planning.problem_size import is_equal_split, shape_of
+from scenarios.planning.problem_size import shape_of
 from scenarios.planning.timing import measure
 from scenarios.planning.wire_bytes import planned_bytes
 from scenarios.schema import Scenario
@@ -32,8 +33,8 @@ def make_plan(scenario: Scenario, memory_bytes: int | None = None, data_dir: Pat
     # Checked twice: projecting the rounds of a far too large run would itself exhaust the memory.
     unprojected = Rehearsal(scenario.rounds, None, "", np.zeros(scenario.clients), None)
     refuse_what_does_not_fit(estimate_memory(scenario, shape, unprojected), available, scenario)
-    # Records are assumed to be split equally; the caveats say so where they are not.
-    noise = plan_run_noise(scenario, shape.per_client(scenario.clients))
+    # Noise may depend on record counts, so they are those of the run.
+    noise = plan_run_noise(scenario, record_counts(scenario.data, scenario.clients, data_dir, scenario.seed))
     rules, costs = ledger_rules(scenario, noise), _release_costs(scenario, noise)
     rehearsal = project_participation(scenario, rules, costs)
     memory = estimate_memory(scenario, shape, rehearsal)
@@ -117,8 +118,6 @@ def _caveats(scenario: Scenario, rehearsal: Rehearsal, untimed: bool) -> Iterato
         yield "clients that are offline are left out, except from the seconds"
     if scenario.protocol.selection == "first_come":
         yield "who comes first is not known: the smallest numbers stand for the fastest"
-    if not is_equal_split(scenario):
-        yield "all clients are taken to hold the same number of records"
     if rehearsal.extrapolated or len(rehearsal.arranged) < rehearsal.rounds:
         yield f"extrapolated from the first {len(rehearsal.arranged)} rounds"
     if untimed:

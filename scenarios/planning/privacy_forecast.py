@@ -41,6 +41,8 @@ def privacy_forecast(
         delta = scenario.privacy.resolved_budget().delta
         views = _views(scenario, scenario.privacy, topology, noise, rehearsal, release_mu2)
         rigorous = views_report(views) | {"unit": "client", "delta": delta}
+        # Not proved before the run: whatever is lost or late takes its noise out of the means.
+        rigorous["how"] = {view: how if how == "inf" else "projected" for view, how in rigorous["how"].items()}
         entry = {"published": _published(scenario, noise, rehearsal), "rigorous": rigorous, "notes": list(noise.notes)}
     entry["rigorous"]["unaccounted_releases"] = unaccounted
     entry["why_infinite"] = why_infinite(entry["rigorous"])

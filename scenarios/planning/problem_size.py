@@ -6,10 +6,6 @@ from math import prod
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from nodes.datasets.client_split import Iid
 from p2p.config.errors import UserError
 from scenarios.schema import Scenario
 
@@ -26,10 +22,6 @@ class Shape(NamedTuple):
     def data_bytes(self) -> int:
         """Size of the training records as float32."""
         return 4 * self.records * prod(self.record)
-
-    def per_client(self, clients: int) -> NDArray[np.int64]:
-        """Returns the records of each client under an equal split."""
-        return np.full(clients, max(1, self.records // clients), dtype=np.int64)
 
 
 def shape_of(scenario: Scenario, data_dir: Path | None = None) -> Shape:
@@ -49,8 +41,3 @@ def shape_of(scenario: Scenario, data_dir: Path | None = None) -> Shape:
         name = type(scenario.model).__qualname__
         raise UserError(f"model.kind = {name}: does not say how many numbers it has; add parameters(shape, classes)")
     return Shape(records, form[0], form[1], scenario.model.parameters(*form))
-
-
-def is_equal_split(scenario: Scenario) -> bool:
-    """Returns whether all clients hold the same number of records, up to one."""
-    return isinstance(scenario.data.split, Iid)

@@ -46,7 +46,7 @@ def measure(scenario: Scenario, shape: Shape, rehearsal: Rehearsal) -> Timing | 
 
 
 def _without_learning(scenario: Scenario, shape: Shape, rounds: int) -> Scenario:
-    """Returns the scenario with the same network and protocol, but without learning, privacy and faults.
+    """Returns the scenario with the same network and protocol, but without learning, budgets and faults.
 
     Message sizes are unchanged: data of unknown shape is replaced by synthetic data of the same shape, and sealing
     is accounted by size only.
@@ -59,7 +59,8 @@ def _without_learning(scenario: Scenario, shape: Shape, rounds: int) -> Scenario
         rounds=max(1, rounds),
         learning="none",
         data=data if scenario.data.form() is None else scenario.data,
-        privacy=None,
+        # Noise shares are sized by the clipping norm, which the privacy section has.
+        privacy=None if scenario.noise_shares is None else scenario.privacy,
         faults=(),
         anonymity=replace(scenario.anonymity, sealed="sizes" if sealed else False),
     )

@@ -108,6 +108,7 @@ class RoundPrivacy:
             log=self._log,
             clients=self._scenario.clients,
             spread=disclosed(self._scenario).spread,
+            sends_first=disclosed(self._scenario).sends_first,
             sensitivity=math.inf if self._noise is None else self._noise.sensitivity,
             in_the_clear=self._scenario.anonymity.sealed is False,
             sharing=self._sharing,

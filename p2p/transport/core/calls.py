@@ -38,9 +38,13 @@ def take_call(h: Handle, slot: int) -> None:
     if node.called_batch == message.batch:
         finish(h, slot, REJECTED, REPLAY)
         return
+    finish(h, slot, DELIVERED, 0)
+    # Batches are numbered in the order of hand-over: one that was overtaken on its way is outdated.
+    if message.batch < node.called_batch:
+        count_out(h, message.round_number)
+        return
     node.called_batch = message.batch
     node.call_round, node.call_row, node.caller = message.round_number, message.row, message.sender
-    finish(h, slot, DELIVERED, 0)
     if node.wait_topic == at.ORDERS_TOPIC:
         queue_answer(h, message.receiver)
     count_out(h, message.round_number)

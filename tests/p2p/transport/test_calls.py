@@ -157,3 +157,19 @@ def test_what_is_asked_before_an_answer_may_take_the_node_down(book_rows: Rows) 
     post.clock.run(until=5.0)
     assert asked == [(0.1, 1, 1), (0.1, 2, 1)]
     assert [sender for _, sender, *_ in sent_back(book_rows(post.log))] == [1]
+
+
+def test_a_call_that_was_overtaken_is_outdated(book_rows: Rows) -> None:
+    """A busy node keeps the newest call by the order of hand-over, not of arrival."""
+    post = network()
+    wait_for_orders(post, 2, from_s=20.0)
+    detour = Chance("reorder", "late", 1.0, np.arange(6) == CALLER, delay_s=10.0)
+    post.network.impair(detour)
+    call(post, [2], round_number=5)
+    post.network.repair(detour)
+    call(post, [2], round_number=6)
+    post.clock.run(until=30.0)
+    rows = book_rows(post.log)
+    assert rows[0]["arrived_s"] > rows[1]["arrived_s"]
+    assert [row["round"] for row in rows if row["receiver"] == CALLER] == [6]
+    assert [row["outcome"] for row in rows] == ["delivered"] * 3

@@ -248,3 +248,14 @@ def test_a_protocol_of_ones_own_declares_what_it_releases(tmp_path: Path, protoc
     found = rigorous(own_parts(tmp_path, central=protocol))
     assert found["because"].get("local", "") == because
     assert found["how"]["local"] == ("inf" if because else "exact")
+
+
+@pytest.mark.parametrize("seed", [0, 2, 3])
+def test_the_server_that_collects_models_is_a_receiver(seed: int) -> None:
+    """Members of a ring that have no neighbours keep their releases in their models, which the server collects."""
+    ring = (
+        "{kind: gossip, train_per_round: 2, graph: ring, redraw: never, collect: mean, exchange: model, min_updates: 0}"
+    )
+    simulation = simulate(f"protocol={ring}", NOISE, "clients=12", "data.samples=160", f"seed={seed}", "rounds=3")
+    found = rigorous(simulation)
+    assert found["receiver"] >= found["model"] > 0.0

@@ -12,6 +12,7 @@ import pytest
 from p2p.config.errors import UserError
 from scenarios.build import Simulation, build
 from scenarios.cli.main import main
+from scenarios.loading.catalog import catalog
 from scenarios.loading.load import load_scenario
 from scenarios.metrics.privacy_report import report_privacy
 from scenarios.metrics.traffic import books
@@ -28,6 +29,7 @@ PROTOCOLS = pytest.mark.parametrize(
     "protocol", [GOSSIP, LEADER, CENTRAL, TORUS], ids=["gossip", "leader", "central", "torus"]
 )
 SPARE = "privacy={clip: flat, noise: {kind: gaussian, sigma: 4}, budget: {by: rigorous, epsilon: 4}}"
+ADPDFL = "privacy={clip: flat, noise: {kind: gaussian, calibrate: {kind: adpdfl, epsilon: 8}}}"
 CLASSES = (
     "privacy={clip: flat, noise: {kind: gaussian, sigma: 6}, "
     "budget: {classes: [{clients: 0-4, epsilon: 1}, {clients: 5-19, epsilon: 5}]}}"
@@ -166,3 +168,24 @@ def test_a_plan_needs_no_torch() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr.strip() == "[]"
+
+
+CATALOG = [name for name in catalog() if not name.endswith(("mnist", "cifar10"))]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CATALOG)
+def test_every_catalog_scenario_can_be_planned(name: str) -> None:
+    """No figure of a plan is called proved."""
+    planned = make_plan(load_scenario(name))
+    assert planned["bytes"]["total"]["by_kind"]
+    assert set(planned["privacy"]["rigorous"]["how"].values()) <= {"projected", "inf"}
+
+
+@pytest.mark.parametrize("protocol", [GOSSIP, LEADER], ids=["gossip", "leader"])
+def test_noise_is_planned_for_the_records_that_clients_have(protocol: str) -> None:
+    """Under an uneven split the least noise, of the client with most records, decides."""
+    uneven = (protocol, "data.split={kind: dirichlet, alpha: 0.3}", ADPDFL)
+    planned = make_plan(scenario(*uneven))["privacy"]["rigorous"]
+    found = report_privacy(run(*uneven))["rigorous"]
+    assert planned["local"] == pytest.approx(found["local"], rel=1e-9)

@@ -1,0 +1,59 @@
+"""Which releases stand behind what a node holds: within a round, only if a node may send after it has averaged."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from privacy.accounting.accountant import Accountant
+from privacy.accounting.ancestry import Ancestry
+from privacy.accounting.content_log import RoundContents, ShareNoise
+from privacy.accounting.setting import Setting
+
+
+def chain(sends_first: bool, shares: ShareNoise | None = None) -> RoundContents:
+    """Client 0 sends to 1, 1 sends to 2, in one round; each receiver averages what it got."""
+    return RoundContents(
+        round_number=1,
+        clients=np.arange(3),
+        sensitivity=np.full(3, 2.0),
+        variance=np.full(3, 4.0),
+        sums=np.zeros((0, 3)),
+        receipts=np.array([[1, 0], [2, 1]]),
+        used=np.array([[0, 1], [1, 2]]),
+        sends_first=sends_first,
+        shares=shares,
+    )
+
+
+@pytest.mark.parametrize(("sends_first", "behind"), [(True, [False, True, False]), (False, [True, True, False])])
+def test_a_node_that_averages_before_it_sends_passes_on_what_it_got(sends_first: bool, behind: list[bool]) -> None:
+    """Client 2 sees the release of 1, which may depend on that of 0."""
+    ancestry = Ancestry(3)
+    ancestry.add(chain(sends_first))
+    assert ancestry.held(0).seen[2].tolist() == behind
+
+
+@pytest.mark.parametrize(("sends_first", "mu2"), [(True, 0.0), (False, 1.0)])
+def test_the_figure_about_the_first_of_a_chain(sends_first: bool, mu2: float) -> None:
+    """mu^2 of client 2 about client 0: nothing, or one release in full."""
+    accountant = Accountant(Setting(clients=3, spread="by_path", delta=1e-5, rounds=1))
+    accountant.add(chain(sends_first))
+    assert accountant._spread.learned(None).peers[2, 0] == mu2
+
+
+def test_common_noise_is_not_followed_through_a_round_that_depends_on_itself() -> None:
+    """The joint Gaussian argument needs contributions that are fixed before the round's noise is seen."""
+    from scipy import sparse
+
+    nothing = np.zeros(0)
+    empty = ShareNoise(
+        variance=nothing,
+        factor=sparse.csr_matrix((3, 0)),
+        repairs=np.zeros((0, 0)),
+        spread=nothing,
+        known=np.zeros((0, 2), dtype=np.int64),
+    )
+    accountant = Accountant(Setting(clients=3, spread="by_path", delta=1e-5, rounds=1))
+    accountant.add(chain(False, empty))
+    assert "within a round" in accountant.views().peer_worst.because
