@@ -14,6 +14,7 @@ from nodes.faults.availability import AVAILABILITIES, Always, Churn, UpTrace
 from nodes.faults.fault_kinds import FAULTS, Fault
 from nodes.learning.evaluation import Evaluation
 from nodes.learning.models import MODELS, Cnn, Linear, Mlp
+from nodes.learning.objectives import OBJECTIVES, CrossEntropy, Fednore1, Fednore2, FednoreBoth, FedProx, Hinge
 from nodes.learning.training import Training
 from nodes.protocols import PROTOCOL_NEEDS, PROTOCOLS
 from nodes.protocols.central import Central
@@ -32,6 +33,9 @@ Data = Annotated[
     Choice(DATASETS, key="name", needs=("load", "split")),
 ]
 Model = Annotated[Linear | Mlp | Cnn, Choice(MODELS, needs=("build",))]
+Objective = Annotated[
+    CrossEntropy | Hinge | FedProx | Fednore1 | Fednore2 | FednoreBoth, Choice(OBJECTIVES, needs=("terms",))
+]
 Availability = Annotated[Always | Churn | UpTrace, Choice(AVAILABILITIES)]
 Faults = tuple[Annotated[Fault, Choice(FAULTS, needs=("install",))], ...]
 Protocol = Annotated[Gossip | RotatingLeader | Central, Choice(PROTOCOLS, needs=PROTOCOL_NEEDS)]
@@ -50,6 +54,7 @@ class Scenario:
         data: training data and its split among the clients
         model: the model to train
         training: local training of a client
+        objective: what a client minimises when it trains
         evaluation: when and for which clients accuracy is measured
         protocol: how updates are exchanged and aggregated
         anonymity: what peers may know of each other
@@ -71,6 +76,7 @@ class Scenario:
     data: Data
     model: Model
     training: Training = field(default_factory=Training)
+    objective: Objective = field(default_factory=CrossEntropy)
     evaluation: Evaluation = field(default_factory=Evaluation)
     protocol: Protocol
     anonymity: Anonymity = field(default_factory=Anonymity)

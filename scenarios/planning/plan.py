@@ -12,10 +12,11 @@ from privacy.accounting.ledger import LedgerRule, release_mu2
 from privacy.calibration.noise_plan import NoisePlan
 from scenarios.build import ledger_rules, plan_run_noise, topology_of
 from scenarios.loading.privacy_classes import budget_epsilons
+from scenarios.metrics.objective_report import objective_report
 from scenarios.planning.memory import estimate_memory, machine_bytes, refuse_what_does_not_fit
 from scenarios.planning.participation import Limits, Rehearsal, project_participation
 from scenarios.planning.privacy_forecast import noise_to_signal, privacy_forecast
-from scenarios.planning.problem_size import is_equal_split, shape_of
+from scenarios.planning.problem_size import Shape, is_equal_split, shape_of
 from scenarios.planning.timing import measure
 from scenarios.planning.wire_bytes import planned_bytes
 from scenarios.schema import Scenario
@@ -60,7 +61,7 @@ def make_plan(scenario: Scenario, memory_bytes: int | None = None, data_dir: Pat
         if timing is None
         else {"per_round": timing.round_s, "total": timing.total_s(rehearsal.rounds)},
         "memory_bytes": memory | {"available": available},
-        "about": list(_caveats(scenario, rehearsal, timing is None)),
+        "about": [*_caveats(scenario, rehearsal, timing is None), *_remarks(scenario, shape)],
     }
 
 
@@ -106,6 +107,11 @@ def _bytes(found: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
         when: {"sent": sum(kinds.values()), "by_kind": dict(sorted(kinds.items(), key=lambda item: -item[1]))}
         for when, kinds in found.items()
     }
+
+
+def _remarks(scenario: Scenario, shape: Shape) -> list[str]:
+    found = objective_report(scenario, shape.per_client(scenario.clients))
+    return [] if found is None else list(found["notes"])
 
 
 def _caveats(scenario: Scenario, rehearsal: Rehearsal, untimed: bool) -> Iterator[str]:

@@ -13,6 +13,7 @@ from nodes.datasets.client_split import SPLITS
 from nodes.datasets.registry import DATASETS
 from nodes.faults.availability import AVAILABILITIES
 from nodes.learning.models import MODELS
+from nodes.learning.objectives import OBJECTIVES
 from nodes.protocols import PROTOCOLS
 from nodes.protocols.graphs import GRAPHS
 from nodes.protocols.redraws import REDRAWS
@@ -25,6 +26,7 @@ TABLES: dict[str, dict[str, type]] = {
     "availability": AVAILABILITIES,
     "data": DATASETS,
     "model": MODELS,
+    "objective": OBJECTIVES,
     "split": SPLITS,
     "protocol": PROTOCOLS,
     "distribution": DISTRIBUTIONS,
