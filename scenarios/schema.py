@@ -15,6 +15,7 @@ from nodes.faults.fault_kinds import FAULTS, Fault
 from nodes.learning.evaluation import Evaluation
 from nodes.learning.models import MODELS, Cnn, Linear, Mlp
 from nodes.learning.objectives import OBJECTIVES, CrossEntropy, Fednore1, Fednore2, FednoreBoth, FedProx, Hinge
+from nodes.learning.published_models import PUBLISHED_MODELS, AsgpCnn, Cnn6, FednoreCnn, NissCnn, SigmoidLenet
 from nodes.learning.training import Training
 from nodes.protocols import PROTOCOL_NEEDS, PROTOCOLS
 from nodes.protocols.central import Central
@@ -32,7 +33,10 @@ Data = Annotated[
     Digits | Synthetic | File | Mnist | FashionMnist | Cifar10 | Adult,
     Choice(DATASETS, key="name", needs=("load", "split")),
 ]
-Model = Annotated[Linear | Mlp | Cnn, Choice(MODELS, needs=("build",))]
+Model = Annotated[
+    Linear | Mlp | Cnn | Cnn6 | SigmoidLenet | FednoreCnn | NissCnn | AsgpCnn,
+    Choice(MODELS | PUBLISHED_MODELS, needs=("build",)),
+]
 Objective = Annotated[
     CrossEntropy | Hinge | FedProx | Fednore1 | Fednore2 | FednoreBoth, Choice(OBJECTIVES, needs=("terms",))
 ]

@@ -95,7 +95,7 @@ class Cnn:
         layers: list[nn.Module] = []
         # Pairs of input and output channels; the first list has one element more.
         for inputs, outputs in zip([shape[0], *self.channels], self.channels, strict=False):
-            layers += [nn.Conv2d(inputs, outputs, self.kernel, padding=self._pad()), _activation(self.activation)]
+            layers += [nn.Conv2d(inputs, outputs, self.kernel, padding=self._pad()), make_activation(self.activation)]
             if self.pool > 1:
                 layers.append(nn.MaxPool2d(self.pool))
         return nn.Sequential(*layers, nn.Flatten(), *_dense(widths, self.activation))
@@ -131,7 +131,8 @@ class Cnn:
 MODELS: dict[str, type] = {"linear": Linear, "mlp": Mlp, "cnn": Cnn}
 
 
-def _activation(name: Activation) -> nn.Module:
+def make_activation(name: Activation) -> nn.Module:
+    """Returns a new activation layer."""
     from torch import nn
 
     if name == "leaky_relu":
@@ -145,7 +146,7 @@ def _dense(widths: list[int], activation: Activation) -> list[nn.Module]:
 
     layers: list[nn.Module] = []
     for inputs, outputs in pairwise(widths):
-        layers += [nn.Linear(inputs, outputs), _activation(activation)]
+        layers += [nn.Linear(inputs, outputs), make_activation(activation)]
     return layers[:-1]  # the last layer gives scores, without an activation
 
 
