@@ -1,11 +1,13 @@
 """Models available to scenarios, each a specification of a torch module.
 
 A specification knows its number of parameters without importing torch, so that scenarios are checked and planned
-quickly. A user-defined model is any class with `build(shape, classes)`; `parameters` is optional there.
+quickly. A user-defined model is a dataclass with `build(shape, classes)`, where `parameters` is optional, or a torch
+module class.
 """
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
@@ -129,6 +131,17 @@ class Cnn:
 
 
 MODELS: dict[str, type] = {"linear": Linear, "mlp": Mlp, "cnn": Cnn}
+
+
+def adapt_module(plugin: type) -> type:
+    """Returns the model of a torch module class, and any other class as it is."""
+    torch = sys.modules.get("torch")
+    # A class that derives from a torch module has imported torch.
+    if torch is None or not issubclass(plugin, torch.nn.Module):
+        return plugin
+    from nodes.learning.module_models import model_class
+
+    return model_class(plugin)
 
 
 def make_activation(name: Activation) -> nn.Module:

@@ -19,10 +19,10 @@ from nodes.learning.kernels.cnn import recognise_cnn
 from nodes.learning.kernels.mlp import match_mlp
 from nodes.learning.minibatches import draw_batches
 from nodes.learning.models import Model
+from nodes.learning.module_contract import check_module
 from nodes.learning.objectives import ClientObjectives, CrossEntropy, Objective
 from nodes.learning.thread_pool import chunks, run_parallel
 from nodes.learning.training import Training
-from p2p.config.errors import UserError
 from p2p.random_streams import stream
 
 Floats = NDArray[np.float32]
@@ -168,21 +168,9 @@ def _initialise(model: Model, dataset: Dataset, seed: int) -> tuple[nn.Module, F
     with torch.random.fork_rng(devices=[]):
         torch.set_rng_state(generator.get_state())
         module = model.build(dataset.shape, dataset.classes)
-    _check(module, dataset)
+    check_module(module, _tensor(dataset.train_x[:2]), dataset.classes)
     flat = torch.cat([part.detach().flatten() for part in module.parameters()])
     return module, flat.numpy().astype(np.float32)
-
-
-def _check(module: nn.Module, dataset: Dataset) -> None:
-    """Raises UserError for modules with state beyond their parameters, or whose output is not one score per class."""
-    if any(True for _ in module.buffers()):
-        raise UserError("model: keeps state beside its parameters (such as BatchNorm); use GroupNorm or LayerNorm")
-    if any(isinstance(part, nn.modules.dropout._DropoutNd) and part.p > 0 for part in module.modules()):
-        raise UserError("model: draws random numbers of its own (Dropout), so no run could be repeated; leave it out")
-    with torch.no_grad():
-        scores = module(_tensor(dataset.train_x[:2]))
-    if scores.shape != (len(dataset.train_x[:2]), dataset.classes):
-        raise UserError(f"model: gives {list(scores.shape)} for 2 records; it must give {dataset.classes} scores each")
 
 
 def _distinct(models: Floats) -> tuple[list[int], Ints]:
