@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nodes.learning.objectives import OBJECTIVES
+from nodes.learning.objectives import OBJECTIVES, Fednore2, FednoreBoth
 from p2p.config.choices import Choice
 from scenarios.loading.dump import kind_of
 from scenarios.schema import Scenario
@@ -21,13 +21,13 @@ _TEXTS = {
 
 def objective_report(scenario: Scenario, records: NDArray[np.int64]) -> dict[str, Any] | None:
     """Returns kind, number of clients by remark, and notes; None for objectives that are always used as written."""
-    objective: Any = scenario.objective
-    if scenario.learning == "none" or not hasattr(objective, "remarks"):
+    objective = scenario.objective
+    if scenario.learning == "none" or not isinstance(objective, Fednore2 | FednoreBoth):
         return None
     kind, counts = kind_of(Choice(OBJECTIVES), objective), objective.remarks(records)
     notes = [
         _TEXTS[what].format(kind=kind, count=count, clients=len(records), c_max=objective.c_max)
         for what, count in counts.items()
-        if count and what in _TEXTS
+        if count
     ]
     return {"kind": kind, **counts, "notes": notes}

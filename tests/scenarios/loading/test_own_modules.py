@@ -1,4 +1,4 @@
-"""A torch module class is a model without ceremony: keys from its constructor, counted, checked, trained."""
+"""Own torch modules are models without ceremony: keys from the constructor, counted, checked; own objectives too."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ model: {kind: "own_nets:Net", width: 5}
 protocol: {kind: gossip, train_per_round: 3, exchange_with: 1}
 """
 MODULE = """
+from dataclasses import dataclass
 import torch
 from torch import nn
+from nodes.learning.objectives import Terms
 
 class Net(nn.Module):
     '''Two dense layers.'''
@@ -32,6 +34,17 @@ class Net(nn.Module):
 
     def forward(self, records):
         return self.second(self.first(records).relu() * self.gain)
+
+@dataclass(frozen=True, kw_only=True)
+class Squares:
+    weight: float = 1.0
+
+    def terms(self, records):
+        return Terms(lambda scores, targets: self.weight * (scores - targets))
+
+@dataclass(frozen=True)
+class Aimless:
+    pass
 
 class Fixed(nn.Module):
     def __init__(self):
@@ -105,6 +118,7 @@ def test_the_arguments_are_keys(own: Path) -> None:
         ("own_nets:Wide", "model: gives [2, 3] for 2 records; it must give 2 scores each"),
         ("own_nets:Empty", "model: has no parameters, so nothing can be learned"),
         ("own_nets:Noisy", "model: draws random numbers of its own (Dropout), so no run could be repeated"),
+        ("own_nets:Squares", "model = own_nets:Squares: has no `build`, which a plug-in needs here"),
         ("own_nets:Broken", "plug-in own_nets:Broken: fails (KeyError: 'lost') in "),
     ],
 )
@@ -116,7 +130,7 @@ def test_check_refuses_what_cannot_be_trained(own: Path, entry: str, expected: s
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("objective", ["cross_entropy", "fednore_both"])
+@pytest.mark.parametrize("objective", ["cross_entropy", "fednore_both", "{kind: own_nets:Squares, weight: 0.5}"])
 def test_it_runs_and_repeats(own: Path, objective: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Equal seeds give equal digests, with an objective too; the plan knows the size."""
     digests = []
@@ -129,3 +143,10 @@ def test_it_runs_and_repeats(own: Path, objective: str, capsys: pytest.CaptureFi
     capsys.readouterr()
     assert main(["plan", str(own), "--allow-plugins", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["model_size"] == 32
+
+
+@pytest.mark.slow
+def test_an_own_objective_needs_its_verb(own: Path) -> None:
+    """And is found beside the scenario like any plug-in."""
+    with pytest.raises(UserError, match=r"objective = own_nets:Aimless: has no `terms`, which a plug-in needs here"):
+        load_scenario(own, ["objective=own_nets:Aimless"], allow_plugins=True)
