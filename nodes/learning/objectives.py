@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal, Protocol
 
-from annotated_types import Ge, Gt, Lt
+from annotated_types import Ge, Gt, Le, Lt
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 Slope = Callable[["Tensor", "Tensor"], "Tensor"]
 Pull = Callable[["Tensor"], "Tensor"]
+# Bounded, so that products of two strengths and a number of records stay float32.
+Strength = Annotated[float, Ge(0), Le(1e6)]
 Penalty = Literal["smoothed", "printed"]
 Reading = Literal["keep_label", "temperature", "scaled", "printed"]
 # Added to a squared norm whose root is differentiated: the norm has no gradient where training begins.
@@ -92,7 +94,7 @@ class FedProx:
         mu: strength of the proximal term
     """
 
-    mu: Annotated[float, Ge(0)] = 0.01
+    mu: Strength = 0.01
 
     def terms(self, records: Tensor) -> Terms:
         """Returns cross-entropy with a pull in proportion to the distance."""
@@ -111,8 +113,8 @@ class Fednore1:
         penalty: smoothed is the gradient of the term; printed is (A.22), which pushes away, n^2 times as strongly
     """
 
-    lam: Annotated[float, Ge(0)] = 1.0
-    sigma: Annotated[float, Ge(0)] = 8.0
+    lam: Strength = 1.0
+    sigma: Strength = 8.0
     penalty: Penalty = "smoothed"
 
     def terms(self, records: Tensor) -> Terms:
@@ -136,8 +138,8 @@ class Fednore2:
         c_max: largest c that is used; printed uses none
     """
 
-    lam: Annotated[float, Ge(0)] = 0.1
-    sigma: Annotated[float, Ge(0)] = 8.0
+    lam: Strength = 0.1
+    sigma: Strength = 8.0
     reading: Reading = "keep_label"
     c_max: Annotated[float, Gt(0), Lt(1)] = 0.9
 
@@ -169,8 +171,8 @@ class FednoreBoth:
         c_max: largest c that Fed-nore-2 uses
     """
 
-    lam: Annotated[float, Ge(0)] = 0.1
-    sigma: Annotated[float, Ge(0)] = 8.0
+    lam: Strength = 0.1
+    sigma: Strength = 8.0
     penalty: Penalty = "smoothed"
     reading: Reading = "keep_label"
     c_max: Annotated[float, Gt(0), Lt(1)] = 0.9

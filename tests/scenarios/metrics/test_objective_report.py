@@ -49,6 +49,22 @@ def test_a_capped_constant_is_told(tmp_path: Path, kind: str) -> None:
     assert note not in make_plan(load_scenario("tiny", [override.replace("200", "0.001")]))["about"]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "objective",
+    [
+        "{kind: fedprox, mu: 1e6}",
+        "{kind: fednore1, lam: 1e6, sigma: 1e6, penalty: printed}",
+        "{kind: fednore2, lam: 1e6}",
+    ],
+)
+def test_the_strongest_objective_runs_to_the_end(tmp_path: Path, objective: str) -> None:
+    """Training may diverge, which is a result and no error; beyond the bound a strength is refused."""
+    assert run(tmp_path / "run", f"objective={objective}")["stopped_because"] == "all rounds done"
+    with pytest.raises(UserError, match="must be <= 1"):
+        load_scenario("tiny", [f"objective={objective.replace('1e6', '1e7')}"])
+
+
 def test_all_problems_of_an_objective_are_told_at_once() -> None:
     """Each with its path, value and rule."""
     with pytest.raises(UserError) as caught:
