@@ -275,7 +275,14 @@ def _make_learner(
 
     dataset, shards = client_records(scenario.data, scenario.clients, data_dir, scenario.seed)
     learner = Learner(
-        scenario.model, dataset, shards, scenario.training, scenario.seed, at_once=at_once, threads=threads
+        scenario.model,
+        dataset,
+        shards,
+        scenario.training,
+        scenario.seed,
+        objective=scenario.objective,
+        at_once=at_once,
+        threads=threads,
     )
     return np.array([len(shard) for shard in shards], dtype=np.int64), learner
 

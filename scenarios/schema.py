@@ -13,7 +13,9 @@ from nodes.datasets.registry import DATASETS, Digits, File, Synthetic
 from nodes.faults.availability import AVAILABILITIES, Always, Churn, UpTrace
 from nodes.faults.fault_kinds import FAULTS, Fault
 from nodes.learning.evaluation import Evaluation
-from nodes.learning.models import MODELS, Cnn, Linear, Mlp
+from nodes.learning.models import MODELS, Cnn, Linear, Mlp, adapt_module
+from nodes.learning.objectives import OBJECTIVES, CrossEntropy, Fednore1, Fednore2, FednoreBoth, FedProx, Hinge
+from nodes.learning.published_models import PUBLISHED_MODELS, AsgpCnn, Cnn6, FednoreCnn, NissCnn, SigmoidLenet
 from nodes.learning.training import Training
 from nodes.protocols import PROTOCOL_NEEDS, PROTOCOLS
 from nodes.protocols.central import Central
@@ -31,7 +33,13 @@ Data = Annotated[
     Digits | Synthetic | File | Mnist | FashionMnist | Cifar10 | Adult,
     Choice(DATASETS, key="name", needs=("load", "split")),
 ]
-Model = Annotated[Linear | Mlp | Cnn, Choice(MODELS, needs=("build",))]
+Model = Annotated[
+    Linear | Mlp | Cnn | Cnn6 | SigmoidLenet | FednoreCnn | NissCnn | AsgpCnn,
+    Choice(MODELS | PUBLISHED_MODELS, needs=("build",), adapt=adapt_module),
+]
+Objective = Annotated[
+    CrossEntropy | Hinge | FedProx | Fednore1 | Fednore2 | FednoreBoth, Choice(OBJECTIVES, needs=("terms",))
+]
 Availability = Annotated[Always | Churn | UpTrace, Choice(AVAILABILITIES)]
 Faults = tuple[Annotated[Fault, Choice(FAULTS, needs=("install",))], ...]
 Protocol = Annotated[Gossip | RotatingLeader | Central, Choice(PROTOCOLS, needs=PROTOCOL_NEEDS)]
@@ -50,6 +58,7 @@ class Scenario:
         data: training data and its split among the clients
         model: the model to train
         training: local training of a client
+        objective: what a client minimises when it trains
         evaluation: when and for which clients accuracy is measured
         protocol: how updates are exchanged and aggregated
         anonymity: what peers may know of each other
@@ -71,6 +80,7 @@ class Scenario:
     data: Data
     model: Model
     training: Training = field(default_factory=Training)
+    objective: Objective = field(default_factory=CrossEntropy)
     evaluation: Evaluation = field(default_factory=Evaluation)
     protocol: Protocol
     anonymity: Anonymity = field(default_factory=Anonymity)

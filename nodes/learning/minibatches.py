@@ -39,7 +39,9 @@ def draw_batches(
     """
     sizes = np.array([len(shards[node]) for node in nodes])
     steps = np.array([training.steps(int(size)) for size in sizes])
-    rows = np.zeros((len(nodes), steps[0], training.batch_size), dtype=np.int64)
+    width = training.widest_batch(int(sizes.max()))
+    # Equally many steps for all with `batch_size: all`, so the first client need not be the largest.
+    rows = np.zeros((len(nodes), steps[0], width), dtype=np.int64)
     weights = np.zeros(rows.shape, dtype=np.float32)
     # Clients with equally many records have equal array shapes, so each group is filled by one assignment.
     for size in np.unique(sizes):
@@ -47,8 +49,8 @@ def draw_batches(
         rngs = streams(seed, [("batches", nodes[member], round_number) for member in members])
         orders = [_orders(shards[nodes[i]], training.epochs, rng) for i, rng in zip(members, rngs, strict=True)]
         count = training.steps(int(size))
-        rows[members, :count] = _split_batches(np.stack(orders), training.batch_size)
-        weights[members, :count] = _weights(int(size), training)
+        rows[members, :count] = _split_batches(np.stack(orders), width)
+        weights[members, :count] = _weights(int(size), training.epochs, width)
     # Steps are sorted in descending order, so the clients that still train are a prefix.
     active = (steps[None, :] > np.arange(steps[0])[:, None]).sum(axis=1)
     return Batches(_steps_first(rows), _steps_first(weights), active)
@@ -66,9 +68,9 @@ def _split_batches(orders: Ints, batch_size: int) -> Ints:
     return filled.reshape(clients, -1, batch_size)
 
 
-def _weights(size: int, training: Training) -> NDArray[np.float32]:
+def _weights(size: int, epochs: int, width: int) -> NDArray[np.float32]:
     """Returns the weights of one client's steps, [steps, batch size]."""
-    present = _split_batches(np.ones((1, training.epochs, size), dtype=np.int64), training.batch_size)[0]
+    present = _split_batches(np.ones((1, epochs, size), dtype=np.int64), width)[0]
     weights: NDArray[np.float64] = present / present.sum(axis=1, keepdims=True)
     return weights.astype(np.float32)
 

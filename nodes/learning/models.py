@@ -1,11 +1,13 @@
 """Models available to scenarios, each a specification of a torch module.
 
 A specification knows its number of parameters without importing torch, so that scenarios are checked and planned
-quickly. A user-defined model is any class with `build(shape, classes)`; `parameters` is optional there.
+quickly. A user-defined model is a dataclass with `build(shape, classes)`, where `parameters` is optional, or a torch
+module class.
 """
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
@@ -95,7 +97,7 @@ class Cnn:
         layers: list[nn.Module] = []
         # Pairs of input and output channels; the first list has one element more.
         for inputs, outputs in zip([shape[0], *self.channels], self.channels, strict=False):
-            layers += [nn.Conv2d(inputs, outputs, self.kernel, padding=self._pad()), _activation(self.activation)]
+            layers += [nn.Conv2d(inputs, outputs, self.kernel, padding=self._pad()), make_activation(self.activation)]
             if self.pool > 1:
                 layers.append(nn.MaxPool2d(self.pool))
         return nn.Sequential(*layers, nn.Flatten(), *_dense(widths, self.activation))
@@ -131,7 +133,19 @@ class Cnn:
 MODELS: dict[str, type] = {"linear": Linear, "mlp": Mlp, "cnn": Cnn}
 
 
-def _activation(name: Activation) -> nn.Module:
+def adapt_module(plugin: type) -> type:
+    """Returns the model of a torch module class, and any other class as it is."""
+    torch = sys.modules.get("torch")
+    # A class that derives from a torch module has imported torch.
+    if torch is None or not issubclass(plugin, torch.nn.Module):
+        return plugin
+    from nodes.learning.module_models import model_class
+
+    return model_class(plugin)
+
+
+def make_activation(name: Activation) -> nn.Module:
+    """Returns a new activation layer."""
     from torch import nn
 
     if name == "leaky_relu":
@@ -145,7 +159,7 @@ def _dense(widths: list[int], activation: Activation) -> list[nn.Module]:
 
     layers: list[nn.Module] = []
     for inputs, outputs in pairwise(widths):
-        layers += [nn.Linear(inputs, outputs), _activation(activation)]
+        layers += [nn.Linear(inputs, outputs), make_activation(activation)]
     return layers[:-1]  # the last layer gives scores, without an activation
 
 

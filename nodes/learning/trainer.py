@@ -14,14 +14,15 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from nodes.datasets.dataset import Dataset
-from nodes.learning.kernels.base import Kernel, OneByOne, Samples, SgdStep, Stacked, unflatten
 from nodes.learning.kernels.cnn import recognise_cnn
+from nodes.learning.kernels.generic import Kernel, OneByOne, Samples, SgdStep, Stacked, unflatten
 from nodes.learning.kernels.mlp import match_mlp
 from nodes.learning.minibatches import draw_batches
 from nodes.learning.models import Model
+from nodes.learning.module_contract import check_module
+from nodes.learning.objectives import ClientObjectives, CrossEntropy, Objective
 from nodes.learning.thread_pool import chunks, run_parallel
 from nodes.learning.training import Training
-from p2p.config.errors import UserError
 from p2p.random_streams import stream
 
 Floats = NDArray[np.float32]
@@ -41,6 +42,7 @@ class Learner:
         - Equal calls give bit-identical results on the same machine, for any number of threads.
 
     Args:
+        objective: what clients minimise; by default cross-entropy.
         at_once: clients trained in one stack; by default as many as fit the cache.
         threads: stacks trained in parallel; by default torch's number of threads.
     """
@@ -53,6 +55,7 @@ class Learner:
         training: Training,
         seed: int,
         *,
+        objective: Objective | None = None,
         at_once: int | None = None,
         threads: int | None = None,
     ) -> None:
@@ -61,6 +64,7 @@ class Learner:
         self._train = _samples(dataset.train_x, dataset.train_y, dataset.classes)
         self._test = _samples(dataset.test_x, dataset.test_y, dataset.classes)
         self._shards, self._training, self._seed = shards, training, seed
+        self._objective = objective or CrossEntropy()
         self.kernel = choose_kernel(self.module, self._train.records[:2])
         # Without a gain from stacking, single models balance the load between threads best.
         self._at_once = at_once or (max(1, CHUNK_BYTES // (4 * self.dimension)) if self.kernel.stacks else 1)
@@ -84,8 +88,11 @@ class Learner:
         def train_chunk(chunk: slice) -> None:
             rows = by_length[chunk]
             stack = models[rows].astype(np.float32, copy=False)  # indexing copies, so the kernel may write to it
-            steps = self._steps([nodes[row] for row in rows.tolist()], round_number)
-            self.kernel.train(torch.from_numpy(stack), self._train, steps, self._training, rate)
+            members = [nodes[row] for row in rows.tolist()]
+            steps = self._steps(members, round_number)
+            records = torch.tensor([float(self.records(node)) for node in members])
+            objectives = ClientObjectives(self._objective, records)
+            self.kernel.train(torch.from_numpy(stack), self._train, steps, self._training, rate, objectives)
             trained[rows] = stack
 
         self._run(train_chunk, len(nodes))
@@ -149,8 +156,9 @@ def _check_supported(kernel: Kernel, module: nn.Module, records: Tensor) -> None
     # One step of two models is enough: vmap raises at the first unsupported operation.
     flat = torch.cat([part.detach().flatten() for part in module.parameters()])
     step = SgdStep(torch.zeros(2, 1, dtype=torch.int64), torch.ones(2, 1))
-    labels = torch.zeros(len(records), dtype=torch.int64)
-    kernel.train(torch.stack([flat, flat]), Samples(records, labels, labels[:, None]), [step], Training(), 0.1)
+    samples = Samples(records, torch.zeros(len(records), dtype=torch.int64), torch.zeros_like(module(records)))
+    objectives = ClientObjectives(CrossEntropy(), torch.ones(2))
+    kernel.train(torch.stack([flat, flat]), samples, [step], Training(), 0.1, objectives)
 
 
 def _initialise(model: Model, dataset: Dataset, seed: int) -> tuple[nn.Module, Floats]:
@@ -160,21 +168,9 @@ def _initialise(model: Model, dataset: Dataset, seed: int) -> tuple[nn.Module, F
     with torch.random.fork_rng(devices=[]):
         torch.set_rng_state(generator.get_state())
         module = model.build(dataset.shape, dataset.classes)
-    _check(module, dataset)
+    check_module(module, _tensor(dataset.train_x[:2]), dataset.classes)
     flat = torch.cat([part.detach().flatten() for part in module.parameters()])
     return module, flat.numpy().astype(np.float32)
-
-
-def _check(module: nn.Module, dataset: Dataset) -> None:
-    """Raises UserError for modules with state beyond their parameters, or whose output is not one score per class."""
-    if any(True for _ in module.buffers()):
-        raise UserError("model: keeps state beside its parameters (such as BatchNorm); use GroupNorm or LayerNorm")
-    if any(isinstance(part, nn.modules.dropout._DropoutNd) and part.p > 0 for part in module.modules()):
-        raise UserError("model: draws random numbers of its own (Dropout), so no run could be repeated; leave it out")
-    with torch.no_grad():
-        scores = module(_tensor(dataset.train_x[:2]))
-    if scores.shape != (len(dataset.train_x[:2]), dataset.classes):
-        raise UserError(f"model: gives {list(scores.shape)} for 2 records; it must give {dataset.classes} scores each")
 
 
 def _distinct(models: Floats) -> tuple[list[int], Ints]:

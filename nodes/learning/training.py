@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 from annotated_types import Ge, Gt, Le, Lt
 
@@ -14,7 +14,7 @@ class Training:
 
     Attributes:
         epochs: passes over the client's records per round
-        batch_size: records per step; the last batch of a pass may be shorter
+        batch_size: records per step, the last batch of a pass may be shorter; all takes one step per pass
         learning_rate: learning rate of the first round
         momentum: fraction of the previous step that is kept
         decay: factor on the learning rate from one round to the next
@@ -23,7 +23,7 @@ class Training:
     """
 
     epochs: Annotated[int, Ge(1)] = 1
-    batch_size: Annotated[int, Ge(1)] = 10
+    batch_size: Annotated[int, Ge(1)] | Literal["all"] = 10
     learning_rate: Annotated[float, Gt(0)] = 0.1
     momentum: Annotated[float, Ge(0), Lt(1)] = 0.0
     decay: Annotated[float, Gt(0), Le(1)] = 1.0
@@ -39,4 +39,9 @@ class Training:
 
     def steps(self, records: int) -> int:
         """Returns the SGD steps of one round for a client with this many records."""
-        return self.epochs * -(-records // self.batch_size)  # rounded up: every epoch ends with its own short batch
+        # Rounded up: every epoch ends with its own short batch.
+        return self.epochs * -(-records // self.widest_batch(records))
+
+    def widest_batch(self, records: int) -> int:
+        """Returns the records of a full step, for clients with at most this many records."""
+        return max(records, 1) if self.batch_size == "all" else self.batch_size

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Annotated, ClassVar, Protocol
 
 import numpy as np
-from annotated_types import Ge
+from annotated_types import Ge, Le
 from numpy.typing import NDArray
 
 from p2p.config.choices import Choice
@@ -74,11 +74,11 @@ class Swaps:
     """One graph of all clients, in which some pairs of edges swap their ends before every round; all degrees stay.
 
     Attributes:
-        edges: how many swaps before every round but the first
+        edges: how many swaps before every round but the first; at most 10,000, since each round repeats all before it
     """
 
     over_clients: ClassVar[bool] = True
-    edges: Annotated[int, Ge(1)] = 1
+    edges: Annotated[int, Ge(1), Le(10_000)] = 1
 
     def edges_of(self, order: GraphOrder, members: Ids, round_number: int) -> Ids:
         """Repeats the swaps of all rounds so far, so that no state is kept between rounds."""

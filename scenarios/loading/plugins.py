@@ -7,7 +7,7 @@ import importlib
 import importlib.machinery
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -24,7 +24,9 @@ class Plugins:
         self.allowed = allowed
         self.found: dict[str, str] = {}
 
-    def find(self, name: str, folder: Path, needs: Sequence[str] = ()) -> type:
+    def find(
+        self, name: str, folder: Path, needs: Sequence[str] = (), adapt: Callable[[type], type] | None = None
+    ) -> type:
         """Returns the class named `module:Class`; modules in the scenario's folder can be imported.
 
         Raises:
@@ -39,6 +41,8 @@ class Plugins:
         strategy = getattr(module, class_name, None)
         if strategy is None:
             raise ValueError(f"{module.__file__ or module_name} has no `{class_name}`; check the name")
+        if adapt is not None and isinstance(strategy, type):
+            strategy = adapt(strategy)
         if not isinstance(strategy, type) or not dataclasses.is_dataclass(strategy):
             raise ValueError("must be a dataclass; its fields are the keys of the scenario")
         # Fields without a default exist on instances only.

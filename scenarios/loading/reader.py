@@ -102,7 +102,7 @@ class Reader:
             return choice.table[kind]
         if isinstance(kind, str) and ":" in kind:
             try:
-                return self.plugins.find(kind, self.folder, choice.needs)
+                return self.plugins.find(kind, self.folder, choice.needs, choice.adapt)
             except ValueError as reason:
                 self.problems.wrong(path, kind, str(reason))
                 return None

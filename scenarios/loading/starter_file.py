@@ -52,7 +52,7 @@ def _lines(key: Key, value: Any, indent: str) -> Iterator[str]:
     """Yields the line of a key, and those of the keys inside it."""
     section = _section(key.annotation)
     if section is None or not isinstance(dump_value(key.annotation, value), dict):
-        yield _line(indent, key.name, to_flow(dump_value(key.annotation, value)), _comment(key))
+        yield _line(indent, key.name, to_flow(dump_value(key.annotation, value)), _comment(key) + _kinds(section))
         return
     yield _line(indent, key.name, "", _comment(key))
     inner = indent + "  "
@@ -73,6 +73,12 @@ def _section(annotation: Any) -> Any:
 def _line(indent: str, name: str, value: str, comment: str) -> str:
     text = f"{indent}{name}: {value}".rstrip()
     return f"{text:<{COMMENT_AT}}  # {comment}" if comment else text
+
+
+def _kinds(section: Any) -> str:
+    """Returns the end of the comment on a section that is written as a bare name: the kinds there are."""
+    choice = None if section is None else marker(section, Choice)
+    return "" if choice is None else f"; one of {', '.join(choice.table)}"
 
 
 def _comment(key: Key) -> str:

@@ -39,6 +39,8 @@ def headline_rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     )
     yield from _privacy_rows(head, (summary.get("privacy") or {}).get("rigorous") or {})
     yield from _share_rows(summary)
+    for note in (summary.get("objective") or {}).get("notes", ()):
+        yield "objective", note
     if head["transport"] == TRANSPORT_ASSUMED:
         yield "transport", TRANSPORT_ASSUMED
 

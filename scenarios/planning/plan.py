@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nodes.datasets.preparation import record_counts
 from privacy.accounting.ledger import LedgerRule, release_mu2
 from privacy.calibration.noise_plan import NoisePlan
 from scenarios.build import ledger_rules, plan_run_noise, topology_of
 from scenarios.loading.privacy_classes import budget_epsilons
+from scenarios.metrics.objective_report import objective_report
 from scenarios.planning.memory import estimate_memory, machine_bytes, refuse_what_does_not_fit
 from scenarios.planning.participation import Limits, Rehearsal, project_participation
 from scenarios.planning.privacy_forecast import noise_to_signal, privacy_forecast
@@ -34,7 +36,8 @@ def make_plan(scenario: Scenario, memory_bytes: int | None = None, data_dir: Pat
     unprojected = Rehearsal(scenario.rounds, None, "", np.zeros(scenario.clients), None)
     refuse_what_does_not_fit(estimate_memory(scenario, shape, unprojected), available, scenario)
     # Noise may depend on record counts, so they are those of the run.
-    noise = plan_run_noise(scenario, record_counts(scenario.data, scenario.clients, data_dir, scenario.seed))
+    records = record_counts(scenario.data, scenario.clients, data_dir, scenario.seed)
+    noise = plan_run_noise(scenario, records)
     rules, costs = ledger_rules(scenario, noise), _release_costs(scenario, noise)
     rehearsal = project_participation(scenario, rules, costs)
     memory = estimate_memory(scenario, shape, rehearsal)
@@ -61,7 +64,7 @@ def make_plan(scenario: Scenario, memory_bytes: int | None = None, data_dir: Pat
         if timing is None
         else {"per_round": timing.round_s, "total": timing.total_s(rehearsal.rounds)},
         "memory_bytes": memory | {"available": available},
-        "about": list(_caveats(scenario, rehearsal, timing is None)),
+        "about": [*_caveats(scenario, rehearsal, timing is None), *_remarks(scenario, records)],
     }
 
 
@@ -107,6 +110,11 @@ def _bytes(found: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
         when: {"sent": sum(kinds.values()), "by_kind": dict(sorted(kinds.items(), key=lambda item: -item[1]))}
         for when, kinds in found.items()
     }
+
+
+def _remarks(scenario: Scenario, records: NDArray[np.int64]) -> list[str]:
+    found = objective_report(scenario, records)
+    return [] if found is None else list(found["notes"])
 
 
 def _caveats(scenario: Scenario, rehearsal: Rehearsal, untimed: bool) -> Iterator[str]:

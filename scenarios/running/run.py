@@ -21,6 +21,7 @@ from scenarios.loading.dump import kind_of
 from scenarios.loading.load import dump_scenario
 from scenarios.metrics.energy import energy_j
 from scenarios.metrics.noise_share_report import add_share_views, share_summary
+from scenarios.metrics.objective_report import objective_report
 from scenarios.metrics.privacy_report import report_privacy
 from scenarios.metrics.run_facts import RunFacts
 from scenarios.run_folder.environment import describe_environment
@@ -195,7 +196,7 @@ def _summarise(simulation: Simulation, interrupted: bool, wall_s: float, resumes
 
 
 def _extra(simulation: Simulation) -> dict[str, Any]:
-    """Returns the figures that only some scenarios have: energy, the error of a time grid, and noise shares."""
+    """Returns the figures that only some scenarios have: energy, a time grid's error, remarks, and noise shares."""
     network, log = simulation.scenario.network, simulation.log
     found: dict[str, Any] = {}
     if network.energy is not None:
@@ -203,7 +204,9 @@ def _extra(simulation: Simulation) -> dict[str, Any]:
     if isinstance(network.sharing, Fair) and network.sharing.grid is not None:
         # A start waits for the next point of the grid; links that an end frees lie idle until then.
         found["grid"] = {"step_s": network.sharing.grid, "latest_start_s": simulation.world.network.latest_start_s}
-    return found | share_summary(simulation)
+    records = simulation.samples_per_training // simulation.scenario.training.epochs
+    remarks = objective_report(simulation.scenario, records)
+    return found | ({} if remarks is None else {"objective": remarks}) | share_summary(simulation)
 
 
 def final_scores(simulation: Simulation) -> tuple[NDArray[np.float64] | None, tuple[float, float] | None]:

@@ -14,8 +14,8 @@ from torch import nn
 
 from nodes.datasets.client_split import SPLITS
 from nodes.datasets.dataset import Dataset
-from nodes.learning.kernels.base import Kernel, OneByOne, Stacked
 from nodes.learning.kernels.cnn import CnnKernel
+from nodes.learning.kernels.generic import Kernel, OneByOne, Stacked
 from nodes.learning.kernels.mlp import MlpKernel
 from nodes.learning.models import MODELS, Cnn, Linear, Mlp, Model
 from nodes.learning.trainer import Learner, choose_kernel
@@ -105,7 +105,7 @@ def make_data() -> tuple[Dataset, list[NDArray[np.int64]]]:
     return Dataset(images, labels, images[:20], labels[:20], 3), shards
 
 
-def make_learner(model: Model, training: Training, **options: int) -> Learner:
+def make_learner(model: Model, training: Training, **options: Any) -> Learner:
     """A learner on that data."""
     dataset, shards = make_data()
     return Learner(model, dataset, shards, training, 3, **options)
@@ -126,11 +126,12 @@ def train_plainly(model: Model, training: Training, start: Floats, node: int, ro
     optimiser = torch.optim.SGD(
         module.parameters(), lr=rate, momentum=training.momentum, weight_decay=training.weight_decay
     )
-    rng = stream(3, "batches", node, round_number)
+    rng, size = stream(3, "batches", node, round_number), training.batch_size
+    assert size != "all"
     for _ in range(training.epochs):
         order = rng.permutation(shards[node])
-        for first in range(0, len(order), training.batch_size):
-            rows = order[first : first + training.batch_size]
+        for first in range(0, len(order), size):
+            rows = order[first : first + size]
             optimiser.zero_grad()
             scores = module(torch.from_numpy(dataset.train_x[rows]))
             nn.functional.cross_entropy(scores, torch.from_numpy(dataset.train_y[rows])).backward()  # type: ignore[no-untyped-call]

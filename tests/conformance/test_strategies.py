@@ -13,6 +13,8 @@ from nodes.datasets.client_split import SPLITS
 from nodes.datasets.registry import DATASETS
 from nodes.faults.availability import AVAILABILITIES
 from nodes.learning.models import MODELS
+from nodes.learning.objectives import OBJECTIVES
+from nodes.learning.published_models import PUBLISHED_MODELS
 from nodes.protocols import PROTOCOLS
 from nodes.protocols.graphs import GRAPHS
 from nodes.protocols.redraws import REDRAWS
@@ -24,7 +26,8 @@ from privacy.mechanisms.clip_and_noise import CLIPS, NOISES
 TABLES: dict[str, dict[str, type]] = {
     "availability": AVAILABILITIES,
     "data": DATASETS,
-    "model": MODELS,
+    "model": MODELS | PUBLISHED_MODELS,
+    "objective": OBJECTIVES,
     "split": SPLITS,
     "protocol": PROTOCOLS,
     "distribution": DISTRIBUTIONS,

@@ -9,14 +9,15 @@ layers add the gradient to the weights within the matrix product. No state is sh
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
 import torch
 from torch import Tensor, nn
 
-from nodes.learning.kernels.base import Samples, SgdStep, layers, unflatten
+from nodes.learning.kernels.generic import Samples, SgdStep, layers, own_batches, unflatten
 from nodes.learning.kernels.mlp import ActivationFunction, bend_of, is_dense
+from nodes.learning.objectives import ClientObjectives, Terms
 from nodes.learning.training import Training
 
 LAST = torch.channels_last
@@ -34,13 +35,37 @@ class Layer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """SGD with momentum and weight decay, in place; `speeds` holds the momentum buffer of each parameter."""
+    """SGD with momentum, weight decay and the objective's pull, in place.
+
+    `speeds` holds the momentum buffer of each parameter, `pulls` the gradient of the pull in the current step.
+    """
 
     rate: float
     training: Training
-    speeds: dict[int, Tensor]
+    terms: Terms
+    speeds: dict[int, Tensor] = field(default_factory=dict)
+    pulls: dict[int, Tensor] = field(default_factory=dict)
+
+    @property
+    def plain(self) -> bool:
+        """Whether a step is the gradient of the loss on scores alone, with weight decay."""
+        return not self.training.momentum and self.terms.pull is None
+
+    def measure_pulls(self, chain: list[Layer], start: list[list[Tensor]]) -> None:
+        """Computes the pull of all layers before a step changes any: it depends on weights and biases together."""
+        if self.terms.pull is None:
+            return
+        for layer, first in zip(chain, start, strict=True):
+            parts = _parameters(layer)
+            away = [part - begun for part, begun in zip(parts, first, strict=True)]
+            if away:
+                squares = torch.stack([part.square().sum() for part in away]).sum(0, keepdim=True)
+                factor = self.terms.pull(squares)
+                self.pulls.update((id(part), each.mul_(factor)) for part, each in zip(parts, away, strict=True))
 
     def __call__(self, weight: Tensor, slope: Tensor) -> None:
+        if self.terms.pull is not None:
+            slope = slope + self.pulls[id(weight)]
         if self.training.weight_decay:
             slope = slope.add(weight, alpha=self.training.weight_decay)
         if self.training.momentum:
@@ -86,10 +111,10 @@ class Dense:
         return torch.addmm(self.bias, value, self.weight.T)
 
     def backward(self, delta: Tensor, update: Update, further: bool) -> Tensor:
-        """Updates the weights; without momentum the gradient is added to them within the product."""
+        """Updates the weights; without momentum and pull the gradient is added to them within the product."""
         # Before the update: the input's gradient needs the weights of the forward pass.
         below = delta @ self.weight if further else delta
-        if update.training.momentum:
+        if not update.plain:
             update(self.weight, delta.T @ self._value)
         else:
             kept = 1 - update.rate * update.training.weight_decay
@@ -155,14 +180,24 @@ class CnnKernel:
         self._module = module
         self._chain = chain
 
-    def train(self, models: Tensor, samples: Samples, steps: list[SgdStep], training: Training, rate: float) -> None:
+    def train(
+        self,
+        models: Tensor,
+        samples: Samples,
+        steps: list[SgdStep],
+        training: Training,
+        rate: float,
+        objectives: ClientObjectives,
+    ) -> None:
         """Takes all steps of one model before starting the next."""
         for i, model in enumerate(models):
             chain = self._build(model)
-            update = Update(rate, training, {})
-            for step in (step for step in steps if i < len(step.rows)):
-                # Padding (weight 0) is dropped here; `_step` then weights the remaining records equally.
-                rows = step.rows[i, : int(step.weights[i].count_nonzero())]
+            update = Update(rate, training, objectives.terms(slice(i, i + 1)))
+            # Copied only for an objective that pulls towards them.
+            start = [[part.clone() for part in _parameters(layer)] for layer in chain if update.terms.pull]
+            # Without padding, all records of a batch have the same weight.
+            for rows in own_batches(steps, i):
+                update.measure_pulls(chain, start)
                 _step(chain, samples.records.index_select(0, rows), samples.targets.index_select(0, rows), update)
             model.copy_(torch.cat([part.flatten() for layer in chain for part in _parameters(layer)]))
 
@@ -226,7 +261,7 @@ def _forward(chain: list[Layer], records: Tensor) -> Tensor:
 
 
 def _step(chain: list[Layer], records: Tensor, targets: Tensor, update: Update) -> None:
-    """One SGD step on the mean cross-entropy of a batch."""
-    delta = _forward(chain, records).softmax(1).sub_(targets).div_(len(targets))
+    """One SGD step on the mean loss of a batch."""
+    delta = update.terms.slope(_forward(chain, records)[None], targets[None])[0].div_(len(targets))
     for depth in reversed(range(len(chain))):
         delta = chain[depth].backward(delta, update, depth > 0)  # the records' own gradient is not needed

@@ -1,7 +1,7 @@
 """Training kernel for stacked chains of dense layers, with hand-derived gradients.
 
-In a client's step, `h_0` are its records, `z_l = h_{l-1} W_l^T + b_l`, `h_l = f(z_l)`, and the loss is the weighted
-cross-entropy of the softmax of the last z. With `d_L = weights * (softmax - one_hot)`:
+In a client's step, `h_0` are its records, `z_l = h_{l-1} W_l^T + b_l`, `h_l = f(z_l)`, and the objective gives the
+gradient of the loss by the last z, for cross-entropy `softmax - one_hot`. With `d_L` that gradient times the weights:
 
     dW_l = d_l^T h_{l-1},   db_l = column sums of d_l,   d_{l-1} = (d_l W_l) * f'(z_{l-1})
 
@@ -19,8 +19,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from nodes.learning.kernels.base import Samples, SgdStep, layers
-from nodes.learning.kernels.stacked_sgd import Descent, FirstLayer, together
+from nodes.learning.kernels.generic import Samples, SgdStep, layers
+from nodes.learning.kernels.stacked_sgd import Descent, FirstLayer, Start, together
+from nodes.learning.objectives import ClientObjectives, Slope
 from nodes.learning.training import Training
 
 Forward = Callable[[Tensor], Tensor]
@@ -59,13 +60,24 @@ class MlpKernel:
         self._widths = widths
         self._bends = bends
 
-    def train(self, models: Tensor, samples: Samples, steps: list[SgdStep], training: Training, rate: float) -> None:
+    def train(
+        self,
+        models: Tensor,
+        samples: Samples,
+        steps: list[SgdStep],
+        training: Training,
+        rate: float,
+        objectives: ClientObjectives,
+    ) -> None:
         """Takes the steps as batched products over the models that still train; see the module's docstring."""
         weights, biases = self._unstack(models)
-        descent = Descent(weights, biases, training, rate)
+        terms = objectives.terms()
+        # The stack keeps the start: it is written to at the end only.
+        start = None if terms.pull is None else Start(*self._views(models), terms.pull)
+        descent = Descent(weights, biases, training, rate, start)
         for run in together(steps, descent.ahead(steps[0].rows.shape[1])):
             descent.narrow(len(run[0].rows))
-            self._take_run(run, samples, descent)
+            self._take_run(run, samples, descent, terms.slope)
         self._restack(weights, biases, models)
 
     def scores(self, models: Tensor, records: Tensor) -> Tensor:
@@ -77,7 +89,7 @@ class MlpKernel:
             value = torch.baddbmm(biases[layer], self._bends[layer - 1].forward(value), weights[layer].mT)
         return value
 
-    def _take_run(self, run: list[SgdStep], samples: Samples, descent: Descent) -> None:
+    def _take_run(self, run: list[SgdStep], samples: Samples, descent: Descent, slope: Slope) -> None:
         """Takes several steps of the same models, which the first layer processes at once."""
         rows = torch.cat([step.rows for step in run], dim=1)
         size, rows, batch = (*rows.shape, -1), rows.flatten(), run[0].rows.shape[1]
@@ -85,7 +97,8 @@ class MlpKernel:
         targets = torch.split(samples.targets.index_select(0, rows).view(size), batch, dim=1)
         for step, target in zip(run, targets, strict=True):
             values = self._forward(descent, first.forward())
-            delta = values.pop().softmax(2).sub_(target).mul_(step.weights.unsqueeze(2))
+            delta = slope(values.pop(), target).mul_(step.weights.unsqueeze(2))
+            descent.measure_pulls()
             for layer in reversed(range(1, len(descent.weights))):
                 before = values.pop()
                 # Before the weights change: the lower layer's gradient needs those of the forward pass.
@@ -106,12 +119,16 @@ class MlpKernel:
     def _unstack(self, models: Tensor) -> tuple[list[Tensor], list[Tensor]]:
         """Returns copies of the weights [k, out, in] and biases [k, 1, out] of each layer."""
         # Copies, because slices of a row are strided over the stack, and batched products are slow on those.
+        weights, biases = self._views(models)
+        return _copies(weights), _copies(biases)
+
+    def _views(self, models: Tensor) -> tuple[list[Tensor], list[Tensor]]:
+        """Returns views of the weights [k, out, in] and biases [k, 1, out] of each layer."""
         weights, biases, start = [], [], 0
         for inputs, outputs in zip(self._widths, self._widths[1:], strict=False):
             end = start + inputs * outputs
-            weight, bias = models[:, start:end], models[:, None, end : end + outputs]
-            weights.append(weight.reshape(-1, outputs, inputs).clone(memory_format=torch.contiguous_format))
-            biases.append(bias.clone(memory_format=torch.contiguous_format))
+            weights.append(models[:, start:end].view(-1, outputs, inputs))
+            biases.append(models[:, None, end : end + outputs])
             start = end + outputs
         return weights, biases
 
@@ -120,6 +137,10 @@ class MlpKernel:
         for part in (part.flatten(1) for pair in zip(weights, biases, strict=True) for part in pair):
             models[:, start : start + part.shape[1]] = part
             start += part.shape[1]
+
+
+def _copies(parts: list[Tensor]) -> list[Tensor]:
+    return [part.clone(memory_format=torch.contiguous_format) for part in parts]
 
 
 def is_dense(layer: nn.Module) -> bool:

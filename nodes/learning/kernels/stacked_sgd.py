@@ -13,11 +13,13 @@ layer is wide and the look-ahead covers only a few steps.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from nodes.learning.kernels.base import SgdStep
+from nodes.learning.kernels.generic import SgdStep
+from nodes.learning.objectives import Pull
 from nodes.learning.training import Training
 
 # Records per look-ahead; the products between records grow with its square.
@@ -26,10 +28,24 @@ RECORDS_AHEAD = 40
 WIDE = 100
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Start:
+    """The weights and biases that training began with, and the objective's pull towards them."""
+
+    weights: list[Tensor]
+    biases: list[Tensor]
+    pull: Pull
+
+
 class Descent:
     """The weights [k, out, in] and biases [k, 1, out] of each layer, for the models that still train."""
 
-    def __init__(self, weights: list[Tensor], biases: list[Tensor], training: Training, rate: float) -> None:
+    def __init__(
+        self, weights: list[Tensor], biases: list[Tensor], training: Training, rate: float, start: Start | None = None
+    ) -> None:
+        self._start = start
+        # For each layer the gradients of the pull by weights and by biases; empty without one.
+        self._pulls: list[tuple[Tensor, Tensor]] = []
         self.rate, self._momentum, self._decay = rate, training.momentum, training.weight_decay
         self._speeds = [[torch.zeros_like(part) for part in parts if self._momentum] for parts in (weights, biases)]
         self._set_views(weights, biases)
@@ -43,9 +59,21 @@ class Descent:
 
     def ahead(self, batch_size: int) -> int:
         """Returns the number of steps the first layer may process at once; 1 disables look-ahead."""
-        # Momentum and weight decay change the weights by more than the deltas, so the formula does not hold.
+        # Momentum, weight decay and a pull change the weights by more than the deltas, so the formula does not hold.
         wide = min(self.weights[0].shape[1:]) >= WIDE
-        return max(1, RECORDS_AHEAD // batch_size) if wide and not self._momentum and not self._decay else 1
+        plain = not self._momentum and not self._decay and self._start is None
+        return max(1, RECORDS_AHEAD // batch_size) if wide and plain else 1
+
+    def measure_pulls(self) -> None:
+        """Computes the pull of all layers before a step changes any: it depends on weights and biases together."""
+        if self._start is None:
+            return
+        starts = zip(self._start.weights, self._start.biases, strict=True)
+        pairs = zip(self.weights, self.biases, starts, strict=True)
+        self._pulls = [
+            _pull(weight - first[: len(weight)], bias - second[: len(bias)], self._start.pull)
+            for weight, bias, (first, second) in pairs
+        ]
 
     def step_weights(self, layer: int, delta: Tensor, before: Tensor) -> None:
         """Updates a layer's weights from its delta and its input."""
@@ -53,8 +81,12 @@ class Descent:
         if not self._momentum:
             # The gradient is added within the product, so it is never stored.
             weight.baddbmm_(delta.mT, before, beta=1 - self.rate * self._decay, alpha=-self.rate)
+            if self._pulls:
+                weight.sub_(self._pulls[layer][0], alpha=self.rate)
             return
         speed = self._speeds[0][layer].baddbmm_(delta.mT, before, beta=self._momentum)
+        if self._pulls:
+            speed.add_(self._pulls[layer][0])
         weight.sub_(speed.add_(weight, alpha=self._decay) if self._decay else speed, alpha=self.rate)
 
     def step_biases(self, layer: int, delta: Tensor) -> None:
@@ -62,6 +94,8 @@ class Descent:
         bias, slope = self.biases[layer], delta.sum(1, keepdim=True)
         if self._decay:
             slope.add_(bias, alpha=self._decay)
+        if self._pulls:
+            slope.add_(self._pulls[layer][1])
         if self._momentum:
             slope = self._speeds[1][layer].mul_(self._momentum).add_(slope)
         bias.sub_(slope, alpha=self.rate)
@@ -102,6 +136,13 @@ class FirstLayer:
             delta = self._deltas
         if self._end == self._records.shape[1]:
             self._descent.step_weights(0, delta, self._records)
+
+
+def _pull(weights: Tensor, biases: Tensor, pull: Pull) -> tuple[Tensor, Tensor]:
+    """Turns one layer's distances from the start into the gradients of the pull, in place."""
+    squares = weights.square().sum((1, 2)) + biases.square().sum((1, 2))
+    factor = pull(squares)[:, None, None]
+    return weights.mul_(factor), biases.mul_(factor)
 
 
 def together(steps: list[SgdStep], most: int) -> Iterator[list[SgdStep]]:

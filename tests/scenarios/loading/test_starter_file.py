@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from nodes.learning.objectives import OBJECTIVES
 from nodes.learning.training import Training
 from scenarios.cli.main import main
 from scenarios.loading.field_docs import keys_of
@@ -39,6 +40,13 @@ def test_the_starter_shows_every_key_with_its_default_and_a_reason() -> None:
         assert any(line.startswith(f"{key.name}:") for line in lines)
     for key in keys_of(Training):
         assert any(line.startswith(f"  {key.name}:") for line in lines)
+
+
+def test_the_starter_names_the_kinds_of_a_bare_name() -> None:
+    """A reader finds the other objectives without the schema."""
+    (line,) = [line for line in starter_text("mine").splitlines() if line.startswith("objective:")]
+    assert line.startswith("objective: cross_entropy ")
+    assert line.endswith("; one of " + ", ".join(OBJECTIVES))
 
 
 def test_the_privacy_example_in_the_starter_loads() -> None:

@@ -64,11 +64,12 @@ MODELS = (
     "protocol={kind: gossip, train_per_round: 5, graph: hypercube, redraw: {kind: swaps, edges: 2}, "
     "mixing: metropolis, exchange: model, deadline: 20 s}"
 )
+OBJECTIVE = ("objective={kind: fednore_both, lam: 0.3}", "training.batch_size=all")
 LONG = 60
 """So many rounds that a signal comes in their midst."""
 VARIANTS = pytest.mark.parametrize(
     "overrides",
-    [(), (LEADER, CRASHES), ("learning=none",), (LEADER, CRASHES, "anonymity.sealed=false"), (MODELS,)],
+    [(), (LEADER, CRASHES), ("learning=none",), (LEADER, CRASHES, "anonymity.sealed=false"), (MODELS, *OBJECTIVE)],
     ids=["gossip", "leader", "no learning", "unsealed leader", "models"],
 )
 
