@@ -82,8 +82,11 @@ class ${cls}(RoundRules):
         return RoundPlan({"update": np.concatenate(edges)})
 
     def disclosure(self) -> Disclosure:
-        """Declares what leaves a client: updates, which travel on inside models. Without this no epsilon is proved."""
-        return Disclosure(spread="by_path")
+        """Declares what leaves a client: updates, which travel on inside models. Without this no epsilon is proved.
+
+        `sends_first`: below, a member publishes its update before it averages any of the round.
+        """
+        return Disclosure(spread="by_path", sends_first=True)
 
     def take_part(self, client: Client, assignment: Assignment) -> Steps:
         """Runs a member's round: train, release one noisy update, send it, average the updates that arrive in time."""
