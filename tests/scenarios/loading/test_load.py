@@ -285,11 +285,14 @@ def test_unknown_scenarios_are_told(ref: str, expected: str) -> None:
     assert caught.value.problems[0].startswith(expected)
 
 
-def test_a_folder_is_no_scenario(tmp_path: Path) -> None:
+def test_a_folder_is_no_scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It exists, so it is not called missing; a catalog name wins over a folder of that name."""
     with pytest.raises(UserError) as caught:
         load_scenario(tmp_path)
     assert caught.value.problems[0].startswith(f"{tmp_path}: is a folder; give a scenario file inside it")
+    (tmp_path / "tiny").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert load_scenario("tiny").name == "tiny"
 
 
 def test_unreadable_files_are_told(tmp_path: Path) -> None:
