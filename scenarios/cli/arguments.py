@@ -72,6 +72,7 @@ def topology(parser: argparse.ArgumentParser) -> None:
     """`peerveil topology RUN-or-SCENARIO`"""
     parser.add_argument("source", metavar="RUN-or-SCENARIO", help="a run's folder, a scenario file or a catalog name")
     parser.add_argument("--round", metavar="N", type=int, help="which round; the first unless given")
+    _overrides(parser)
     parser.add_argument("--allow-plugins", action="store_true", help="import `kind: module:Class` from the scenario")
     _picture(parser, "topology.svg", "svg, png, pdf or html")
     _json(parser, "print the graph's figures as JSON")
@@ -124,6 +125,12 @@ def validate(parser: argparse.ArgumentParser) -> None:
 
 def _scenarios(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("scenarios", metavar="SCENARIO", nargs="+", help="a file, or a name that `list` shows")
+    _overrides(parser)
+    parser.add_argument("--seed", metavar="N", type=int, help="another seed than the scenario's")
+    parser.add_argument("--allow-plugins", action="store_true", help="import `kind: module:Class` from scenarios")
+
+
+def _overrides(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--set",
         metavar="a.b=v",
@@ -132,8 +139,6 @@ def _scenarios(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="change a key; after a change of kind, keys that only the old kind has are left out",
     )
-    parser.add_argument("--seed", metavar="N", type=int, help="another seed than the scenario's")
-    parser.add_argument("--allow-plugins", action="store_true", help="import `kind: module:Class` from scenarios")
 
 
 def _json(parser: argparse.ArgumentParser, text: str) -> None:

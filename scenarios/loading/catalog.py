@@ -29,7 +29,11 @@ def catalog_path(ref: str | Path) -> Path:
     known = catalog()
     if text in known:
         return known[text]
-    if path.suffix in SUFFIXES or "/" in text:
+    if "\0" not in text and _is_folder(path):
+        problem = (
+            f"{shorten(text, 300)}: is a folder; give a scenario file inside it, or a name that `peerveil list` shows"
+        )
+    elif path.suffix in SUFFIXES or "/" in text:
         problem = f"{shorten(text, 300)}: no such file; give a path, or a name that `peerveil list` shows"
     # A frequent slip: `--set a=1 b=2`, of which argparse takes b=2 for a scenario.
     elif "=" in text:
@@ -44,4 +48,11 @@ def _is_there(path: Path) -> bool:
     try:
         return path.exists() and not path.is_dir()
     except OSError:  # a name too long to be one
+        return False
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:
         return False

@@ -8,7 +8,6 @@ from typing import Any
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from scenarios.loading.field_docs import members
 from scenarios.loading.problems import Path, rule_of
 
 Complaint = tuple[Path, Any, str]
@@ -19,8 +18,7 @@ def read_strictly(annotation: Any, value: Any) -> tuple[Any, list[Complaint]]:
     try:
         return _adapter(repr(annotation), annotation).validate_json(json.dumps(value)), []
     except ValidationError as error:
-        union = len(members(annotation)) > 1
-        grouped = _grouped(error, skip=1 if union else 0)
+        grouped = _grouped(error, value)
         return None, [(place, _at(value, place), _either(rules)) for place, rules in grouped.items()]
 
 
@@ -31,15 +29,27 @@ def _adapter(written: str, annotation: Any) -> TypeAdapter[Any]:
     return TypeAdapter(annotation, config=ConfigDict(strict=True, allow_inf_nan=False))
 
 
-def _grouped(error: ValidationError, skip: int) -> dict[Path, list[str]]:
-    """Groups rules by place; `skip` drops the member's name, which pydantic prepends to the place in a union."""
+def _grouped(error: ValidationError, value: Any) -> dict[Path, list[str]]:
+    """Groups rules by place, without those of a part inside which another place is wrong."""
     grouped: dict[Path, list[str]] = {}
     for line in error.errors(include_url=False):
-        rules = grouped.setdefault(tuple(line["loc"][skip:]), [])
+        rules = grouped.setdefault(_place(line["loc"], value), [])
         rule = rule_of(dict(line))
         if rule not in rules:
             rules.append(rule)
-    return grouped
+    # In a union the part is refused by its other members too; the one that looked inside it is the one meant.
+    outer = {place[:length] for place in grouped for length in range(len(place))}
+    return {place: rules for place, rules in grouped.items() if place not in outer}
+
+
+def _place(loc: Path, value: Any) -> Path:
+    """Drops the names of union members, which pydantic puts between the keys: they are no keys of the value."""
+    place: Path = ()
+    for part in loc:
+        here = _at(value, place)
+        if isinstance(part, int) or (isinstance(here, dict) and part in here):
+            place = (*place, part)
+    return place
 
 
 def _either(rules: list[str]) -> str:

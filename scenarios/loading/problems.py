@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -99,6 +100,9 @@ def rule_of(error: dict[str, Any]) -> str:
     """Translates one pydantic error into a rule of our wording."""
     context = error.get("ctx", {})
     rule = _RULES.get(error["type"])
+    # Integers of 19 digits or more are read as floats: they are whole, but too large.
+    if error["type"] in ("int_type", "int_from_float") and _is_huge(error.get("input")):
+        return "is too large; whole numbers have at most 18 digits"
     if error["type"] == "literal_error":
         # pydantic quotes words and writes Python's True; scenario files have true.
         words: str = context["expected"].replace("'", "`")
@@ -109,6 +113,10 @@ def rule_of(error: dict[str, Any]) -> str:
         return str(context["error"])
     message: str = error["msg"]
     return message[:1].lower() + message[1:]
+
+
+def _is_huge(value: object) -> bool:
+    return isinstance(value, float) and math.isfinite(value) and abs(value) >= 1e18
 
 
 _RULES = {

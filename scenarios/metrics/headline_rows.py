@@ -37,7 +37,10 @@ def headline_rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         f"{count_text(head['rounds_lost'])} rounds, {bytes_text(head['wasted_bytes'])} wasted, "
         f"{seconds_text(head['stalled_s'])} stalled; {count_text(head['updates_used'])} updates used",
     )
-    yield from _privacy_rows(head, (summary.get("privacy") or {}).get("rigorous") or {})
+    privacy = summary.get("privacy") or {}
+    yield from _privacy_rows(head, privacy.get("rigorous") or {})
+    for note in privacy.get("notes") or ():
+        yield "privacy", note
     yield from _share_rows(summary)
     for note in (summary.get("objective") or {}).get("notes", ()):
         yield "objective", note

@@ -14,6 +14,8 @@ from privacy.calibration.strategies import AdpdflCalibration, DpFedAvgCalibratio
 from privacy.settings import Privacy
 from scenarios.build import Simulation
 from scenarios.loading.privacy_classes import budget_epsilons, colluding_nodes
+from scenarios.metrics.number_format import epsilon_text
+from scenarios.metrics.privacy_verdict import SLACK
 from scenarios.metrics.unaccounted import unaccounted_releases
 
 NOT_APPLICABLE = "not applicable"
@@ -39,7 +41,11 @@ def report_privacy(simulation: Simulation) -> dict[str, Any]:
         "clip_norm": noise.clip_norm,
         "budget": budget_report(simulation),
         "first_exhaustion_round": exhausted,
-        "notes": [*noise.notes, *([] if exhausted is None else [_exhaustion_note(exhausted)])],
+        "notes": [
+            *noise.notes,
+            *_overspending_notes(simulation, privacy, noise, rigorous["model"]),
+            *([] if exhausted is None else [_exhaustion_note(exhausted)]),
+        ],
     }
 
 
@@ -56,6 +62,20 @@ def _exhaustion_note(round_number: int) -> str:
         f"from round {round_number} on some clients have no budget left: the cohort is no uniform sample of all "
         "clients any more, which published formulas and sampling presume"
     )
+
+
+def _overspending_notes(simulation: Simulation, privacy: Privacy, noise: NoisePlan, model_epsilon: float) -> list[str]:
+    """One note if the budget is one of the model view and the means revealed more than any client's budget allows."""
+    scenario = simulation.scenario
+    # The figure is the worst client's, which is not named: above the largest budget it is overspent for certain.
+    limit = float(budget_epsilons(privacy, scenario.clients, scenario.seed).max())
+    # Ledgers charge releases before their round's mean exists, so they presume the planned number of updates in it.
+    of_model_view = privacy.resolved_budget().by == "rigorous" and noise.view_share < 1.0
+    # Both epsilons come out of numerical solvers, hence the tolerance; an infinite one has its reason printed.
+    if not of_model_view or math.isinf(model_epsilon) or model_epsilon <= limit * (1 + SLACK):
+        return []
+    spent = f"model epsilon {epsilon_text(model_epsilon)} is above {epsilon_text(limit)}"
+    return [f"the budget is overspent: {spent}, because clients are charged for means of all planned updates"]
 
 
 def budget_report(simulation: Simulation) -> list[dict[str, Any]]:

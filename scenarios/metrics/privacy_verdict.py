@@ -13,7 +13,7 @@ from typing import Any
 
 from scenarios.metrics.number_format import epsilon_text
 
-_SLACK = 1e-9
+SLACK = 1e-9
 """Relative tolerance of comparisons: both epsilons come out of numerical solvers."""
 _NO_PROTECTION = 20.0
 """From this epsilon on an attacker's odds change by a factor of 5e8; calling it a guarantee would mislead."""
@@ -59,7 +59,7 @@ def verdict(privacy: Mapping[str, Any]) -> str:
     if published is None or math.isinf(published):
         return _without_claim(privacy, proven)
     claim = f"published epsilon {epsilon_text(published)} ({_formula(privacy)})"
-    if proven is not None and proven <= published * (1 + _SLACK):
+    if proven is not None and proven <= published * (1 + SLACK):
         return f"{claim} is covered: the proven {_unit(privacy)}-level epsilon {_against(privacy, proven)}."
     if proven is None or math.isinf(proven):
         return f"{claim} is not a proven guarantee: nothing is proven against a receiver{_because(privacy)}."

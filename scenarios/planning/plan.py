@@ -19,7 +19,7 @@ from scenarios.planning.memory import estimate_memory, machine_bytes, refuse_wha
 from scenarios.planning.participation import Limits, Rehearsal, project_participation
 from scenarios.planning.privacy_forecast import noise_to_signal, privacy_forecast
 from scenarios.planning.problem_size import shape_of
-from scenarios.planning.timing import measure
+from scenarios.planning.timing import measure, proxy_latency_s
 from scenarios.planning.wire_bytes import planned_bytes
 from scenarios.schema import Scenario
 
@@ -130,3 +130,17 @@ def _caveats(scenario: Scenario, rehearsal: Rehearsal, untimed: bool) -> Iterato
         yield f"extrapolated from the first {len(rehearsal.arranged)} rounds"
     if untimed:
         yield "seconds are not told: a round has too many messages to be tried, or none"
+    yield from _timeout_caveats(scenario)
+
+
+def _timeout_caveats(scenario: Scenario) -> Iterator[str]:
+    timeout_s: float | None = getattr(scenario.protocol, "leader_timeout", None)
+    if timeout_s is None:
+        return
+    latency_s = proxy_latency_s(scenario)
+    # The proxy's probe of a leader and its grant to commit are valid that long; acknowledgements take no time.
+    if timeout_s <= latency_s:
+        yield (
+            f"protocol.leader_timeout = {timeout_s:g} s: is not above the median latency from the proxy, "
+            f"{latency_s:g} s, so leaders that are up count as lost; raise it"
+        )

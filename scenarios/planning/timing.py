@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
+import numpy as np
+
 from nodes.datasets.registry import Synthetic
+from p2p.links.latency import pair_latencies
 from scenarios.planning.participation import Rehearsal
 from scenarios.planning.problem_size import Shape
 from scenarios.schema import Scenario
@@ -43,6 +46,15 @@ def measure(scenario: Scenario, shape: Shape, rehearsal: Rehearsal) -> Timing | 
         return None
     start_s, end_s = float(rounds[0]["start_s"]), float(rounds[-1]["end_s"])
     return Timing(start_s, (end_s - start_s) / len(rounds), float(simulation.clock.now) - end_s)
+
+
+def proxy_latency_s(scenario: Scenario) -> float:
+    """Returns the median one-way latency from the proxy to a client; the time on access links is left out."""
+    from scenarios.build import PROXY
+
+    clients = np.arange(scenario.clients)
+    proxy = np.full_like(clients, scenario.clients + PROXY)
+    return float(np.median(pair_latencies(scenario.network.latency, scenario.seed, proxy, clients)))
 
 
 def _without_learning(scenario: Scenario, shape: Shape, rounds: int) -> Scenario:

@@ -64,7 +64,8 @@ def draw_topology(run_data: RunData, round_number: int, figures: GraphFigures) -
     axes.set_aspect("equal")
     # Without nodes there is nothing to explain, and matplotlib would warn.
     if axes.get_legend_handles_labels()[0]:
-        figure.legend(loc="outside lower center", ncols=5, fontsize=8, frameon=False)
+        # Three of the longest labels fit side by side; constrained layout does not keep a wider legend inside.
+        figure.legend(loc="outside lower center", ncols=3, fontsize=8, frameon=False)
     return figure
 
 

@@ -84,10 +84,25 @@ def open_run(path: Path) -> Run:
     summary = _json(path / "summary.json")
     environment = _json(path / "environment.json") or {}
     if summary is None and not (path / "parts").is_dir():
-        raise UserError(f"RUN = {path}: has no summary.json and no parts; give a folder that `peerveil run` wrote")
+        raise UserError(f"RUN = {path}: has no summary.json and no parts; {_cure(path)}")
     # A killed run has no summary; its environment holds the format too.
     _check_format(path, (summary or environment).get("format", FORMAT))
     return Run(path, summary, _text(path / "scenario.yaml"), environment)
+
+
+def _cure(path: Path) -> str:
+    """Names the run folders inside, as several seeds or scenarios with one --out leave them."""
+    inside = sorted(found.name for found in path.iterdir() if _looks_like_run(found))
+    if not inside:
+        return "give a folder that `peerveil run` wrote"
+    one = f"`{path / inside[0]}`"
+    if len(inside) == 1:
+        return f"it holds a run, {inside[0]}; give {one}"
+    return f"it holds {len(inside)} runs, such as {inside[0]}; give `{path}/*` for all or {one} for one"
+
+
+def _looks_like_run(path: Path) -> bool:
+    return (path / "summary.json").is_file() or (path / "parts").is_dir()
 
 
 def _text(path: Path) -> str:

@@ -79,7 +79,8 @@ def _run_scenario(
     if resume:
         check_resumable(scenario)
     previous = find_previous_run(scenario, out) if resume else fresh_run(scenario)
-    _report_resume(previous, resume and not quiet)
+    if resume:
+        _report_resume(previous, quiet)
     if previous.path is not None and previous.summary is not None:
         return previous.summary, RunFolder(previous.path)
     # The reporter needs the simulation, which needs its listeners: a list filled later breaks the cycle.
@@ -126,12 +127,12 @@ def _tolerating_partial_rows(interrupted: bool) -> Iterator[None]:
         raise KeyboardInterrupt from None
 
 
-def _report_resume(previous: PreviousRun, wanted: bool) -> None:
-    """Prints what `--resume` found."""
-    if not wanted:
-        return
+def _report_resume(previous: PreviousRun, quiet: bool) -> None:
+    """Prints what `--resume` found; if that is nothing, even when quiet: a mistyped folder looks the same."""
     if previous.path is None:
         print("nothing to resume; the run begins", file=sys.stderr)
+    elif quiet:
+        return
     elif previous.summary is not None:
         print(f"the run in {previous.path} has finished; nothing is left to do", file=sys.stderr)
     else:

@@ -25,6 +25,8 @@ def run(args: argparse.Namespace) -> int:
     source = Path(args.source)
     # A folder is a run; anything else is a scenario, which has to be run first.
     if source.is_dir():
+        if args.overrides:
+            raise UserError(f"--set = {args.overrides[0]}: a run is done and cannot change; give its scenario instead")
         with explaining_damage(source):
             _draw(read_run_data(source), args, ending)
     else:
@@ -72,7 +74,7 @@ def _dry_run(args: argparse.Namespace, folder: Path) -> RunData:
     from scenarios.loading.plugins import blaming_plugins
     from scenarios.running.run import run_scenario
 
-    scenario = load_scenario(args.source, ["learning=none"], None, args.allow_plugins)
+    scenario = load_scenario(args.source, [*args.overrides, "learning=none"], None, args.allow_plugins)
     # Rounds after the drawn one are not needed.
     if args.round is not None and 1 <= args.round <= scenario.rounds:
         scenario = replace(scenario, rounds=args.round)

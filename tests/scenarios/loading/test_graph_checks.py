@@ -79,6 +79,14 @@ def test_graphs_survive_being_written(keys: str, graph: object, redraw: object) 
         ("graph: cube", "protocol.graph = cube: unknown kind"),
         ("graph: {kind: file, path: none.gml}", "protocol.graph.path = none.gml: no such file"),
         ("graph: {kind: networkx, generator: eval}", "protocol.graph = networkx: eval is not among the generators"),
+        (
+            "graph: {kind: networkx, generator: barabasi_albert_graph, arguments: {m: x}}",
+            "protocol.graph.arguments.m = x: must be a whole number or a number or true or false or a list",
+        ),
+        (
+            "graph: {kind: networkx, generator: barabasi_albert_graph, arguments: {m: [1, x]}}",
+            "protocol.graph.arguments.m.1 = x: must be a whole number",
+        ),
         ("graph: torus, redraw: one_peer_exponential", "set `graph: exponential`"),
         ("exchange_with: 3, redraw: sometimes", "protocol.redraw = sometimes: unknown kind"),
         ("exchange_with: 3, mixing: metropolis", "needs an undirected graph, and random_regular is directed"),

@@ -156,6 +156,7 @@ BAD: list[tuple[list[str], list[str]]] = [
         ],
     ),
     (["protocol.exchange_with=x"], ["protocol.exchange_with = x: must be a whole number"]),
+    (["clients=99999999999999999999"], ["clients = 1e+20: is too large; whole numbers have at most 18 digits"]),
     (["protocol.train_per_round=x"], ["protocol.train_per_round = x: must be a whole number"]),
     (["rounds"], ["--set rounds: must be path=value; write for example `--set rounds=5`"]),
     (["=5"], ["--set =5: must be path=value"]),
@@ -282,6 +283,16 @@ def test_unknown_scenarios_are_told(ref: str, expected: str) -> None:
     with pytest.raises(UserError) as caught:
         load_scenario(ref)
     assert caught.value.problems[0].startswith(expected)
+
+
+def test_a_folder_is_no_scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It exists, so it is not called missing; a catalog name wins over a folder of that name."""
+    with pytest.raises(UserError) as caught:
+        load_scenario(tmp_path)
+    assert caught.value.problems[0].startswith(f"{tmp_path}: is a folder; give a scenario file inside it")
+    (tmp_path / "tiny").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert load_scenario("tiny").name == "tiny"
 
 
 def test_unreadable_files_are_told(tmp_path: Path) -> None:

@@ -10,10 +10,12 @@ import pytest
 from nodes.datasets.standardisation import POOLED
 from scenarios.build import build
 from scenarios.loading.load import load_scenario
+from scenarios.metrics.headline_rows import headline_rows
 from scenarios.metrics.noise_share_report import add_share_views
 from scenarios.metrics.privacy_report import report_privacy
 from scenarios.metrics.privacy_verdict import verdict
 from scenarios.planning.plan import make_plan
+from scenarios.running.run import run_scenario
 
 pytestmark = pytest.mark.slow
 ADPDFL = "privacy={clip: flat, noise: {kind: gaussian, calibrate: {kind: adpdfl, epsilon: 8}}}"
@@ -68,6 +70,24 @@ def test_churn_raises_the_sampling_rate() -> None:
     simulation = build(load_scenario("tiny", ["learning=none", PROVEN, crash, leader, "rounds=6"]))
     simulation.run()
     assert max(draw.rate for draw in simulation.observer.privacy.draws.values()) == pytest.approx(3 / 5)
+
+
+@pytest.mark.parametrize("lost", [True, False])
+def test_an_overspent_budget_of_the_model_view_is_told(tmp_path: Path, lost: bool) -> None:
+    """A mean that lacks updates has less noise than its ledger entries presume: final table and summary say so."""
+    overrides = [
+        "learning=none",
+        PROVEN.replace("epsilon: 3", "epsilon: 3, view: model"),
+        "protocol={kind: central, train_per_round: 5, deadline: 5 s}",
+        *(["faults=[{kind: crash, who: 0, round: 1, phase: train}]"] if lost else []),
+    ]
+    summary = run_scenario(load_scenario("tiny", overrides), tmp_path / "run")[0]
+    rows = [text for label, text in headline_rows(summary) if label == "privacy" and "overspent" in text]
+    assert (summary["privacy"]["rigorous"]["model"] > 3.01) == lost
+    assert len(rows) == lost
+    if lost:
+        assert rows[0].startswith("the budget is overspent: model epsilon 3.")
+        assert "is above 3, because" in rows[0]
 
 
 def test_a_server_is_a_receiver() -> None:

@@ -189,3 +189,16 @@ def test_noise_is_planned_for_the_records_that_clients_have(protocol: str) -> No
     planned = make_plan(scenario(*uneven))["privacy"]["rigorous"]
     found = report_privacy(run(*uneven))["rigorous"]
     assert planned["local"] == pytest.approx(found["local"], rel=1e-9)
+
+
+@pytest.mark.parametrize(("timeout_s", "lost"), [(0.05, 6), (0.051, 0)])
+def test_a_leader_timeout_below_the_latency_is_told(timeout_s: float, lost: int) -> None:
+    """The plan warns exactly where the run then loses its rounds, since grants expire on their way to the leader."""
+    protocol = f"protocol={{kind: rotating_leader, train_per_round: 5, leader_timeout: {timeout_s}, deadline: 5 s}}"
+    scenario = load_scenario("tiny", ["learning=none", "rounds=6", "network.latency=50 ms", protocol])
+    simulation = build(scenario)
+    simulation.run()
+    assert sum(record["updates_used"] == 0 for record in simulation.log.rounds) == lost
+    told = [line for line in make_plan(scenario)["about"] if "leader_timeout" in line]
+    text = "protocol.leader_timeout = 0.05 s: is not above the median latency from the proxy, 0.05 s, so leaders"
+    assert [line.startswith(text) for line in told] == [True] * bool(lost)

@@ -13,6 +13,7 @@ import pytest
 
 from scenarios.cli.main import main
 from scenarios.metrics.round_graphs import figures_of_round, members_of_round
+from scenarios.plots.topology import draw_topology
 from scenarios.report.run_data import read_run_data
 from topologies.figures import graph_figures
 from topologies.mixing import edges_of
@@ -59,6 +60,18 @@ def test_figures_can_be_had_as_json(tmp_path: Path, capsys: Any) -> None:
     assert (told["round"], told["nodes"], told["directed"], told["diameter"]) == (1, 7, True, "inf")
 
 
+def test_keys_of_a_scenario_can_be_set(tmp_path: Path, capsys: Any) -> None:
+    """As in `run`; a run that is done cannot change."""
+    scenario = written(tmp_path, "graph: ring, redraw: never")
+    picture = ["-o", str(tmp_path / "x.svg")]
+    changes = ["--set", "clients=9", "--set", "protocol.train_per_round=9"]
+    assert main(["topology", scenario, *changes, "--json", *picture]) == 0
+    assert json.loads(capsys.readouterr().out)["nodes"] == 9
+    assert main(["run", scenario, "--quiet", "--out", str(tmp_path / "run")]) == 0
+    assert main(["topology", str(tmp_path / "run"), *changes, *picture]) == 2
+    assert "--set = clients=9: a run is done and cannot change; give its scenario" in capsys.readouterr().err
+
+
 def test_parts_that_fall_off_are_told(tmp_path: Path, capsys: Any) -> None:
     """A ring of which seven of sixteen train: members, also those without an edge, and the largest part's gap."""
     scenario = written(tmp_path, "graph: ring, redraw: never", cohort=7)
@@ -93,6 +106,21 @@ def test_every_layout_is_drawn_the_same_twice(tmp_path: Path, graph: str) -> Non
     for picture in pictures:
         assert main(["topology", scenario, "--round", "2", "-o", str(picture)]) == 0
     assert pictures[0].read_bytes() == pictures[1].read_bytes()
+
+
+def test_the_legend_stays_inside_the_picture(tmp_path: Path) -> None:
+    """A cluster without its head is cut off, which gives the longest labels and many of them."""
+    changes = ["--set", "learning=none", "--set", "rounds=1"]
+    assert main(["run", "clusters-with-heads", *changes, "--quiet", "--out", str(tmp_path / "run")]) == 0
+    data = read_run_data(tmp_path / "run")
+    drawn = draw_topology(data, 1, figures_of_round(data.log, 1, data.protocol))
+    drawn.canvas.draw()
+    (legend,) = drawn.legends
+    assert len(legend.get_texts()) >= 6
+    assert "reached nobody, no data" in [text.get_text() for text in legend.get_texts()]
+    extent = legend.get_window_extent()
+    assert drawn.bbox.x0 <= extent.x0 < extent.x1 <= drawn.bbox.x1
+    assert drawn.bbox.y0 <= extent.y0
 
 
 @pytest.mark.parametrize("seed", range(6))

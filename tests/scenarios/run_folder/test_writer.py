@@ -113,6 +113,22 @@ def test_interrupted_run_says_so(tmp_path: Path, random_log: Callable[..., Log])
     assert not (folder.path / "model.safetensors").exists()
 
 
+def test_a_folder_of_runs_names_them(tmp_path: Path) -> None:
+    """As several seeds leave it: give them all, or one; a killed run counts too."""
+    (tmp_path / "ring-1").mkdir()
+    (tmp_path / "ring-1" / "summary.json").write_text('{"format": 1}')
+    (tmp_path / "notes").mkdir()
+    with pytest.raises(UserError) as caught:
+        open_run(tmp_path)
+    assert str(caught.value).endswith(f"; it holds a run, ring-1; give `{tmp_path}/ring-1`")
+    (tmp_path / "ring-2" / "parts").mkdir(parents=True)
+    with pytest.raises(UserError) as caught:
+        open_run(tmp_path)
+    assert str(caught.value).endswith(
+        f"; it holds 2 runs, such as ring-1; give `{tmp_path}/*` for all or `{tmp_path}/ring-1` for one"
+    )
+
+
 def test_foreign_newer_and_damaged_folders(tmp_path: Path) -> None:
     """What is no run of this program is refused with the reason and the cure."""
     with pytest.raises(UserError, match=r"RUN = .*has no summary.json and no parts; give"):

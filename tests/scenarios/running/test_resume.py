@@ -201,6 +201,18 @@ def test_a_finished_run_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixt
     assert {file: file.stat().st_mtime_ns for file in (tmp_path / "run").iterdir()} == before
 
 
+@pytest.mark.parametrize("option", ["--quiet", "--json"])
+def test_a_run_that_begins_anew_is_told(tmp_path: Path, option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also when quiet: the folder may be mistyped. Standard output stays clean."""
+    command = ["run", "tiny", "--set", "learning=none", "--out", str(tmp_path / "run"), option]
+    assert main([*command, "--resume"]) == 0
+    told = capsys.readouterr()
+    assert told.err == "nothing to resume; the run begins\n"
+    assert "resume; " not in told.out
+    assert main([*command, "--resume"]) == 0
+    assert capsys.readouterr().err == "", "what was found and goes on as asked is not told when quiet"
+
+
 def test_another_scenario_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The first key that differs is named; exit code 2; the folder stays as it was."""
     path = tmp_path / "scenario.yaml"
