@@ -38,7 +38,7 @@ class Client(Participant):
 
     __slots__ = (
         *("_free_s", "_logged_call_s", "_taken", "_training", "_trainings"),
-        *("ledger", "profile", "protocol", "slow", "train_s"),
+        *("ledger", "profile", "protocol", "slow"),
     )
 
     def __init__(
@@ -53,7 +53,6 @@ class Client(Participant):
     ) -> None:
         super().__init__(node, world, learning, records)
         self.protocol, self.profile, self.ledger = protocol, profile, ledger
-        self.train_s = profile.train_s
         self._logged_call_s = -1.0
         self._free_s = 0.0
         self.slow: Sequence[Slow] = ()
@@ -152,6 +151,11 @@ class Client(Participant):
         received: list[Received] = yield from self.collect(assignment, "handover", deadline_s)
         if received:
             self.adopt(received[0], assignment.round_number - 1)
+
+    @property
+    def train_s(self) -> float:
+        """How long it trains in a round."""
+        return self.profile.train_s
 
     @property
     def last_round(self) -> int:

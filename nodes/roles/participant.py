@@ -30,6 +30,7 @@ Collecting = Generator[simpy.Event, Any, list[Received]]
 Committing = Generator[simpy.Event, Any, bool]
 Repairing = Generator[simpy.Event, Any, list[Vector]]
 EVERY_ROUND = 2**31 - 1
+_WHY_NOT = {JOINS: "", NO_MODEL: "declined", SPENT: "budget"}
 _PHASE_OF_KIND: dict[str, Phase] = {"update": "send", "model": "broadcast", "share": "share"}
 
 
@@ -38,11 +39,12 @@ class Participant:
 
     Attributes:
         shares: this node's side of the noise-share exchange, if there is one
-        train_s: how long it trains in a round
-        last_round: the last round that it may join
     """
 
-    train_s = 0.0
+    @property
+    def train_s(self) -> float:
+        """How long it trains in a round; 0 for a node that does not train."""
+        return 0.0
 
     @property
     def last_round(self) -> int:
@@ -113,7 +115,7 @@ class Participant:
 
     def answer(self, call: CallAnswer) -> Answer:
         """Returns the content of this node's answer to an invitation, as its rule gave it."""
-        why_not = {JOINS: "", NO_MODEL: "declined", SPENT: "budget"}[call.refuses]
+        why_not = _WHY_NOT[call.refuses]
         # A client without budget still gives a key: it may hold the current model and hand it on.
         key = self.endpoint.joining_key(call.round_number, call.life)
         return Answer(call.round_number, self.node, why_not, key, call.model_round, self.train_s)
@@ -234,16 +236,14 @@ class Participant:
         A node without a local step of this round (`own` is None) mixes the model that it has. Without enough received
         models it keeps its own, after the local step if there is one; returns False then.
         """
-        models = [item.value for item in received]
-        mixed = bool(models) and len(models) >= min_updates
-        self.skipped = not mixed
-        if not mixed:
+        if self.has_too_few(received, None, min_updates):
             if own is not None and include_own:
                 self.learning.mix(self.node, [own], None)
                 # No aggregation, but the release is in the model now, which its privacy account must know.
                 row = (assignment.round_number, self.node, self.node, self.now_s, False)
                 self.world.log.aggregations.add_all([row])
             return False
+        models = [item.value for item in received]
         if include_own:
             models.append(self.learning.model(self.node) if own is None else own)
         self.learning.mix(self.node, models, _mixing_weights(assignment, received, include_own))

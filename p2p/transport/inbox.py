@@ -145,8 +145,7 @@ class Inbox:
 
     def take(self, key: Hashable) -> list[Any]:
         """Removes and returns the items under a key."""
-        if self._network.inbox_counts[self._node]:
-            self.read()
+        self.read()
         if self._awaited and key == self._key:
             items, self._awaited = self._awaited, []
             return items
@@ -154,8 +153,7 @@ class Inbox:
 
     def has(self, key: Hashable) -> bool:
         """Returns whether there are items under a key."""
-        if self._network.inbox_counts[self._node]:
-            self.read()
+        self.read()
         return key in self._items or (key == self._key and bool(self._awaited))
 
     def wake_if_waiting(self, *keys: Hashable) -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from p2p.log.records import KIND
 from p2p.transport.core import layout as at
 
-TOPICS = {name: at.FIRST_TOPIC + code for code, name in enumerate(("other", "register", "orders", "answer", "done"))}
+TOPICS = {name: at.FIRST_TOPIC + code for code, name in enumerate(at.TOPIC_NAMES)}
 """The topics of control messages that processes wait for."""
 
 
@@ -40,6 +40,7 @@ class Batch:
         immediate: the receiver handles each message at its arrival instead of reading it from its inbox
         separate: messages are named in random draws as if each had been handed over alone
         outlives_round: lost messages are sent again even after their round has closed
+        call: the receivers' rules answer, see `Network.call`
     """
 
     sender: int
@@ -54,6 +55,7 @@ class Batch:
     immediate: bool = False
     separate: bool = False
     outlives_round: bool = False
+    call: bool = False
 
 
 class CallAnswer(NamedTuple):

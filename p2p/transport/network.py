@@ -115,7 +115,8 @@ class Network:
         jittered = self._jitter is not None
         nodes["answer_delay_s"][receivers] = np.nan if jittered else self._links.latencies_to(batch.sender)[receivers]
         self.contents.answer_with(answers)
-        self._send(batch, call=1)
+        batch.call = True
+        self.send(batch)
 
     def set_rule(self, node: int, model_round: int, last_round: int) -> None:
         """Sets how a node answers calls: the round of its model (-1 without one), and the last round that it joins."""
@@ -131,9 +132,6 @@ class Network:
 
     def send(self, batch: Batch) -> None:
         """Hands a batch over to the core; a node that is down sends nothing."""
-        self._send(batch)
-
-    def _send(self, batch: Batch, call: int = 0) -> None:
         count, memory, sender = len(batch.receivers), self._memory, batch.sender
         if not count or self._down[sender]:
             return
@@ -161,7 +159,7 @@ class Network:
         topic = batch.topic if kind == 0 else kind
         # One integer for seven fields: the entry point of the core takes four; `send` in core/starts.py unpacks it.
         packed = kind + (topic << 4) + (batch.immediate << 10) + (batch.separate << 14) + (batch.outlives_round << 15)
-        packed += (call << 16) + (batch.round_number << 17)
+        packed += (batch.call << 16) + (batch.round_number << 17)
         self._unwritten = True
         # The core checks its needs before it changes anything, so the call can simply be repeated.
         while status := memory.call(core.SEND, batch.give_up_s, count, sender, packed, number):

@@ -40,13 +40,11 @@ def take_call(h: Handle, slot: int) -> None:
         return
     finish(h, slot, DELIVERED, 0)
     # Batches are numbered in the order of hand-over: one that was overtaken on its way is outdated.
-    if message.batch < node.called_batch:
-        count_out(h, message.round_number)
-        return
-    node.called_batch = message.batch
-    node.call_round, node.call_row, node.caller = message.round_number, message.row, message.sender
-    if node.wait_topic == at.ORDERS_TOPIC:
-        queue_answer(h, message.receiver)
+    if message.batch > node.called_batch:
+        node.called_batch = message.batch
+        node.call_round, node.call_row, node.caller = message.round_number, message.row, message.sender
+        if node.wait_topic == at.ORDERS_TOPIC:
+            queue_answer(h, message.receiver)
     count_out(h, message.round_number)
 
 

@@ -373,7 +373,9 @@ STATUS_BITS = 4
 
 # Topics of control messages start here; message kinds have the numbers below.
 FIRST_TOPIC = 16
-ORDERS_TOPIC, ANSWER_TOPIC = 18, 19
+TOPIC_NAMES = ("other", "register", "orders", "answer", "done")
+ORDERS_TOPIC = FIRST_TOPIC + TOPIC_NAMES.index("orders")
+ANSWER_TOPIC = FIRST_TOPIC + TOPIC_NAMES.index("answer")
 ANY_ROUND = -1
 NO_TOPIC = -1
 
