@@ -11,7 +11,13 @@ from annotated_types import Gt, Lt
 
 from p2p.config.choices import Choice
 from p2p.config.units import Fraction
-from privacy.calibration.strategies import AdpdflCalibration, DpFedAvgCalibration, RigorousCalibration
+from privacy.calibration.strategies import (
+    AdpdflCalibration,
+    BaseNoise,
+    Calibration,
+    DpFedAvgCalibration,
+    RigorousCalibration,
+)
 from privacy.mechanisms.clip_and_noise import CLIPS, NOISES, FlatClip, GaussianNoise, NoClip, NoNoise
 from privacy.mechanisms.scales import out_of_range
 
@@ -80,7 +86,7 @@ class Privacy:
     colluders: tuple[int, ...] | Fraction | None = None
 
     @property
-    def calibration(self) -> AdpdflCalibration | DpFedAvgCalibration | RigorousCalibration | None:
+    def calibration(self) -> Calibration | None:
         """Calibration in use, if any."""
         return self.noise.calibrate if isinstance(self.noise, GaussianNoise) else None
 
@@ -102,12 +108,16 @@ class Privacy:
         calibration = self.calibration
         own = max((group.epsilon for group in self.budget.classes), default=math.inf)
         epsilon = self.budget.epsilon or (calibration.epsilon if calibration else own)
+        if math.isinf(epsilon):
+            epsilon = own
         delta = calibration.delta if calibration else self.delta
         # An explicit `by` takes precedence; otherwise a paper's calibration implies the paper's accounting.
         if self.budget.by is not None:
             return ResolvedBudget(self.budget.by, epsilon, delta)
         if isinstance(calibration, AdpdflCalibration | DpFedAvgCalibration):
             return ResolvedBudget("published", epsilon, delta)
+        if isinstance(calibration, BaseNoise):
+            return ResolvedBudget("published" if math.isfinite(epsilon) else "none", epsilon, delta)
         return ResolvedBudget("rigorous" if math.isfinite(epsilon) else "none", epsilon, delta)
 
     def problems(self, path: str = "privacy") -> list[str]:

@@ -299,7 +299,7 @@ def plan_run_noise(scenario: Scenario, records_per_client: NDArray[np.int64]) ->
         rounds=scenario.rounds,
         records=records_per_client,
         topology=topology_of(scenario),
-        rehash=scenario.anonymity.rehash == "every_round",
+        rehash=scenario.anonymity.rehash != "never",
         selection=protocol.selection,
     )
     return plan_noise(scenario.privacy, context)

@@ -45,6 +45,7 @@ class Proxy:
         self._first_answers: dict[int, Answer] = {}
         self._newcomers: set[int] = set()
         self._newest, self._holder = 0, NOBODY
+        self._led: list[int] = []
         self._running: RoundState | None = None
         self._next_round = 0
         self._started = (0, 0.0, 0)
@@ -194,7 +195,7 @@ class Proxy:
         holder = self._holder if self._holder in answers else NOBODY
         stale_members = np.array(stale, dtype=np.int64)
         ends = self._world.server, self._config.clients
-        return RoundContext(self._world.seed, round_number, members, holder, stale_members, *ends)
+        return RoundContext(self._world.seed, round_number, members, holder, stale_members, *ends, self._led)
 
     def _serve_newcomers(self, round_plan: RoundPlan, answers: dict[int, Answer]) -> None:
         """Adds edges from the server to late registrants, which receive the first model beside this round."""
@@ -266,6 +267,8 @@ class Proxy:
         record.close(self._world.log, self._now_s)
         if record.leader in record.aggregated_s:
             self._newest, self._holder = record.round_number, record.leader
+        # An elected leader has led its round, not the one that it replaced.
+        self._led.append(record.leader)
         self._next_round = record.round_number + 1
         self.outcome.rounds_completed = record.round_number
         self._config.on_closed(record)

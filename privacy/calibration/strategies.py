@@ -83,18 +83,48 @@ class DpFedAvgCalibration:
                 f"privacy.noise.calibrate.epsilon = {self.epsilon:g}: no noise that can be computed gives it at delta "
                 f"{self.delta:g} over {context.rounds} rounds; use a less extreme one"
             ) from error
-        rule = SampledRule(rate=context.rate, noise_multiplier=z, delta=self.delta, accountant=self.accountant)
-        note = "the accountant assumes Poisson sampling; the cohort here has a fixed size"
-        if context.selection == "first_come":
-            note = "first-come selection is not sampling: calibrated without amplification"
-        # m independent noises of standard deviation z C / sqrt(m) sum to the z C that the accountant assumes.
-        return NoisePlan(
-            noise_std=np.full(context.clients, z * clip_norm / math.sqrt(context.train_per_round)),
-            clip_norm=clip_norm,
-            sensitivity=2.0 * clip_norm,
-            published=rule,
-            notes=(note,),
-        )
+        return _sampled_plan(z, clip_norm, context, self.delta, self.accountant)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BaseNoise:
+    """Noise of DP-FedAvg with a given multiplier z, each client adds `z C / sqrt(m)`; epsilon follows from it.
+
+    Attributes:
+        multiplier: z, the noise of a round's sum in multiples of the clip norm; the thesis compares with 2.
+        delta: failure probability.
+        accountant: `rdp` (integer orders) or the tighter `pld`.
+    """
+
+    multiplier: Annotated[float, Gt(0)] = 2.0
+    delta: Delta = 1e-5
+    accountant: Literal["rdp", "pld"] = "rdp"
+
+    @property
+    def epsilon(self) -> float:
+        """No target: the noise is given, and only a budget of its own limits the run."""
+        return math.inf
+
+    def plan(self, clip_norm: float, context: PlanContext) -> NoisePlan:
+        """Returns the given noise, divided over the cohort."""
+        return _sampled_plan(self.multiplier, clip_norm, context, self.delta, self.accountant)
+
+
+def _sampled_plan(
+    z: float, clip_norm: float, context: PlanContext, delta: float, accountant: Literal["rdp", "pld"]
+) -> NoisePlan:
+    rule = SampledRule(rate=context.rate, noise_multiplier=z, delta=delta, accountant=accountant)
+    note = "the accountant assumes Poisson sampling; the cohort here has a fixed size"
+    if context.selection == "first_come":
+        note = "first-come selection is not sampling: calibrated without amplification"
+    # m independent noises of standard deviation z C / sqrt(m) sum to the z C that the accountant assumes.
+    return NoisePlan(
+        noise_std=np.full(context.clients, z * clip_norm / math.sqrt(context.train_per_round)),
+        clip_norm=clip_norm,
+        sensitivity=2.0 * clip_norm,
+        published=rule,
+        notes=(note,),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,5 +173,7 @@ class RigorousCalibration:
 CALIBRATIONS: dict[str, type] = {
     "adpdfl": AdpdflCalibration,
     "dp_fedavg": DpFedAvgCalibration,
+    "base_noise": BaseNoise,
     "rigorous": RigorousCalibration,
 }
+Calibration = AdpdflCalibration | DpFedAvgCalibration | BaseNoise | RigorousCalibration

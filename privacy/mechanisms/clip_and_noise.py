@@ -12,7 +12,7 @@ from annotated_types import Ge, Gt
 from numpy.typing import NDArray
 
 from p2p.config.choices import Choice
-from privacy.calibration.strategies import CALIBRATIONS, AdpdflCalibration, DpFedAvgCalibration, RigorousCalibration
+from privacy.calibration.strategies import CALIBRATIONS, Calibration
 
 Matrix = NDArray[np.float32]
 # A float32 product may round up, by a relative 2^-24 per coordinate; this margin keeps a clipped row's norm at most C.
@@ -78,9 +78,7 @@ class GaussianNoise:
     """
 
     sigma: Annotated[float, Ge(0)] | None = None
-    calibrate: Annotated[AdpdflCalibration | DpFedAvgCalibration | RigorousCalibration, Choice(CALIBRATIONS)] | None = (
-        None
-    )
+    calibrate: Annotated[Calibration, Choice(CALIBRATIONS)] | None = None
 
     def __post_init__(self) -> None:
         if (self.sigma is None) == (self.calibrate is None):

@@ -117,7 +117,8 @@ def _project(scenario: Scenario, limits: Limits, most: int) -> Rehearsal:
         members = _cohort(scenario, everyone[willing], size, number)
         # Beyond the limit only cohorts are drawn: they are cheap and decide when budgets end.
         if edges <= _MOST_EDGES and len(found.arranged) < _MOST_ARRANGED:
-            planned = _arrange(scenario, number, members, models, holder)
+            led = [earlier.round_plan.leader for earlier in found.arranged]
+            planned = _arrange(scenario, number, members, models, holder, led)
             planned.declining = scenario.clients - left
             edges += sum(len(rows) for rows in planned.round_plan.edges.values())
             found.arranged.append(planned)
@@ -137,12 +138,12 @@ def _cohort(scenario: Scenario, willing: Ids, size: int, number: int) -> Ids:
     return choose_cohort(willing, size, "uniform", scenario.seed, number)
 
 
-def _arrange(scenario: Scenario, number: int, members: Ids, models: Ids, holder: int) -> PlannedRound:
+def _arrange(scenario: Scenario, number: int, members: Ids, models: Ids, holder: int, led: list[int]) -> PlannedRound:
     # Members that missed the last round hold an older model; before the first leader all hold the initial one.
     stale = members[models[members] < number - 1] if holder != NOBODY else members[:0]
     server = scenario.clients + _SERVER
     round_plan = scenario.protocol.plan_round(
-        RoundContext(scenario.seed, number, members, holder, stale, server, scenario.clients)
+        RoundContext(scenario.seed, number, members, holder, stale, server, scenario.clients, led)
     )
     releasing = members
     if isinstance(scenario.protocol, RotatingLeader) and not scenario.protocol.include_own:

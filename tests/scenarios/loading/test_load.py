@@ -100,7 +100,7 @@ BAD: list[tuple[list[str], list[str]]] = [
     (["network.uplink=0"], ["network.uplink = 0: must be > 0"]),
     (["compute=.inf"], ["compute = inf: must be a finite number"]),
     (["learning=jax"], ["learning = jax: must be `torch` or `none`"]),
-    (["anonymity.rehash=sometimes"], ["anonymity.rehash = sometimes: must be `every_round` or `never`"]),
+    (["anonymity.rehash=sometimes"], ["anonymity.rehash = sometimes: must be `every_round`, `chained` or `never`"]),
     (["name=" + "x" * 81], ["name = xxxxx"]),
     (["name="], ["name = none: must be text; put it in quotes"]),
     (["name=../up"], ["name = ../up: names the folder of results"]),
