@@ -11,13 +11,7 @@ from annotated_types import Gt, Lt
 
 from p2p.config.choices import Choice
 from p2p.config.units import Fraction
-from privacy.calibration.strategies import (
-    AdpdflCalibration,
-    BaseNoise,
-    Calibration,
-    DpFedAvgCalibration,
-    RigorousCalibration,
-)
+from privacy.calibration.strategies import PUBLISHED, Calibration, RigorousCalibration
 from privacy.mechanisms.clip_and_noise import CLIPS, NOISES, FlatClip, GaussianNoise, NoClip, NoNoise
 from privacy.mechanisms.scales import out_of_range
 
@@ -114,11 +108,8 @@ class Privacy:
         # An explicit `by` takes precedence; otherwise a paper's calibration implies the paper's accounting.
         if self.budget.by is not None:
             return ResolvedBudget(self.budget.by, epsilon, delta)
-        if isinstance(calibration, AdpdflCalibration | DpFedAvgCalibration):
-            return ResolvedBudget("published", epsilon, delta)
-        if isinstance(calibration, BaseNoise):
-            return ResolvedBudget("published" if math.isfinite(epsilon) else "none", epsilon, delta)
-        return ResolvedBudget("rigorous" if math.isfinite(epsilon) else "none", epsilon, delta)
+        implied: By = "published" if isinstance(calibration, PUBLISHED) else "rigorous"
+        return ResolvedBudget(implied if math.isfinite(epsilon) else "none", epsilon, delta)
 
     def problems(self, path: str = "privacy") -> list[str]:
         """Returns all contradictions in this section as `path = value: rule; cure`; cheap, for `peerveil check`."""

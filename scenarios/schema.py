@@ -22,6 +22,10 @@ from nodes.protocols.central import Central
 from nodes.protocols.gossip import Gossip
 from nodes.protocols.rotating_leader import RotatingLeader
 from nodes.proxy.settings import ProxySettings
+from nodes.schedules import SCHEDULES
+from nodes.schedules.budgets import Budgets
+from nodes.schedules.discounting import Discounting
+from nodes.schedules.fixed import Fixed
 from p2p.config.choices import Choice
 from p2p.config.distributions import Constant, SpeedPerNode
 from p2p.links.settings import NetworkSettings
@@ -44,6 +48,8 @@ Availability = Annotated[Always | Churn | UpTrace, Choice(AVAILABILITIES)]
 Faults = tuple[Annotated[Fault, Choice(FAULTS, needs=("install",))], ...]
 Protocol = Annotated[Gossip | RotatingLeader | Central, Choice(PROTOCOLS, needs=PROTOCOL_NEEDS)]
 
+Schedule = Annotated[Fixed | Discounting | Budgets, Choice(SCHEDULES)]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
@@ -63,6 +69,7 @@ class Scenario:
         protocol: how updates are exchanged and aggregated
         anonymity: what peers may know of each other
         privacy: clipping and noise of updates; none leaves them unprotected
+        schedule: how many rounds the run has, and how much noise each of them gets
         noise_shares: noise shares exchanged by peers, which cancel in the sum; none exchanges nothing
         network: links, latencies and losses
         compute: samples per second a client trains on
@@ -85,6 +92,7 @@ class Scenario:
     protocol: Protocol
     anonymity: Anonymity = field(default_factory=Anonymity)
     privacy: Privacy | None = None
+    schedule: Schedule = field(default_factory=Fixed)
     noise_shares: NoiseShares | None = None
     network: NetworkSettings = field(default_factory=NetworkSettings)
     compute: SpeedPerNode = field(default_factory=lambda: Constant(value=200.0))

@@ -25,11 +25,16 @@ class ClipAndNoise:
     stds: NDArray[np.float64]
 
     def apply(
-        self, rows: Matrix, nodes: Sequence[int], generators: Sequence[np.random.Generator], threads: int
+        self,
+        rows: Matrix,
+        nodes: Sequence[int],
+        generators: Sequence[np.random.Generator],
+        threads: int,
+        noise_factor: float = 1.0,
     ) -> Matrix:
         """Returns the private updates; they are bit-identical for any number of threads."""
         clipped, _ = self.clip.clip(rows)
-        stds = self.stds[np.asarray(nodes, dtype=np.int64)]
+        stds = self.stds[np.asarray(nodes, dtype=np.int64)] * noise_factor
 
         def add_noise(part: slice) -> None:
             self.noise.add(clipped[part], stds[part], generators[part])
@@ -44,7 +49,12 @@ class NoProtection:
     """Releases updates unchanged."""
 
     def apply(
-        self, rows: Matrix, nodes: Sequence[int], generators: Sequence[np.random.Generator], threads: int
+        self,
+        rows: Matrix,
+        nodes: Sequence[int],
+        generators: Sequence[np.random.Generator],
+        threads: int,
+        noise_factor: float = 1.0,
     ) -> Matrix:
         """Returns the rows unchanged."""
         return rows

@@ -20,7 +20,8 @@ from nodes.learning.deferred_vectors import Matrix as Matrix
 from nodes.learning.deferred_vectors import Name, NamedVector, stacked
 from nodes.learning.deferred_vectors import Vector as Vector
 from nodes.learning.deferred_vectors import mean_vector as mean_vector
-from p2p.random_streams import streams
+from p2p.random_streams import stream, streams
+from privacy.calibration.published_rules import constant_noise
 
 Scores = tuple[NDArray[np.float64], NDArray[np.float64]]
 Noise = Callable[[], NDArray[np.float64]]
@@ -87,12 +88,23 @@ class Trainer(Protocol):
     def evaluate(self, models: Matrix) -> Scores:
         """Returns accuracy and loss of each model on the test set."""
 
+    def public_loss(self, model: Matrix) -> float:
+        """Returns the loss of a model on the public validation set."""
+
+    def own_losses(self, models: Matrix, nodes: Sequence[int]) -> NDArray[np.float64]:
+        """Returns the loss of each node's model on the node's own records."""
+
 
 class Pipeline(Protocol):
     """The transformation of updates between training and release."""
 
     def apply(
-        self, rows: Matrix, nodes: Sequence[int], generators: Sequence[np.random.Generator], threads: int
+        self,
+        rows: Matrix,
+        nodes: Sequence[int],
+        generators: Sequence[np.random.Generator],
+        threads: int,
+        noise_factor: float = 1.0,
     ) -> Matrix:
         """Clips rows and adds noise, in place."""
 
@@ -105,13 +117,25 @@ class DeferredLearning:
 
     Args:
         releases_models: whether a release is the node's model after the noisy local step, instead of the noisy update.
+        noise_factor: factor on the noise of a round, by its number.
+        loss_bound: whether, and up to which value, nodes measure the model that they train from on their own records.
     """
 
     learns = True
 
     def __init__(
-        self, trainer: Trainer, clients: int, pipeline: Pipeline, seed: int, releases_models: bool = False
+        self,
+        trainer: Trainer,
+        clients: int,
+        pipeline: Pipeline,
+        seed: int,
+        releases_models: bool = False,
+        *,
+        noise_factor: Callable[[int], float] = constant_noise,
+        loss_bound: float | None = None,
     ) -> None:
+        self._noise_factor, self._loss_bound = noise_factor, loss_bound
+        self._own_losses: dict[int, dict[int, tuple[float, int]]] = {}
         self._releases_models = releases_models
         self.dimension = trainer.dimension
         self._trainer, self._pipeline, self._seed = trainer, pipeline, seed
@@ -204,6 +228,21 @@ class DeferredLearning:
         accuracy, loss = self._trainer.evaluate(model.array()[None, :])
         return float(accuracy[0]), float(loss[0])
 
+    def public_loss(self, node: int) -> float:
+        """Returns the loss of a node's current model on the public validation set."""
+        self._take_steps()
+        return self._trainer.public_loss(self._models[self._row(node)])
+
+    def noisy_losses(self, nodes: Sequence[int], round_number: int, std: float) -> list[float]:
+        """Returns the clipped and noised losses, on their own records, of the models that nodes trained from."""
+        self._train(round_number)
+        known = self._own_losses.get(round_number, {})
+        found = []
+        for loss, number, node in ((*known[node], node) for node in nodes if node in known):
+            # Named by the release's number, like its noise: training anew draws anew.
+            found.append(loss + std * float(stream(self._seed, "loss noise", node, number).standard_normal()))
+        return found
+
     def forget(self, round_number: int) -> None:
         """Frees a round's updates once no message carries them; vectors that are still referenced keep their values."""
         self._take_steps()
@@ -211,7 +250,7 @@ class DeferredLearning:
         for vector in self._named:
             if vector.name[:2] == ("release", round_number):
                 vector.array()  # caches the values in the vector before their source is freed
-        for kept in (self._releases, self._waiting, self._watched, self._before):
+        for kept in (self._releases, self._waiting, self._watched, self._before, self._own_losses):
             kept.pop(round_number, None)
         self._protections = {key: kept for key, kept in self._protections.items() if key[0] != round_number}
 
@@ -296,12 +335,19 @@ class DeferredLearning:
             return
         nodes = sorted(waiting)  # a fixed order: the grouping of models, and so rounding, must not depend on timing
         before = self._models[nodes]
+        if self._loss_bound is not None:
+            losses = np.nan_to_num(self._trainer.own_losses(before, nodes), nan=self._loss_bound)
+            told = np.clip(losses, 0.0, self._loss_bound).tolist()
+            self._own_losses.setdefault(round_number, {}).update(
+                {node: (loss, waiting[node]) for node, loss in zip(nodes, told, strict=True)}
+            )
         trained = self._trainer.train(before, nodes, round_number)
         self._score_before(round_number, nodes, trained)
         # `before` is a copy (fancy indexing), so it can hold the updates without another matrix.
         updates = np.subtract(before, trained, out=before)
         generators = streams(self._seed, [("noise", node, waiting[node]) for node in nodes])
-        updates = self._pipeline.apply(updates, nodes, generators, self._trainer.threads)
+        factor = self._noise_factor(round_number)
+        updates = self._pipeline.apply(updates, nodes, generators, self._trainer.threads, factor)
         if self._releases_models:
             # The models that training started from; pending training is computed before a model changes.
             updates = self._models[nodes] - updates

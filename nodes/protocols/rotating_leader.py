@@ -51,7 +51,7 @@ class RotatingLeader(RoundRules):
         return self.deadline + self.model_deadline
 
     def plan_round(self, context: RoundContext) -> RoundPlan:
-        """Draws a leader uniformly among those who may lead; the previous one hands its model to stale members first."""
+        """Draws a leader among those who may lead; the previous one hands its model to stale members first."""
         leader = int(stream(context.seed, "leader", context.round_number).choice(self._candidates(context)))
         others = context.members[context.members != leader]
         updates = np.column_stack([others, np.full_like(others, leader)])
@@ -65,7 +65,8 @@ class RotatingLeader(RoundRules):
         if self.repeat_leaders:
             return context.members
         times = np.bincount(np.array(context.led, dtype=np.int64), minlength=context.clients)[context.members]
-        return context.members[times == times.min()]
+        least: NDArray[np.int64] = context.members[times == times.min()]
+        return least
 
     def disclosure(self) -> Disclosure:
         """Declares updates, and aggregates from which everyone trains."""

@@ -10,7 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from p2p.config.errors import UserError
-from privacy.calibration.published_rules import PublishedRule, Theorem8Rule, theorem8_for, theorem8_notes
+from privacy.calibration.published_rules import (
+    NoiseFactor,
+    PublishedRule,
+    Theorem8Rule,
+    constant_noise,
+    theorem8_for,
+    theorem8_notes,
+)
 
 if TYPE_CHECKING:
     from privacy.settings import Privacy
@@ -29,6 +36,7 @@ class PlanContext:
         topology: how updates are combined.
         rehash: whether addresses change every round; Theorem 8 assumes it.
         selection: `first_come` is not sampling, so it gives no amplification.
+        noise_factor: the schedule's factor on the noise of each round, as far as known when it is asked.
     """
 
     clients: int
@@ -39,6 +47,7 @@ class PlanContext:
     topology: Literal["gossip", "pseudo_central", "central"]
     rehash: bool = True
     selection: Literal["uniform", "first_come"] = "uniform"
+    noise_factor: NoiseFactor = constant_noise
 
     @property
     def rate(self) -> float:

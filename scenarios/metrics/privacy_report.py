@@ -10,7 +10,7 @@ from nodes.datasets.preparation import public_facts
 from privacy.accounting.accountant import Accountant, Views
 from privacy.accounting.figures import infinite
 from privacy.calibration.noise_plan import NoisePlan
-from privacy.calibration.strategies import AdpdflCalibration, BaseNoise, DpFedAvgCalibration
+from privacy.calibration.strategies import PUBLISHED
 from privacy.settings import Privacy
 from scenarios.build import Simulation
 from scenarios.loading.privacy_classes import budget_epsilons, colluding_nodes
@@ -112,9 +112,7 @@ def _published(simulation: Simulation, privacy: Privacy, noise: NoisePlan) -> di
 
 def claims_a_formula(privacy: Privacy) -> bool:
     """Whether the noise or the budget speaks of a paper's epsilon; given or provable noise alone claims none."""
-    return privacy.resolved_budget().by == "published" or isinstance(
-        privacy.calibration, AdpdflCalibration | DpFedAvgCalibration | BaseNoise
-    )
+    return privacy.resolved_budget().by == "published" or isinstance(privacy.calibration, PUBLISHED)
 
 
 def why_infinite(rigorous: Mapping[str, Any]) -> str | None:

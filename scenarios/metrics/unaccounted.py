@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from nodes.datasets.preparation import pooled_releases
 from nodes.protocols.api import Disclosure, disclosure_of
+from nodes.schedules.discounting import Discounting
 from scenarios.schema import Scenario
 
 _DEPENDS = "who sends what and when depends on what was learned"
@@ -18,6 +19,7 @@ def unaccounted_releases(scenario: Scenario) -> list[str]:
     found = [*_undeclared(scenario), *pooled_releases(scenario.data), *disclosed(scenario).unaccounted]
     if disclosed(scenario).events_depend_on_learning:
         found.append(_DEPENDS)
+    found += scenario.schedule.unaccounted() if isinstance(scenario.schedule, Discounting) else ()
     settings = scenario.noise_shares
     if settings is not None and settings.weights == "records" and not settings.records_public:
         found.append("record counts, which the weights of updates tell; declare `noise_shares.records_public`")
@@ -25,6 +27,11 @@ def unaccounted_releases(scenario: Scenario) -> list[str]:
     if settings is not None and settings.unequal == "list" and isinstance(sizes, tuple) and len(set(sizes)) > 1:
         found.append("sigma_k, which the number of partners tells; use `noise_shares.unequal: pad`")
     return found
+
+
+def events_depend_on_learning(scenario: Scenario) -> bool:
+    """Returns whether who sends what and when depends on what was learned, by the protocol or by the schedule."""
+    return disclosed(scenario).events_depend_on_learning or bool(scenario.schedule.reads)
 
 
 def disclosed(scenario: Scenario) -> Disclosure:

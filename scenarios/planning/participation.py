@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from nodes.protocols.api import RoundContext, RoundPlan
 from nodes.protocols.rotating_leader import RotatingLeader
 from nodes.proxy.cohort_selection import choose_cohort
+from nodes.schedules.fixed import RunSchedule
 from p2p.log.records import NOBODY
 from privacy.accounting.ledger import SLACK, LedgerRule
 from scenarios.schema import Scenario
@@ -61,14 +62,20 @@ class Rehearsal:
 
 
 def project_participation(
-    scenario: Scenario, rules: Sequence[LedgerRule], release_mu2: NDArray[np.float64]
+    scenario: Scenario, rules: Sequence[LedgerRule], release_mu2: NDArray[np.float64], schedule: RunSchedule
 ) -> Rehearsal:
-    """Projects the rounds; without privacy `rules` is empty and `release_mu2` unused."""
+    """Projects the rounds; without privacy `rules` is empty and `release_mu2` unused.
+
+    A schedule that reads losses is projected with the rounds planned at first.
+    """
     limits = Limits.of(scenario.clients, rules, release_mu2)
-    most = int(min(scenario.rounds, _MOST_ROUNDS, max(3.0, _MOST_DRAWS / scenario.clients)))
+    planned = int(min(scenario.rounds, schedule.planned_rounds()))
+    most = int(min(planned, _MOST_ROUNDS, max(3.0, _MOST_DRAWS / scenario.clients)))
     found = _project(scenario, limits, most)
-    if found.stopped_in is None and found.rounds < scenario.rounds:
-        _extrapolate(found, scenario, limits)
+    if found.stopped_in is None and found.rounds < planned:
+        _extrapolate(found, scenario, limits, planned)
+    if found.stopped_in is None and planned < scenario.rounds:
+        found.stopped_in, found.why = planned + 1, schedule.why_over(planned + 1)
     return found
 
 
@@ -151,7 +158,7 @@ def _arrange(scenario: Scenario, number: int, members: Ids, models: Ids, holder:
     return PlannedRound(number, members, releasing, round_plan)
 
 
-def _extrapolate(found: Rehearsal, scenario: Scenario, limits: Limits) -> None:
+def _extrapolate(found: Rehearsal, scenario: Scenario, limits: Limits, planned: int) -> None:
     """Extends a long run by expectation: each client takes part in an equal fraction of the rounds."""
     rate = scenario.protocol.cohort_size / scenario.clients
     # The expected round in which each client makes its last release.
@@ -159,8 +166,8 @@ def _extrapolate(found: Rehearsal, scenario: Scenario, limits: Limits) -> None:
     # The run ends when fewer clients than a cohort are left: at the cohort_size-th largest of the ends.
     enough = np.sort(ends)[scenario.clients - scenario.protocol.cohort_size]
     found.extrapolated = True
-    found.rounds = int(min(scenario.rounds, enough))
-    if found.rounds < scenario.rounds:
+    found.rounds = int(min(planned, enough))
+    if found.rounds < planned:
         found.stopped_in = found.rounds + 1
         found.why = f"about round {found.stopped_in}: too few clients have budget left"
     if ends.min() < found.rounds and found.first_exhaustion is None:

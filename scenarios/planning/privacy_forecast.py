@@ -138,7 +138,9 @@ def _collected(scenario: Scenario) -> list[int] | None:
 def _draw(scenario: Scenario, noise: NoisePlan, rehearsal: Rehearsal, planned: PlannedRound) -> Draw:
     """Returns how a projected cohort is drawn: from all clients, as long as none has exhausted its budget."""
     first, failed = rehearsal.first_exhaustion, ""
-    if scenario.protocol.selection != "uniform":
+    if scenario.schedule.reads:
+        failed = "noise and number of rounds depend on earlier outputs"
+    elif scenario.protocol.selection != "uniform":
         failed = "the cohort is no uniform sample"
     elif first is not None and first <= planned.number:
         failed = "some clients have no budget left, so the cohort depends on who took part before"

@@ -33,6 +33,7 @@ class Replay:
         if self.under_way and simulation.deferred_learning is not None:
             # Before pausing: the observer must not evaluate models that do not exist during the replay.
             simulation.observer.measured = _read_figures(checkpoint.part("figures"))
+            simulation.losses.restore(checkpoint.part("schedule"))
             simulation.deferred_learning.pause()
 
     def check(self, round_number: int, chain: NDArray[np.uint8]) -> None:
@@ -74,6 +75,7 @@ def learnt(simulation: Simulation) -> dict[str, NDArray[Any]]:
         "learning": _learning(learning.state()),
         "linkage": simulation.observer.linkage.state(),
         "figures": _figures(simulation.log.rounds),
+        "schedule": simulation.losses.state(),
     }
     return {f"{part}.{name}": array for part, arrays in parts.items() for name, array in arrays.items()}
 

@@ -37,6 +37,14 @@ class Halver:
         first = models[:, 0].astype(np.float64)
         return first, -first
 
+    def public_loss(self, model: Matrix) -> float:
+        """The first coordinate."""
+        return float(model[0])
+
+    def own_losses(self, models: Matrix, nodes: Sequence[int]) -> NDArray[np.float64]:
+        """The first coordinates."""
+        return models[:, 0].astype(np.float64)
+
 
 def bench(clients: int = 4) -> tuple[DeferredLearning, Halver]:
     """A workbench without privacy, and its teacher."""

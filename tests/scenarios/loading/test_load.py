@@ -88,6 +88,37 @@ BAD: list[tuple[list[str], list[str]]] = [
     (["protocl={kind: gossip}"], ["protocl: unknown key; did you mean `protocol`?"]),
     (["protocol.exchange_wiht=2"], ["protocol.exchange_wiht: unknown key; did you mean `exchange_with`?"]),
     (["availability={kind: churn}"], ["availability.mean_up: needs exactly one of mean_up and up"]),
+    (
+        ["schedule={kind: crd}", "learning=none"],
+        [
+            "learning = none: has no losses, which `schedule: {kind: crd}` reads",
+            "schedule.driven_by = public_loss: needs one model of the round, and with gossip every member has its own",
+            "schedule.kind = crd: changes the noise of clients, and they add none; add `privacy.noise`",
+        ],
+    ),
+    (
+        [
+            "schedule={kind: crd, driven_by: public_loss}",
+            "privacy={clip: {kind: flat}, noise: {kind: gaussian, sigma: 1}}",
+        ],
+        ["schedule.driven_by = public_loss: needs one model of the round, and with gossip every member has its own"],
+    ),
+    (
+        ["schedule={kind: crd, beta: 1.5}"],
+        ["schedule.beta = 1.5: must be <= 1"],
+    ),
+    (
+        [
+            "schedule={kind: crd, driven_by: noisy_losses}",
+            "privacy={clip: {kind: flat}, noise: {kind: gaussian, calibrate: {kind: rigorous}}}",
+        ],
+        ["privacy.noise.calibrate = rigorous: is exact for rounds that are fixed before the run, and crd changes them"],
+    ),
+    (["schedule={kind: budgets}"], ["schedule: needs `local`, `server` or both; add one"]),
+    (
+        ["schedule={kind: budgets, local: {epsilon: 1}}"],
+        ["schedule.local.sigma = none: is needed: no noise is given as a multiple; add it"],
+    ),
     (["rounds=many"], ["rounds = many: must be a whole number"]),
     (["rounds=true"], ["rounds = true: must be a whole number"]),
     (["rounds=0"], ["rounds = 0: must be >= 1"]),
