@@ -54,7 +54,9 @@ def final_models(simulation: Simulation) -> Any:
 
 def algorithm_2(rounds: int, beta: float, losses: list[float], rounding: str) -> tuple[list[float], list[float]]:
     """Algorithm 2 with (19), as the paper writes it, with a budget of `rounds`: sigma and T of each round."""
-    t, total, sigmas, totals = 0, float(rounds), [], []
+    sigmas: list[float] = []
+    totals: list[float] = []
+    t, total = 0, float(rounds)
     while t < total and t + 1 < len(losses):
         sigmas.append(math.sqrt((total - t) / (rounds - sum(1 / sigma**2 for sigma in sigmas))))
         totals.append(total)
