@@ -28,6 +28,7 @@ from p2p.links.settings import NetworkSettings
 from privacy.anonymity.settings import Anonymity
 from privacy.noise_shares.settings import NoiseShares
 from privacy.settings import Privacy
+from privacy.stages.table import STAGE_NEEDS, STAGES, AnyStage
 
 Data = Annotated[
     Digits | Synthetic | File | Mnist | FashionMnist | Cifar10 | Adult,
@@ -42,6 +43,7 @@ Objective = Annotated[
 ]
 Availability = Annotated[Always | Churn | UpTrace, Choice(AVAILABILITIES)]
 Faults = tuple[Annotated[Fault, Choice(FAULTS, needs=("install",))], ...]
+Update = tuple[Annotated[AnyStage, Choice(STAGES, needs=STAGE_NEEDS)], ...]
 Protocol = Annotated[Gossip | RotatingLeader | Central, Choice(PROTOCOLS, needs=PROTOCOL_NEEDS)]
 
 
@@ -62,6 +64,7 @@ class Scenario:
         evaluation: when and for which clients accuracy is measured
         protocol: how updates are exchanged and aggregated
         anonymity: what peers may know of each other
+        update: stages between training and release, in order; `privacy.clip` and `privacy.noise` are their short form
         privacy: clipping and noise of updates; none leaves them unprotected
         noise_shares: noise shares exchanged by peers, which cancel in the sum; none exchanges nothing
         network: links, latencies and losses
@@ -84,6 +87,7 @@ class Scenario:
     evaluation: Evaluation = field(default_factory=Evaluation)
     protocol: Protocol
     anonymity: Anonymity = field(default_factory=Anonymity)
+    update: Update = ()
     privacy: Privacy | None = None
     noise_shares: NoiseShares | None = None
     network: NetworkSettings = field(default_factory=NetworkSettings)

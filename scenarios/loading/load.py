@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from p2p.config.errors import UserError
+from privacy.settings import Privacy
 from scenarios.loading.catalog import catalog_path
 from scenarios.loading.cross_checks import check_parts
 from scenarios.loading.field_docs import REQUIRED, keys_of
@@ -59,6 +61,7 @@ def parse_scenario(
     plugins = Plugins(allow_plugins)
     reader = Reader(folder or Path.cwd(), problems, plugins, touched)
     parts, _ = reader.fields(Scenario, data, ())
+    _join_stages(parts, data)
     # The checks ask parts about themselves, plug-ins too.
     with blaming_plugins(plugins.found):
         check_parts(_checkable(parts, reader, data), problems)
@@ -82,6 +85,13 @@ def _mapping(text: str, source: str) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise UserError("must be a mapping of keys to values; start with `name: ...`", printable(source))
     return data
+
+
+def _join_stages(parts: dict[str, Any], data: dict[str, Any]) -> None:
+    """Gives the stages of `update` to the privacy section, which holds budget and delta; one by default."""
+    # An unreadable privacy section is a problem of its own; without a section the defaults hold.
+    if parts.get("update") and (data.get("privacy") in (None, "none") or "privacy" in parts):
+        parts["privacy"] = replace(parts.get("privacy") or Privacy(), stages=parts["update"])
 
 
 def _checkable(parts: dict[str, Any], reader: Reader, data: dict[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from nodes.protocols.gossip import Gossip
 from nodes.protocols.rotating_leader import RotatingLeader
 from p2p.config.distributions import Constant, Empirical, Lognormal
 from p2p.config.errors import UserError
+from privacy.mechanisms.clip_and_noise import GaussianNoise
 from scenarios.loading.catalog import catalog
 from scenarios.loading.load import dump_scenario, load_scenario, parse_scenario
 from scenarios.schema import Scenario
@@ -222,7 +223,7 @@ def test_overrides_change_what_is_read() -> None:
         ],
     )
     assert scenario.privacy is not None
-    assert scenario.privacy.noise_std == 0.1
+    assert scenario.privacy.noise == GaussianNoise(sigma=0.1)
     assert scenario.network.uplink == Constant(value=1e6)
     assert scenario.network.latency == Constant(value=0.005)
     assert dump_scenario(scenario).count("alpha: 0.1") == 1
