@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,8 +15,8 @@ from nodes.faults.availability import Always
 from nodes.faults.fault_kinds import Intrude
 from nodes.faults.injector import FaultInjector, install_availability
 from nodes.learning.byte_counts_only import NoLearning
-from nodes.learning.clip_and_noise import ClipAndNoise, NoProtection
 from nodes.learning.deferred_learning import DeferredLearning, Vector, mean_vector
+from nodes.learning.release_stages import ReleaseStages, make_stages
 from nodes.messaging.control_messages import Answer
 from nodes.messaging.tampering import alter_content
 from nodes.phase_hooks import PhaseHooks
@@ -45,9 +45,12 @@ from p2p.transport.network import Network
 from p2p.transport.relays import Relays
 from privacy.accounting.ledger import Ledger, LedgerRule, ledger_rule
 from privacy.anonymity.pseudonyms import Pseudonyms
-from privacy.calibration.noise_plan import NoisePlan, PlanContext, plan_noise
+from privacy.calibration.noise_plan import NoisePlan, PlanContext
 from privacy.sealing.message_sizes import message_size
 from privacy.sealing.sealers import make_sealer
+from privacy.stages.api import Shape
+from privacy.stages.release_plan import plan_noise
+from privacy.stages.wire import DENSE
 from scenarios.loading.privacy_classes import budget_epsilons
 from scenarios.running.noise_share_setup import NoiseSharing, share_noise
 from scenarios.running.observer import Observer, RoundListener
@@ -158,8 +161,10 @@ def _build(
     records_per_client, learner = _make_learner(scenario, data_dir, threads, at_once)
     # Noise depends on record counts, and learning on the noise; participants come before what observes them.
     schedule = run_schedule(scenario)
-    noise = plan_run_noise(scenario, records_per_client, schedule)
-    learning = _make_learning(scenario, learner, noise, schedule)
+    shape = _shape_of(scenario, learner)
+    context = plan_context(scenario, records_per_client, shape, schedule)
+    noise = plan_run_noise(scenario, context)
+    learning = _make_learning(scenario, learner, noise, context)
     losses = RoundLosses(scenario, learning, schedule)
     records: dict[int, RoundRecord] = {}
     clients = _make_clients(scenario, world, learning, records, records_per_client, noise, schedule)
@@ -321,14 +326,21 @@ def _make_learner(
     return np.array([len(shard) for shard in shards], dtype=np.int64), learner
 
 
-def plan_run_noise(
-    scenario: Scenario, records_per_client: NDArray[np.int64], schedule: RunSchedule
-) -> NoisePlan | None:
-    """Returns the noise of each client; None without a privacy section."""
+def plan_run_noise(scenario: Scenario, context: PlanContext) -> NoisePlan | None:
+    """Returns what the stages declare about the run's releases; None without a privacy section."""
     if scenario.privacy is None:
         return None
+    noise = plan_noise(scenario.privacy, context)
+    # A model, and an update with noise shares, has no zeros to leave out.
+    return noise if not _sends_models(scenario) and scenario.noise_shares is None else replace(noise, wire=DENSE)
+
+
+def plan_context(
+    scenario: Scenario, records_per_client: NDArray[np.int64], shape: Shape, schedule: RunSchedule
+) -> PlanContext:
+    """Returns what calibration and stages may know before the first round."""
     protocol = scenario.protocol
-    context = PlanContext(
+    return PlanContext(
         clients=scenario.clients,
         train_per_round=protocol.cohort_size,
         exchange_with=protocol.exchange_with if isinstance(protocol, Gossip) else None,
@@ -338,31 +350,49 @@ def plan_run_noise(
         rehash=scenario.anonymity.rehash != "never",
         selection=protocol.selection,
         noise_factor=schedule.noise_factor,
+        shape=shape,
+        budget=None if scenario.privacy is None else scenario.privacy.resolved_budget(),
     )
-    return plan_noise(scenario.privacy, context)
+
+
+def _sends_models(scenario: Scenario) -> bool:
+    return getattr(scenario.protocol, "exchange", "update") == "model"
+
+
+def _shape_of(scenario: Scenario, learner: Learner | None) -> Shape:
+    """Returns the form of an update."""
+    if learner is not None:
+        return Shape(learner.dimension, learner.layers)
+    form = scenario.data.form()
+    if form is None:
+        raise UserError("learning = none: the shape of a `file` data set is not known; use `torch` or another set")
+    return update_shape(scenario, form, scenario.model.parameters(*form))
+
+
+def update_shape(scenario: Scenario, form: tuple[tuple[int, ...], int], dimension: int) -> Shape:
+    """Returns the form of an update without training; a module is built only if a stage works layer by layer."""
+    stages = () if scenario.privacy is None else scenario.privacy.release_stages
+    if not any(getattr(stage, "by_layer", False) for stage in stages):
+        return Shape(dimension)
+    from nodes.learning.module_contract import layer_sizes
+
+    return Shape(dimension, layer_sizes(scenario.model.build(*form)))
 
 
 def _make_learning(
-    scenario: Scenario, learner: Learner | None, noise: NoisePlan | None, schedule: RunSchedule
+    scenario: Scenario,
+    learner: Learner | None,
+    noise: NoisePlan | None,
+    context: PlanContext,
 ) -> Learning:
+    wire = DENSE if noise is None else noise.wire
     if learner is None:
-        form = scenario.data.form()
-        if form is None:
-            raise UserError("learning = none: the shape of a `file` data set is not known; use `torch` or another set")
-        return NoLearning(scenario.model.parameters(*form))
-    privacy, models = scenario.privacy, getattr(scenario.protocol, "exchange", "update") == "model"
-    pipeline: ClipAndNoise | NoProtection = NoProtection()
-    if privacy is not None and noise is not None:
-        pipeline = ClipAndNoise(privacy.clip, privacy.noise, noise.noise_std)
-    return DeferredLearning(
-        learner,
-        scenario.clients,
-        pipeline,
-        scenario.seed,
-        models,
-        noise_factor=schedule.noise_factor,
-        loss_bound=loss_bound(scenario.schedule),
-    )
+        return NoLearning(context.shape.dimension, wire)
+    pipeline = ReleaseStages()
+    if scenario.privacy is not None:
+        pipeline = make_stages(scenario.privacy.release_stages, context, scenario.seed, scenario.training.rate, wire)
+    models, bound = _sends_models(scenario), loss_bound(scenario.schedule)
+    return DeferredLearning(learner, scenario.clients, pipeline, scenario.seed, models, loss_bound=bound)
 
 
 def _make_clients(

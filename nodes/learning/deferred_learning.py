@@ -8,8 +8,8 @@ references to rows, never copies, and a released row is never written again.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 from weakref import WeakSet
 
 import numpy as np
@@ -20,8 +20,9 @@ from nodes.learning.deferred_vectors import Matrix as Matrix
 from nodes.learning.deferred_vectors import Name, NamedVector, stacked
 from nodes.learning.deferred_vectors import Vector as Vector
 from nodes.learning.deferred_vectors import mean_vector as mean_vector
+from nodes.learning.release_stages import ReleaseStages
 from p2p.random_streams import stream, streams
-from privacy.calibration.published_rules import constant_noise
+from privacy.stages.wire import DENSE, WireFormat
 
 Scores = tuple[NDArray[np.float64], NDArray[np.float64]]
 Noise = Callable[[], NDArray[np.float64]]
@@ -35,11 +36,13 @@ class LearningState:
         models: every client's model, and the server's in the last row.
         noise_numbers: number of noise draws of each client so far.
         given: named vectors that may still be read.
+        memory: what the stages of a release remember, by name.
     """
 
     models: Matrix
     noise_numbers: NDArray[np.int64]
     given: Mapping[Name, Matrix]
+    memory: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
 
 class Learning(Protocol):
@@ -95,20 +98,6 @@ class Trainer(Protocol):
         """Returns the loss of each node's model on the node's own records."""
 
 
-class Pipeline(Protocol):
-    """The transformation of updates between training and release."""
-
-    def apply(
-        self,
-        rows: Matrix,
-        nodes: Sequence[int],
-        generators: Sequence[np.random.Generator],
-        threads: int,
-        noise_factor: float = 1.0,
-    ) -> Matrix:
-        """Clips rows and adds noise, in place."""
-
-
 class DeferredLearning:
     """All clients' models and the run's pending computations; the last row is the server's model.
 
@@ -117,7 +106,6 @@ class DeferredLearning:
 
     Args:
         releases_models: whether a release is the node's model after the noisy local step, instead of the noisy update.
-        noise_factor: factor on the noise of a round, by its number.
         loss_bound: whether, and up to which value, nodes measure the model that they train from on their own records.
     """
 
@@ -127,14 +115,13 @@ class DeferredLearning:
         self,
         trainer: Trainer,
         clients: int,
-        pipeline: Pipeline,
+        pipeline: ReleaseStages,
         seed: int,
         releases_models: bool = False,
         *,
-        noise_factor: Callable[[int], float] = constant_noise,
         loss_bound: float | None = None,
     ) -> None:
-        self._noise_factor, self._loss_bound = noise_factor, loss_bound
+        self._loss_bound = loss_bound
         self._own_losses: dict[int, dict[int, tuple[float, int]]] = {}
         self._releases_models = releases_models
         self.dimension = trainer.dimension
@@ -171,7 +158,7 @@ class DeferredLearning:
 
     def release(self, node: int, round_number: int) -> Vector:
         """Returns the clipped and noised update of a node that has started training."""
-        return self._named_vector(("release", round_number, node))
+        return self._named_vector(("release", round_number, node), wire=self._pipeline.wire)
 
     def released(self, nodes: Sequence[int], round_number: int) -> Matrix:
         """Returns the releases of nodes as the rows of a read-only matrix."""
@@ -272,7 +259,7 @@ class DeferredLearning:
         }
         for vector in self._named:
             given.setdefault(vector.name, vector.array())
-        return LearningState(self._models, self._noise_numbers, given)
+        return LearningState(self._models, self._noise_numbers, given, self._pipeline.memory)
 
     def pause(self) -> None:
         """Pauses learning until `wake`: vectors have only names, and noise draws are only counted."""
@@ -283,6 +270,8 @@ class DeferredLearning:
         self.paused = False
         self._models[:] = state.models
         self._noise_numbers[:] = state.noise_numbers
+        for name, array in state.memory.items():
+            self._pipeline.memory[name][:] = array
         for (what, number, node), row in state.given.items():
             if what == "release" and number in self._open_rounds:
                 self._releases.setdefault(number, {})[node] = row
@@ -318,8 +307,8 @@ class DeferredLearning:
             self._blank.flags.writeable = False
         return self._blank
 
-    def _named_vector(self, name: Name, array: Matrix | None = None) -> Vector:
-        vector = NamedVector(self, name, array)
+    def _named_vector(self, name: Name, array: Matrix | None = None, wire: WireFormat = DENSE) -> Vector:
+        vector = NamedVector(self, name, array, wire)
         self._named.add(vector)
         return vector
 
@@ -346,8 +335,7 @@ class DeferredLearning:
         # `before` is a copy (fancy indexing), so it can hold the updates without another matrix.
         updates = np.subtract(before, trained, out=before)
         generators = streams(self._seed, [("noise", node, waiting[node]) for node in nodes])
-        factor = self._noise_factor(round_number)
-        updates = self._pipeline.apply(updates, nodes, generators, self._trainer.threads, factor)
+        updates = self._pipeline.apply(updates, nodes, generators, self._models, round_number, self._trainer.threads)
         if self._releases_models:
             # The models that training started from; pending training is computed before a model changes.
             updates = self._models[nodes] - updates

@@ -19,7 +19,7 @@ from nodes.learning.kernels.generic import Kernel, OneByOne, Samples, SgdStep, S
 from nodes.learning.kernels.mlp import match_mlp
 from nodes.learning.minibatches import draw_batches
 from nodes.learning.models import Model
-from nodes.learning.module_contract import check_module
+from nodes.learning.module_contract import check_module, layer_sizes
 from nodes.learning.objectives import ClientObjectives, CrossEntropy, Objective
 from nodes.learning.thread_pool import chunks, run_parallel
 from nodes.learning.training import Training
@@ -63,6 +63,7 @@ class Learner:
     ) -> None:
         self.module, self._initial = _initialise(model, dataset, seed)
         self.dimension = len(self._initial)
+        self.layers = layer_sizes(self.module)
         self._train = _samples(dataset.train_x, dataset.train_y, dataset.classes)
         public = _public_records(len(dataset.test_y), validation, seed)
         self._test = _samples(dataset.test_x[~public], dataset.test_y[~public], dataset.classes)

@@ -43,11 +43,8 @@ def _discounting_findings(
         yield ("schedule", "driven_by"), "public_loss", rule
     if noise_shares is not None:
         yield ("noise_shares",), "noise shares", "are not changed by `schedule: {kind: crd}`; drop one of them"
-    if privacy is None or not _adds_noise(privacy):
-        yield kind, "crd", "changes the noise of clients, and they add none; add `privacy.noise`, or use `kind: fixed`"
+    if privacy is None or not getattr(privacy.noise_stage, "scales", False):
+        rule = "changes the Gaussian noise of clients, and they add none; add `privacy.noise`, or use `kind: fixed`"
+        yield kind, "crd", rule
     elif isinstance(privacy.calibration, RigorousCalibration):
         yield ("privacy", "noise", "calibrate"), "rigorous", _EXACT
-
-
-def _adds_noise(privacy: Any) -> bool:
-    return privacy.calibration is not None or bool(privacy.noise_std)

@@ -25,7 +25,7 @@ _RECORD_COUNTS = "number of records of each client (training takes time, and noi
 def report_privacy(simulation: Simulation) -> dict[str, Any]:
     """The published epsilon, the rigorous ones per view, and what was left out of both."""
     privacy, noise = simulation.scenario.privacy, simulation.noise
-    unaccounted = unaccounted_releases(simulation.scenario)
+    unaccounted = unaccounted_releases(simulation.scenario, noise)
     if privacy is None or noise is None:
         rigorous = views_report(no_views("no noise is added", ())) | {"unit": "client"}
         rigorous["unaccounted_releases"] = unaccounted

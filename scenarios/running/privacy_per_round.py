@@ -99,7 +99,7 @@ class RoundPrivacy:
 
     def _new_accountant(self) -> Accountant | None:
         scenario = self._scenario
-        if scenario.privacy is None or self._noise is None or unaccounted_releases(scenario):
+        if scenario.privacy is None or self._noise is None or unaccounted_releases(scenario, self._noise):
             return None
         return Accountant(setting_of(scenario, scenario.privacy, self._noise, central=self._central))
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from nodes.learning.clip_and_noise import NoProtection
 from nodes.learning.deferred_learning import DeferredLearning, Matrix, Scores, Vector, mean_vector
+from nodes.learning.release_stages import ReleaseStages
 
 
 class Halver:
@@ -49,7 +49,7 @@ class Halver:
 def bench(clients: int = 4) -> tuple[DeferredLearning, Halver]:
     """A workbench without privacy, and its teacher."""
     teacher = Halver()
-    return DeferredLearning(teacher, clients, NoProtection(), 1), teacher
+    return DeferredLearning(teacher, clients, ReleaseStages(), 1), teacher
 
 
 def constant(value: float) -> Vector:

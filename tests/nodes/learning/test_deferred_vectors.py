@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from nodes.learning.clip_and_noise import NoProtection
 from nodes.learning.deferred_learning import DeferredLearning, Matrix, Scores
+from nodes.learning.release_stages import ReleaseStages
 from privacy.sealing.sealers import make_sealer
 
 ADDRESSES = (b"a" * 32, b"b" * 32)
@@ -43,7 +43,7 @@ class Halver:
 
 def bench() -> DeferredLearning:
     """Four clients, no privacy."""
-    return DeferredLearning(Halver(), 4, NoProtection(), 1)
+    return DeferredLearning(Halver(), 4, ReleaseStages(), 1)
 
 
 def test_a_sleeper_wakes_where_another_stopped() -> None:

@@ -11,6 +11,7 @@ from nodes.protocols.gossip import Gossip
 from nodes.protocols.rotating_leader import RotatingLeader
 from p2p.config.distributions import Constant, Empirical, Lognormal
 from p2p.config.errors import UserError
+from privacy.mechanisms.clip_and_noise import GaussianNoise
 from scenarios.loading.catalog import catalog
 from scenarios.loading.load import dump_scenario, load_scenario, parse_scenario
 from scenarios.schema import Scenario
@@ -93,7 +94,7 @@ BAD: list[tuple[list[str], list[str]]] = [
         [
             "learning = none: has no losses, which `schedule: {kind: crd}` reads",
             "schedule.driven_by = public_loss: needs one model of the round, and with gossip every member has its own",
-            "schedule.kind = crd: changes the noise of clients, and they add none; add `privacy.noise`",
+            "schedule.kind = crd: changes the Gaussian noise of clients, and they add none; add `privacy.noise`",
         ],
     ),
     (
@@ -253,7 +254,7 @@ def test_overrides_change_what_is_read() -> None:
         ],
     )
     assert scenario.privacy is not None
-    assert scenario.privacy.noise_std == 0.1
+    assert scenario.privacy.noise == GaussianNoise(sigma=0.1)
     assert scenario.network.uplink == Constant(value=1e6)
     assert scenario.network.latency == Constant(value=0.005)
     assert dump_scenario(scenario).count("alpha: 0.1") == 1
