@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nodes.aggregation.settings import Weights
 from nodes.phase_hooks import PhaseHooks
 from p2p.clock import Clock
 from p2p.log.log import Log
@@ -30,5 +31,7 @@ class World:
     server: int
     reported_loss: str = ""
     """The loss that the schedule reads and that nodes report with their part: public_loss, noisy_losses, or none."""
+    weights: Weights = "uniform"
+    """How aggregators weigh updates."""
     first_incarnation: int = 0
     """Where endpoints begin to count their lives: a resumed run starts beyond those of the run it goes on with."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from nodes.aggregation.aggregator import Aggregator
 from nodes.datasets.preparation import client_records, record_counts
 from nodes.faults.availability import Always
 from nodes.faults.fault_kinds import Intrude
@@ -30,6 +31,7 @@ from nodes.roles.client import Client, ClientProfile
 from nodes.roles.lifecycle import ProcessSupervisor
 from nodes.roles.server import Server
 from nodes.round_record import RoundRecord
+from nodes.schedules.budgets import BudgetedRounds, local_multiplier, server_multiplier
 from nodes.schedules.discounting import loss_bound, public_share, report_mu2
 from nodes.schedules.fixed import RunSchedule, ScheduleTerms
 from nodes.world import World
@@ -46,6 +48,8 @@ from p2p.transport.relays import Relays
 from privacy.accounting.ledger import Ledger, LedgerRule, ledger_rule
 from privacy.anonymity.pseudonyms import Pseudonyms
 from privacy.calibration.noise_plan import NoisePlan, PlanContext
+from privacy.calibration.published_rules import SampledRule
+from privacy.papers.lcdp_accounting import MomentsRule
 from privacy.sealing.message_sizes import message_size
 from privacy.sealing.sealers import make_sealer
 from privacy.stages.api import Shape
@@ -163,7 +167,7 @@ def _build(
     schedule = run_schedule(scenario)
     shape = _shape_of(scenario, learner)
     context = plan_context(scenario, records_per_client, shape, schedule)
-    noise = plan_run_noise(scenario, context)
+    noise = plan_run_noise(scenario, context, schedule)
     learning = _make_learning(scenario, learner, noise, context)
     losses = RoundLosses(scenario, learning, schedule)
     records: dict[int, RoundRecord] = {}
@@ -173,11 +177,14 @@ def _build(
     # Before the accountant, the observer and the proxy: they read the exchange's log and tracker.
     sharing = share_noise(scenario, world, participants, noise, records_per_client)
     central = isinstance(scenario.protocol, Central)
-    account = RoundPrivacy(scenario, world.log, noise, clients, sharing, central=central)
+    shares = records_per_client / max(int(records_per_client.sum()), 1)
+    account = RoundPrivacy(scenario, world.log, noise, clients, sharing, central=central, record_shares=shares)
     observer = Observer(scenario, world, learning, participants, noise, listeners, account, sharing, schedule, losses)
     config = _make_plan(
         scenario, observer, sharing, lambda call: participants[call.node].answer(call), schedule, losses
     )
+    if scenario.aggregate.weights != "uniform":
+        config.record_shares = shares
     proxy = Proxy(world, config, records)
     takeover_s = scenario.proxy.takeover if scenario.proxy.standby else None
     supervisor = ProcessSupervisor(world, participants, proxy, takeover_s)
@@ -217,7 +224,13 @@ def _build(
 
 def run_schedule(scenario: Scenario) -> RunSchedule:
     """Returns the rounds of a run, before its first."""
-    terms = ScheduleTerms(rounds=scenario.rounds, clients=scenario.clients, cohort=scenario.protocol.cohort_size)
+    terms = ScheduleTerms(
+        rounds=scenario.rounds,
+        clients=scenario.clients,
+        cohort=scenario.protocol.cohort_size,
+        local_multiplier=local_multiplier(scenario.privacy),
+        server_multiplier=server_multiplier(scenario.aggregate),
+    )
     return scenario.schedule.begin(terms)
 
 
@@ -297,6 +310,7 @@ def _make_world(scenario: Scenario, first_incarnation: int) -> World:
         standby=count + STANDBY,
         server=count + SERVER,
         reported_loss=scenario.schedule.reads,
+        weights=scenario.aggregate.weights,
         first_incarnation=first_incarnation,
     )
 
@@ -326,13 +340,27 @@ def _make_learner(
     return np.array([len(shard) for shard in shards], dtype=np.int64), learner
 
 
-def plan_run_noise(scenario: Scenario, context: PlanContext) -> NoisePlan | None:
+def plan_run_noise(scenario: Scenario, context: PlanContext, schedule: RunSchedule) -> NoisePlan | None:
     """Returns what the stages declare about the run's releases; None without a privacy section."""
     if scenario.privacy is None:
         return None
     noise = plan_noise(scenario.privacy, context)
+    if isinstance(schedule, BudgetedRounds):
+        noise = replace(noise, published=MomentsRule(schedule.accountants))
+    elif noise.published is None and (multiplier := server_multiplier(scenario.aggregate)) is not None:
+        delta = scenario.privacy.resolved_budget().delta
+        rule = SampledRule(rate=context.rate, noise_multiplier=multiplier, delta=delta)
+        noise = replace(noise, published=rule, notes=(*noise.notes, *_aggregate_notes(scenario)))
     # A model, and an update with noise shares, has no zeros to leave out.
     return noise if not _sends_models(scenario) and scenario.noise_shares is None else replace(noise, wire=DENSE)
+
+
+def _aggregate_notes(scenario: Scenario) -> list[str]:
+    """Returns what the published figure of noise on the aggregate presumes."""
+    notes = ["published epsilon is that of the aggregates, by the multiplier alone, with Poisson sampling assumed"]
+    if scenario.aggregate.noise is not None and scenario.aggregate.noise.on == "mean":
+        notes.append("a multiple of the clip norm on a mean is more noise than its sensitivity needs (E-T11)")
+    return notes
 
 
 def plan_context(
@@ -387,12 +415,15 @@ def _make_learning(
 ) -> Learning:
     wire = DENSE if noise is None else noise.wire
     if learner is None:
-        return NoLearning(context.shape.dimension, wire)
+        return NoLearning(context.shape.dimension, wire, sends_loss=scenario.aggregate.sends_loss)
     pipeline = ReleaseStages()
     if scenario.privacy is not None:
         pipeline = make_stages(scenario.privacy.release_stages, context, scenario.seed, scenario.training.rate, wire)
     models, bound = _sends_models(scenario), loss_bound(scenario.schedule)
-    return DeferredLearning(learner, scenario.clients, pipeline, scenario.seed, models, loss_bound=bound)
+    aggregator = Aggregator(settings=scenario.aggregate, clip_norm=1.0 if noise is None else noise.clip_norm)
+    return DeferredLearning(
+        learner, scenario.clients, pipeline, scenario.seed, models, loss_bound=bound, aggregator=aggregator
+    )
 
 
 def _make_clients(

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge, Le, Len
 
+from nodes.aggregation.settings import Aggregate
 from nodes.datasets.published import Adult, Cifar10, FashionMnist, Mnist
 from nodes.datasets.registry import DATASETS, Digits, File, Synthetic
 from nodes.faults.availability import AVAILABILITIES, Always, Churn, UpTrace
@@ -72,6 +73,7 @@ class Scenario:
         anonymity: what peers may know of each other
         update: stages between training and release, in order; `privacy.clip` and `privacy.noise` are their short form
         privacy: clipping and noise of updates; none leaves them unprotected
+        aggregate: what an aggregator does with the updates of a round
         schedule: how many rounds the run has, and how much noise each of them gets
         noise_shares: noise shares exchanged by peers, which cancel in the sum; none exchanges nothing
         network: links, latencies and losses
@@ -96,6 +98,7 @@ class Scenario:
     anonymity: Anonymity = field(default_factory=Anonymity)
     update: Update = ()
     privacy: Privacy | None = None
+    aggregate: Aggregate = field(default_factory=Aggregate)
     schedule: Schedule = field(default_factory=Fixed)
     noise_shares: NoiseShares | None = None
     network: NetworkSettings = field(default_factory=NetworkSettings)

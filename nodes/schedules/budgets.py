@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from annotated_types import Gt, Lt
 
@@ -73,6 +73,18 @@ class Budgets:
         extra = 1 if self.stop == "after" else 0
         lasts = {name: _rounds(accountant) + extra for name, accountant in accountants.items()}
         return BudgetedRounds(terms.rounds, lasts, accountants)
+
+
+def local_multiplier(privacy: Any) -> float | None:
+    """Returns the noise of clients as a multiple of its published sensitivity, if a stage gives it so."""
+    stage = None if privacy is None else privacy.noise_stage
+    found = getattr(stage, "multiplier", None)
+    return None if found is None else float(found)
+
+
+def server_multiplier(aggregate: Any) -> float | None:
+    """Returns the noise of the aggregate in multiples of the clip norm, if it is given so."""
+    return None if aggregate.noise is None else aggregate.noise.multiplier
 
 
 _rounds = lru_cache(MomentsBudget.max_rounds)

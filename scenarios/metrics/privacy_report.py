@@ -11,6 +11,7 @@ from privacy.accounting.accountant import Accountant, Views
 from privacy.accounting.figures import infinite
 from privacy.calibration.noise_plan import NoisePlan
 from privacy.calibration.strategies import PUBLISHED
+from privacy.papers.lcdp_accounting import MomentsRule
 from privacy.settings import Privacy
 from scenarios.build import Simulation
 from scenarios.loading.privacy_classes import budget_epsilons, colluding_nodes
@@ -106,8 +107,9 @@ def _published(simulation: Simulation, privacy: Privacy, noise: NoisePlan) -> di
     if noise.published is None:
         return NOT_APPLICABLE if claims_a_formula(privacy) else None
     rounds = int(simulation.log.privacy["round"].max(initial=0))
-    delta = privacy.resolved_budget().delta
-    return {"epsilon": noise.published.epsilon_after(rounds), "delta": delta, "formula": noise.published.formula}
+    rule = noise.published
+    told: dict[str, Any] = {"epsilon": rule.epsilon_after(rounds), "delta": rule.delta, "formula": rule.formula}
+    return told | ({"accountants": rule.details(rounds)} if isinstance(rule, MomentsRule) else {})
 
 
 def claims_a_formula(privacy: Privacy) -> bool:

@@ -21,6 +21,7 @@ def unaccounted_releases(scenario: Scenario, noise: NoisePlan | None) -> list[st
     found = [*_undeclared(scenario), *declared, *pooled_releases(scenario.data), *disclosed(scenario).unaccounted]
     if disclosed(scenario).events_depend_on_learning:
         found.append(_DEPENDS)
+    found += scenario.aggregate.unaccounted()
     found += scenario.schedule.unaccounted() if isinstance(scenario.schedule, Discounting) else ()
     settings = scenario.noise_shares
     if settings is not None and settings.weights == "records" and not settings.records_public:

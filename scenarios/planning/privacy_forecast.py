@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nodes.protocols.gossip import Gossip
 from nodes.protocols.rotating_leader import RotatingLeader
@@ -21,6 +22,7 @@ from privacy.calibration.noise_plan import NoisePlan
 from privacy.settings import Privacy
 from scenarios.metrics.privacy_report import claims_a_formula, no_views, views_report, why_infinite
 from scenarios.metrics.privacy_verdict import verdict
+from scenarios.metrics.round_contents import Aggregation, aggregated, aggregation_of
 from scenarios.metrics.run_accountant import setting_of
 from scenarios.metrics.unaccounted import disclosed, unaccounted_releases
 from scenarios.planning.participation import PlannedRound, Rehearsal
@@ -30,7 +32,12 @@ Topology = Literal["gossip", "pseudo_central", "central"]
 
 
 def privacy_forecast(
-    scenario: Scenario, topology: Topology, noise: NoisePlan | None, rehearsal: Rehearsal, release_mu2: float
+    scenario: Scenario,
+    topology: Topology,
+    noise: NoisePlan | None,
+    rehearsal: Rehearsal,
+    release_mu2: float,
+    records: NDArray[np.int64],
 ) -> dict[str, Any]:
     """Returns the `privacy` entry that the summary of a fault-free run will have, and its verdict."""
     unaccounted = unaccounted_releases(scenario, noise)
@@ -39,7 +46,7 @@ def privacy_forecast(
         entry: dict[str, Any] = {"published": None, "rigorous": rigorous, "notes": []}
     else:
         delta = scenario.privacy.resolved_budget().delta
-        views = _views(scenario, scenario.privacy, topology, noise, rehearsal, release_mu2)
+        views = _views(scenario, scenario.privacy, topology, noise, rehearsal, release_mu2, records)
         rigorous = views_report(views) | {"unit": "client", "delta": delta}
         # Not proved before the run: whatever is lost or late takes its noise out of the means.
         rigorous["how"] = {view: how if how == "inf" else "projected" for view, how in rigorous["how"].items()}
@@ -100,13 +107,14 @@ def _views(
     noise: NoisePlan,
     rehearsal: Rehearsal,
     release_mu2: float,
+    records: NDArray[np.int64],
 ) -> Views:
     """Returns the views of the projected rounds; bounded by the local view where not every round was projected."""
     setting = setting_of(scenario, privacy, noise, central=topology == "central")
     unaccounted = unaccounted_releases(scenario, noise)
     if unaccounted:
         return no_views(unaccounted[0], setting.colluders)
-    silent = not noise.noise_std.min() > 0.0
+    silent = not noise.noise_std.min() > 0.0 and (scenario.aggregate.noise is None or setting.spread == "by_path")
     if math.isinf(noise.sensitivity) or silent:
         return no_views("no noise is added" if silent else "updates are not clipped", setting.colluders)
     if len(rehearsal.arranged) < rehearsal.rounds or scenario.noise_shares is not None:
@@ -117,8 +125,9 @@ def _views(
         bound = replace(views, local=figure, receiver=figure, peer_worst=figure, peer_median=figure, model=figure)
         return bound if views.coalition is None else replace(bound, coalition=figure)
     accountant, amplification = Accountant(setting), Amplification()
+    aggregation = aggregation_of(scenario, noise, records / max(int(records.sum()), 1))
     for planned in rehearsal.arranged:
-        contents = _contents(scenario, noise, planned)
+        contents = _contents(scenario, noise, planned, aggregation)
         accountant.add(contents)
         amplification.add(contents, _draw(scenario, noise, rehearsal, planned))
     views = accountant.views(_collected(scenario))
@@ -150,7 +159,9 @@ def _draw(scenario: Scenario, noise: NoisePlan, rehearsal: Rehearsal, planned: P
     return Draw(cohort / scenario.clients, cohort, failed)
 
 
-def _contents(scenario: Scenario, noise: NoisePlan, planned: PlannedRound) -> RoundContents:
+def _contents(
+    scenario: Scenario, noise: NoisePlan, planned: PlannedRound, aggregation: Aggregation | None
+) -> RoundContents:
     """Returns the contents of a projected round: every update arrives in time and is used."""
     clients = np.sort(planned.releasing)
     edges = planned.round_plan.edges["update"]
@@ -169,7 +180,7 @@ def _contents(scenario: Scenario, noise: NoisePlan, planned: PlannedRound) -> Ro
     if disclosed(scenario).spread == "to_all":
         sums = np.zeros((len(aggregators), len(clients)))
         sums[np.searchsorted(aggregators, used[:, 1]), used[:, 0]] = 1.0
-        known = {"sums": sums}
+        known = {"sums": sums} | aggregated(aggregation, sums, clients, aggregators)
     return RoundContents(
         round_number=planned.number,
         clients=clients,

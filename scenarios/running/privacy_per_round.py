@@ -16,7 +16,7 @@ from p2p.log.records import KIND, OUTCOME, WHAT
 from privacy.accounting.accountant import Accountant, Views
 from privacy.accounting.sampling_premises import Amplification, Draw
 from privacy.calibration.noise_plan import NoisePlan
-from scenarios.metrics.round_contents import ContentReader
+from scenarios.metrics.round_contents import ContentReader, aggregation_of
 from scenarios.metrics.run_accountant import setting_of
 from scenarios.metrics.unaccounted import disclosed, unaccounted_releases
 from scenarios.running.noise_share_setup import NoiseSharing
@@ -38,7 +38,9 @@ class RoundPrivacy:
         sharing: NoiseSharing | None,
         *,
         central: bool,
+        record_shares: NDArray[np.float64],
     ) -> None:
+        self._aggregation = None if noise is None else aggregation_of(scenario, noise, record_shares)
         self._scenario, self._log, self._clients, self._central = scenario, log, clients, central
         self._noise, self._sharing = noise, sharing
         self._published: float | None = None
@@ -112,6 +114,7 @@ class RoundPrivacy:
             sensitivity=math.inf if self._noise is None else self._noise.sensitivity,
             in_the_clear=self._scenario.anonymity.sealed is False,
             sharing=self._sharing,
+            aggregation=self._aggregation,
         )
 
     def _draw(self, record: RoundRecord, messages: NDArray[np.int64]) -> Draw:
