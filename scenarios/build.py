@@ -42,6 +42,7 @@ from p2p.transport.messages import CallAnswer
 from p2p.transport.network import Network
 from p2p.transport.relays import Relays
 from privacy.accounting.ledger import Ledger, LedgerRule, ledger_rule
+from privacy.accounting.record_level import RecordAccount
 from privacy.anonymity.pseudonyms import Pseudonyms
 from privacy.calibration.noise_plan import NoisePlan, PlanContext, plan_noise
 from privacy.sealing.message_sizes import message_size
@@ -50,6 +51,7 @@ from scenarios.loading.privacy_classes import budget_epsilons
 from scenarios.running.noise_share_setup import NoiseSharing, share_noise
 from scenarios.running.observer import Observer, RoundListener
 from scenarios.running.privacy_per_round import RoundPrivacy
+from scenarios.running.record_setup import record_account
 from scenarios.schema import Scenario
 
 if TYPE_CHECKING:
@@ -83,6 +85,7 @@ class Simulation:
     samples_per_training: NDArray[np.int64]
     records: dict[int, RoundRecord] = field(default_factory=dict)
     sharing: NoiseSharing | None = None
+    record_account: RecordAccount | None = None
 
     def run(self) -> None:
         """Runs the processes until the proxy has finished."""
@@ -150,18 +153,18 @@ def _build(
     first_incarnation: int,
 ) -> Simulation:
     world = _make_world(scenario, first_incarnation)
-    records_per_client, learner = _make_learner(scenario, data_dir, threads, at_once)
+    records_per_client, learner, account_of_records = _make_learner(scenario, data_dir, threads, at_once)
     # Noise depends on record counts, and learning on the noise; participants come before what observes them.
     noise = plan_run_noise(scenario, records_per_client)
     learning = _make_learning(scenario, learner, noise)
     records: dict[int, RoundRecord] = {}
-    clients = _make_clients(scenario, world, learning, records, records_per_client, noise)
+    clients = _make_clients(scenario, world, learning, records, records_per_client, noise, account_of_records)
     server = Server(world.server, world, learning, records, scenario.protocol)
     participants: dict[int, Client | Server] = {client.node: client for client in clients} | {server.node: server}
     # Before the accountant, the observer and the proxy: they read the exchange's log and tracker.
     sharing = share_noise(scenario, world, participants, noise, records_per_client)
     central = isinstance(scenario.protocol, Central)
-    account = RoundPrivacy(scenario, world.log, noise, clients, sharing, central=central)
+    account = RoundPrivacy(scenario, world.log, noise, clients, sharing, account_of_records, central=central)
     observer = Observer(scenario, world, learning, participants, noise, listeners, account, sharing)
     config = _make_plan(scenario, observer, sharing, lambda call: participants[call.node].answer(call))
     proxy = Proxy(world, config, records)
@@ -196,6 +199,7 @@ def _build(
         samples_per_training=scenario.training.epochs * records_per_client,
         records=records,
         sharing=sharing,
+        record_account=account_of_records,
     )
 
 
@@ -280,15 +284,19 @@ def _make_world(scenario: Scenario, first_incarnation: int) -> World:
 
 def _make_learner(
     scenario: Scenario, data_dir: Path | None, threads: int | None, at_once: int | None
-) -> tuple[NDArray[np.int64], Learner | None]:
-    """Returns the number of records of each client, and the learner; None without learning."""
+) -> tuple[NDArray[np.int64], Learner | None, RecordAccount | None]:
+    """Returns each client's number of records, the learner (None without learning), and the account of records."""
     if scenario.learning == "none":
         # The same counts as with learning: they set training times, hence events.
-        return record_counts(scenario.data, scenario.clients, data_dir, scenario.seed), None
+        counts = record_counts(scenario.data, scenario.clients, data_dir, scenario.seed)
+        return counts, None, record_account(scenario, counts)
     # Imported here: torch takes seconds to load, and runs without learning do not need it.
+    from nodes.learning.dp_sgd import RecordNoise
     from nodes.learning.trainer import Learner
 
     dataset, shards = client_records(scenario.data, scenario.clients, data_dir, scenario.seed)
+    counts = np.array([len(shard) for shard in shards], dtype=np.int64)
+    settings, account = scenario.training.per_sample, record_account(scenario, counts)
     learner = Learner(
         scenario.model,
         dataset,
@@ -296,10 +304,11 @@ def _make_learner(
         scenario.training,
         scenario.seed,
         objective=scenario.objective,
+        record_noise=None if settings is None or account is None else RecordNoise(settings, account.multiplier),
         at_once=at_once,
         threads=threads,
     )
-    return np.array([len(shard) for shard in shards], dtype=np.int64), learner
+    return counts, learner, account
 
 
 def plan_run_noise(scenario: Scenario, records_per_client: NDArray[np.int64]) -> NoisePlan | None:
@@ -340,15 +349,17 @@ def _make_clients(
     records: dict[int, RoundRecord],
     records_per_client: NDArray[np.int64],
     noise: NoisePlan | None,
+    account: RecordAccount | None,
 ) -> list[Client]:
     speeds = per_client(scenario.network.devices, "compute", scenario.compute, scenario.seed, scenario.clients)
     # Rounded like all durations, so that equal inputs give equal instants on every platform.
     train_s = rounded(scenario.training.epochs * records_per_client / speeds, "s")
     rules = ledger_rules(scenario, noise)
+    most_trainings = None if account is None else account.most_trainings
     clients = []
     for node in range(scenario.clients):
         std, sensitivity = (0.0, 0.0) if noise is None else (float(noise.noise_std[node]), noise.sensitivity)
-        profile = ClientProfile(float(train_s[node]), std, sensitivity)
+        profile = ClientProfile(float(train_s[node]), std, sensitivity, account is not None, most_trainings)
         ledger = Ledger(rules[node], std, sensitivity) if rules else None
         clients.append(Client(node, world, learning, records, scenario.protocol, profile, ledger))
         if isinstance(scenario.protocol, Central):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nodes.datasets.preparation import pooled_releases
+from nodes.datasets.preparation import mixed_records, pooled_releases
 from nodes.protocols.api import Disclosure, disclosure_of
 from scenarios.schema import Scenario
 
@@ -25,6 +25,18 @@ def unaccounted_releases(scenario: Scenario) -> list[str]:
     if settings is not None and settings.unequal == "list" and isinstance(sizes, tuple) and len(set(sizes)) > 1:
         found.append("sigma_k, which the number of partners tells; use `noise_shares.unequal: pad`")
     return found
+
+
+def why_no_record_level(scenario: Scenario) -> str:
+    """Returns why nothing is proved about single records although their gradients are clipped and noised; else empty.
+
+    What a record's own gradient is computed from must be that record, the model and public numbers alone.
+    """
+    found = [*unaccounted_releases(scenario), *mixed_records(scenario.data)]
+    objective = f"{type(scenario.objective).__module__}:{type(scenario.objective).__qualname__}"
+    if objective in scenario.plugins:
+        found.append(f"plug-in {objective} may use other records of a batch in a record's gradient")
+    return found[0] if found else ""
 
 
 def disclosed(scenario: Scenario) -> Disclosure:

@@ -61,10 +61,19 @@ class Rehearsal:
 
 
 def project_participation(
-    scenario: Scenario, rules: Sequence[LedgerRule], release_mu2: NDArray[np.float64]
+    scenario: Scenario,
+    rules: Sequence[LedgerRule],
+    release_mu2: NDArray[np.float64],
+    most_trainings: int | None = None,
 ) -> Rehearsal:
-    """Projects the rounds; without privacy `rules` is empty and `release_mu2` unused."""
+    """Projects the rounds; without privacy `rules` is empty and `release_mu2` unused.
+
+    Args:
+        most_trainings: trainings that the budget of clients' records allows; None without limit.
+    """
     limits = Limits.of(scenario.clients, rules, release_mu2)
+    if most_trainings is not None:
+        limits = Limits(limits.last_round, np.minimum(limits.releases, most_trainings))
     most = int(min(scenario.rounds, _MOST_ROUNDS, max(3.0, _MOST_DRAWS / scenario.clients)))
     found = _project(scenario, limits, most)
     if found.stopped_in is None and found.rounds < scenario.rounds:
