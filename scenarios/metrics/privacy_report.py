@@ -11,7 +11,7 @@ from privacy.accounting.accountant import Accountant, Views
 from privacy.accounting.figures import Figure, infinite
 from privacy.accounting.record_level import RecordAccount
 from privacy.calibration.noise_plan import NoisePlan
-from privacy.calibration.strategies import AdpdflCalibration, DpFedAvgCalibration
+from privacy.calibration.strategies import PUBLISHED
 from privacy.settings import Privacy
 from scenarios.build import Simulation
 from scenarios.loading.privacy_classes import budget_epsilons, colluding_nodes
@@ -30,7 +30,7 @@ _RECORD_COUNTS = "number of records of each client (training takes time, and noi
 def report_privacy(simulation: Simulation) -> dict[str, Any]:
     """The published epsilon, the rigorous ones per view, and what was left out of both."""
     privacy, noise = simulation.scenario.privacy, simulation.noise
-    unaccounted = unaccounted_releases(simulation.scenario)
+    unaccounted = unaccounted_releases(simulation.scenario, noise)
     records = simulation.observer.privacy.worst_record()
     of_records = {} if records is None else {"record": _records(simulation, records)}
     if privacy is None or noise is None:
@@ -156,9 +156,7 @@ def _published(simulation: Simulation, privacy: Privacy, noise: NoisePlan) -> di
 
 def claims_a_formula(privacy: Privacy) -> bool:
     """Whether the noise or the budget speaks of a paper's epsilon; given or provable noise alone claims none."""
-    return privacy.resolved_budget().by == "published" or isinstance(
-        privacy.calibration, AdpdflCalibration | DpFedAvgCalibration
-    )
+    return privacy.resolved_budget().by == "published" or isinstance(privacy.calibration, PUBLISHED)
 
 
 def why_infinite(rigorous: Mapping[str, Any]) -> str | None:

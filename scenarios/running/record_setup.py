@@ -7,12 +7,18 @@ from numpy.typing import NDArray
 
 from p2p.config.errors import UserError
 from privacy.accounting.record_level import RecordAccount, calibrated_record_noise
+from privacy.calibration.noise_plan import NoisePlan
 from scenarios.metrics.unaccounted import why_no_record_level
 from scenarios.schema import Scenario
 
 
-def record_account(scenario: Scenario, records_per_client: NDArray[np.int64]) -> RecordAccount | None:
+def record_account(
+    scenario: Scenario, records_per_client: NDArray[np.int64], noise: NoisePlan | None
+) -> RecordAccount | None:
     """Returns the account of single records; None if gradients are not clipped and noised record by record.
+
+    Args:
+        noise: what the stages between training and release declare.
 
     Raises:
         UserError: no amount of noise keeps to the epsilon that was asked for.
@@ -38,5 +44,5 @@ def record_account(scenario: Scenario, records_per_client: NDArray[np.int64]) ->
         multiplier=multiplier,
         delta=settings.delta,
         most_trainings=most,
-        why_not=why_no_record_level(scenario),
+        why_not=why_no_record_level(scenario, noise),
     )

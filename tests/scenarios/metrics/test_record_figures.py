@@ -124,22 +124,22 @@ def test_shuffled_batches_are_not_amplified_and_the_results_say_so() -> None:
 def test_what_lets_one_record_change_others_is_no_proof() -> None:
     """Standardising by a client's own moments, pooling, and own data sets and objectives that do not say."""
     world = scenario()
-    assert why_no_record_level(world) == ""
+    assert why_no_record_level(world, None) == ""
 
     class Own:
         def pooled(self) -> tuple[str, ...]:
             return ()
 
     own: Any = Own()
-    assert "record_wise" in why_no_record_level(replace(world, data=own))
+    assert "record_wise" in why_no_record_level(replace(world, data=own), None)
     own.record_wise = True
-    assert why_no_record_level(replace(world, data=own)) == ""
+    assert why_no_record_level(replace(world, data=own), None) == ""
     from nodes.datasets.published import Adult
 
-    assert "other records" in why_no_record_level(replace(world, data=Adult(standardise="per_client")))
-    assert "pooled" in why_no_record_level(replace(world, data=Adult()))
+    assert "other records" in why_no_record_level(replace(world, data=Adult(standardise="per_client")), None)
+    assert "pooled" in why_no_record_level(replace(world, data=Adult()), None)
     name = f"{Own.__module__}:{Own.__qualname__}"
-    assert "plug-in" in why_no_record_level(replace(world, objective=own, plugins={name: "0"}))
+    assert "plug-in" in why_no_record_level(replace(world, objective=own, plugins={name: "0"}), None)
 
 
 @pytest.mark.parametrize(
