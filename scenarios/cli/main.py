@@ -59,6 +59,7 @@ COMMANDS: dict[str, Command] = {
     "plan": Command(
         "say before a run what it will cost and prove", arguments.plan, "scenarios.cli.commands.plan:plan_command"
     ),
+    "sweep": Command("run a grid of scenarios", arguments.sweep, "scenarios.cli.commands.sweep:run"),
     "check": Command("validate scenarios", arguments.check, "scenarios.cli.commands.check:check_command", asks=True),
     "list": Command(
         "show the catalog", arguments.listing, "scenarios.cli.commands.list_catalog:list_command", asks=True
