@@ -80,6 +80,7 @@ COMMANDS: dict[str, Command] = {
         "write a page of a run, or compare several", arguments.report, "scenarios.cli.commands.report:run"
     ),
     "table": Command("write the numbers of a paper", arguments.table, "scenarios.cli.commands.table:run"),
+    "export": Command("hand runs to TensorBoard, MLflow or csv", arguments.export, "scenarios.cli.commands.export:run"),
     "topology": Command("draw the graph of a round", arguments.topology, "scenarios.cli.commands.topology:run"),
     "timeline": Command(
         "draw rounds, or trace for Perfetto", arguments.timeline, "scenarios.cli.commands.timeline:run"

@@ -115,14 +115,25 @@ def _run_claimed(task: CellTask, store: Store) -> CellOutcome:
         if not mine:
             return CellOutcome(task.key, "claimed")
         folder = store.folder(task.key, task.label)
-        if finished_summary(folder) is not None:
-            return CellOutcome(task.key, "done", seconds=float(store.state(task.key).get("seconds") or 0.0))
+        finished = finished_summary(folder)
+        if finished is not None:
+            return _found(task, store, finished)
         notes = _RoundNotes(task.key, store)
         notes.begin()
         outcome = _attempt(task, folder, notes)
         if outcome.state in ("done", "failed"):
             store.note(task.key, outcome.note())
         return outcome
+
+
+def _found(task: CellTask, store: Store, summary: Mapping[str, Any]) -> CellOutcome:
+    """Returns the outcome of a cell that has finished before; one killed between summary and note is noted now."""
+    noted = store.state(task.key)
+    if noted.get("state") == "done":
+        return CellOutcome(task.key, "done", seconds=float(noted.get("seconds") or 0.0))
+    outcome = CellOutcome(task.key, "done", seconds=float(summary.get("wall_s") or 0.0), worker=_worker())
+    store.note(task.key, outcome.note())
+    return outcome
 
 
 def _run_elsewhere(task: CellTask) -> CellOutcome:
@@ -202,7 +213,11 @@ def _run(task: CellTask, folder: Path, notes: _RoundNotes | None) -> Mapping[str
 
 def _called_as_before(scenario: Scenario, folder: Path) -> Scenario:
     """Takes name and question from the interrupted run: another sweep may have begun it under another name."""
-    stored = parse_yaml((folder / "scenario.yaml").read_text(encoding="utf-8")) if folder.is_dir() else {}
+    file = folder / "scenario.yaml"
+    if not file.is_file():
+        # Killed in its first moments, before it had a name.
+        return scenario
+    stored = parse_yaml(file.read_text(encoding="utf-8"))
     return replace(scenario, name=stored["name"], question=stored["question"])
 
 

@@ -145,9 +145,12 @@ def _dask(workers: int, address: str = "dask") -> Iterator[Place]:
         from distributed import Client, LocalCluster
     except ImportError as error:
         raise UserError(f"--on = {address}: needs Dask; `pip install peerveil[dask]`") from error
+    _silence_dask()
     try:
         if address == "dask":
-            cluster = LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None, host="127.0.0.1")
+            cluster = LocalCluster(
+                n_workers=workers, threads_per_worker=1, dashboard_address=None, host="127.0.0.1", silence_logs=50
+            )
             client = Client(cluster)
         else:
             cluster, client = None, Client(address, timeout="10s")
@@ -162,6 +165,15 @@ def _dask(workers: int, address: str = "dask") -> Iterator[Place]:
             client.close(timeout=5)
         if cluster is not None:
             cluster.close(timeout=10)
+
+
+def _silence_dask() -> None:
+    """Keeps Dask's own log, with tracebacks of lost connections, off the terminal: the sweep says what it means."""
+    import logging
+
+    for name in list(logging.root.manager.loggerDict):
+        if name.partition(".")[0] == "distributed":
+            logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 @contextmanager

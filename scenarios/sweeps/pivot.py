@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from scenarios.loading.problems import shorten
+from p2p.config.errors import UserError
+from scenarios.loading.problems import shorten, suggestion
 from scenarios.metrics.comparison import FIGURES, interval
 from scenarios.sweeps.sweep_file import value_text
 
@@ -72,3 +74,70 @@ def answer_lines(rows: Sequence[Row], most: int) -> Iterator[tuple[str, ...]]:
         yield (*(shorten(text, 30) for text in texts), str(len(group)), *cells)
     if len(groups) > most:
         yield (f"and {len(groups) - most} more combinations; `peerveil table` has all",)
+
+
+@dataclass(frozen=True, slots=True)
+class Pivot:
+    """A table of one figure: rows and columns are combinations of axes, cells are values over seeds.
+
+    Attributes:
+        figure: the figure's key
+        rows: axes of the rows
+        columns: axes of the columns
+        averaged: axes that are neither, over whose values each cell is taken too
+        cells: values by row and column
+    """
+
+    figure: str
+    rows: Sequence[str]
+    columns: Sequence[str]
+    averaged: Sequence[str]
+    cells: Mapping[tuple[str, ...], Mapping[tuple[str, ...], list[float | None]]]
+
+    def lines(self) -> tuple[list[str], list[list[str]]]:
+        """Returns the heads of the columns, and the lines of text."""
+        columns = list(dict.fromkeys(column for cells in self.cells.values() for column in cells))
+        head = [" ".join(name.rpartition(".")[2] for name in self.rows), *(" ".join(column) for column in columns)]
+        if not self.columns:
+            head = [head[0], FIGURES[self.figure].label]
+        body = [
+            [" ".join(row), *(cell_text(self.figure, cells[column]) if column in cells else "-" for column in columns)]
+            for row, cells in self.cells.items()
+        ]
+        return head, body
+
+
+def pivot(rows: Sequence[Row], figure: str, down: Sequence[str], across: Sequence[str]) -> Pivot:
+    """Pivots finished cells; axes may be named by their last part.
+
+    Raises:
+        UserError: there is no such figure or axis, or no cell has finished.
+    """
+    done = [row for row in rows if row["state"] == "done"]
+    if not done:
+        raise UserError("no cell has finished; `peerveil sweep --status` says where the sweep stands")
+    if figure not in FIGURES:
+        raise UserError(f"--figure = {figure}: is unknown; {suggestion(figure, FIGURES)}")
+    axes = ["base", *axes_of(done[0])]
+    varying = [name for name in axes if len({axis_text(row[name]) for row in done}) > 1]
+    chosen_rows = [_axis(name, axes, "--rows") for name in down]
+    chosen_columns = [_axis(name, axes, "--columns") for name in across]
+    free = [name for name in varying if name not in (*chosen_rows, *chosen_columns)]
+    if not chosen_rows:
+        chosen_rows = free[:1] or ["base"]
+    if not chosen_columns and not down:
+        chosen_columns = [name for name in free if name not in chosen_rows][:1]
+    cells: dict[tuple[str, ...], dict[tuple[str, ...], list[float | None]]] = {}
+    for row in done:
+        line = cells.setdefault(tuple(axis_text(row[name]) for name in chosen_rows), {})
+        line.setdefault(tuple(axis_text(row[name]) for name in chosen_columns), []).append(row[figure])
+    averaged = [name for name in free if name not in (*chosen_rows, *chosen_columns)]
+    return Pivot(figure, chosen_rows, chosen_columns, averaged, cells)
+
+
+def _axis(name: str, axes: Sequence[str], option: str) -> str:
+    found = [axis for axis in axes if name in (axis, axis.rpartition(".")[2])]
+    if len(found) != 1:
+        cure = f"is {' or '.join(found)}; write one in full" if found else suggestion(name, axes)
+        raise UserError(f"{option} = {name}: no axis is called so; {cure}")
+    return found[0]

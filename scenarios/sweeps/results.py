@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,13 +14,13 @@ from scenarios.metrics.comparison import FIGURES
 from scenarios.run_folder import atomic_write
 from scenarios.run_folder.json_text import to_json
 from scenarios.sweeps.grid import Cell, Grid, base_name
+from scenarios.sweeps.read_sweep import CELLS, RUNS
 from scenarios.sweeps.store import Store
 from scenarios.sweeps.sweep_file import Sweep, value_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-CELLS, RUNS = "cells.json", "runs.parquet"
 WALL_COLUMNS = ("seconds", "worker")
 """Columns that differ from one execution to the next."""
 _REST = 20
@@ -94,8 +93,8 @@ class SweepFolder:
         if known is not None:
             return known
         row = self._axes(cell) | _figures(self._store, cell.key, self.path)
-        # Finished cells never change; all others are looked at again.
-        if row["state"] == "done":
+        # Finished cells never change once their seconds are noted, just after the summary; others are looked at again.
+        if row["state"] == "done" and row["seconds"] is not None:
             self._rows[cell.key] = row
         return row
 
@@ -176,16 +175,3 @@ def _axis_column(values: Sequence[Any]) -> pa.Array:
     if kinds and kinds <= {int, float}:
         return pa.array([None if value is None else float(value) for value in values], pa.float64())
     return pa.array([None if value is None else value_text(value) for value in values], pa.string())
-
-
-def read_cells(path: Path) -> dict[str, Any]:
-    """Returns the content of a sweep folder's `cells.json`."""
-    try:
-        content = json.loads((path / CELLS).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UserError(
-            f"SWEEP = {path}: is no folder of a sweep ({error}); give one that `peerveil sweep` wrote"
-        ) from error
-    if not isinstance(content, Mapping) or content.get("format") != 1:
-        raise UserError(f"SWEEP = {path}: {CELLS} has an unknown format; sweep again")
-    return dict(content)

@@ -135,9 +135,11 @@ def _named(cell: Cell) -> dict[str, str]:
 def _unfinished(cells: Sequence[Cell], store: Store, options: SweepOptions) -> list[Cell]:
     todo = []
     for cell in cells:
-        if store.summary(cell.key, look=False) is not None:
+        noted = store.state(cell.key).get("state")
+        # One that finished without a note (killed in between) is handed over once more, to be noted.
+        if noted == "done" and store.summary(cell.key, look=False) is not None:
             continue
-        if store.state(cell.key).get("state") == "failed":
+        if noted == "failed":
             if not options.retry:
                 continue
             store.forget(cell.key)

@@ -17,7 +17,8 @@ from scenarios.metrics.number_format import bytes_text, count_text, seconds_text
 from scenarios.run_folder.json_text import to_json
 from scenarios.sweeps.executors import check_place, warm_up
 from scenarios.sweeps.grid import Grid, expand
-from scenarios.sweeps.results import RUNS, Row
+from scenarios.sweeps.read_sweep import RUNS
+from scenarios.sweeps.results import Row
 from scenarios.sweeps.run_sweep import (
     DEFAULT_STORE,
     SweepOptions,

@@ -171,3 +171,37 @@ def test_bad_sweeps_write_nothing(small: Path, tmp_path: Path, capsys: pytest.Ca
     assert row["bytes"] > 0
     assert row["memory_bytes"] > 1e8
     assert not (tmp_path / "runs").exists()
+
+
+ELSEWHERE = '''
+from concurrent.futures import Executor
+from dataclasses import replace
+from scenarios.sweeps.executors import SerialExecutor
+
+
+class Blind(SerialExecutor):
+    """Runs cells as a machine would that does not see the store."""
+
+    def submit(self, fn, /, task):
+        return super().submit(fn, replace(task, store="/nowhere/to/be/seen"))
+
+
+def make():
+    return Blind()
+
+
+def nothing():
+    return 3
+'''
+
+
+def test_an_executor_of_ones_own_without_a_shared_disk(sweep: Run, small: Path, tmp_path: Path) -> None:
+    """Results come back over the wire and fill the same store with the same figures."""
+    (tmp_path / "elsewhere.py").write_text(ELSEWHERE)
+    sweep(str(small), "--on", "serial", "--store", "one", "--out", "serial")
+    sweep(str(small), "--on", "elsewhere:make", "--store", "two", "--out", "blind")
+    assert comparable(tmp_path / "blind") == comparable(tmp_path / "serial")
+    folder = next((tmp_path / "two").glob("*--*"))
+    assert {file.name for file in folder.iterdir()} >= {"summary.json", "messages.parquet", "scenario.yaml"}
+    assert "must be a concurrent.futures.Executor" in sweep(str(small), "--on", "elsewhere:nothing", check=False).stderr
+    assert "cannot be imported" in sweep(str(small), "--on", "nowhere:make", "--store", "x", check=False).stderr
