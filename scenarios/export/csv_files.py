@@ -44,7 +44,8 @@ def _traffic(run: ExportedRun) -> Iterable[Sequence[Any]]:
     sizes = table.column("size_bytes").to_numpy().astype(np.int64)
     total = np.zeros(len(groups), dtype=np.int64)
     np.add.at(total, place.reshape(-1), sizes)
-    return np.column_stack([groups, total]).tolist()
+    rows: list[list[int]] = np.column_stack([groups, total]).tolist()
+    return rows
 
 
 def _write(path: Path, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:

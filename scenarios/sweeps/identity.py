@@ -20,7 +20,7 @@ from scenarios.schema import Scenario
 
 _ROOT = Path(__file__).parents[2]
 _PACKAGES = ("p2p", "topologies", "privacy", "nodes", "scenarios")
-NOT_RUNNING = ("cli", "report", "plots", "planning", "sweeps", "reproductions", "catalog")
+NOT_RUNNING = ("cli", "report", "plots", "planning", "sweeps", "reproductions", "export", "catalog")
 """Folders of `scenarios/` that no run imports: changing them changes no result. A test watches the imports."""
 _NO_SOURCE = (".pyc", ".so", ".part")
 

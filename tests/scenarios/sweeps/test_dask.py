@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -34,8 +35,6 @@ class Cluster:
             "dask_scheduler", "--port", "0", "--no-dashboard", "--scheduler-file", str(self.file)
         )
         wait_until(self.file.exists)
-        import json
-
         self.address = str(json.loads(self.file.read_text())["address"])
 
     def add_worker(self) -> None:
