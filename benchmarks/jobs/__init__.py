@@ -21,6 +21,7 @@ JOBS = {
     "accounting": "accounting:accounting",
     "sweep": "sweeps:sweep_overhead",
     "demo": "sealing:demo",
+    "inversion": "attacks:inversion",
 }
 """Where each is found: module and function."""
 
