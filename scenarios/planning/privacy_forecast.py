@@ -17,10 +17,18 @@ from privacy.accounting.accountant import Accountant, Views
 from privacy.accounting.content_log import RoundContents
 from privacy.accounting.figures import Figure
 from privacy.accounting.gaussian import epsilon_of
+from privacy.accounting.record_level import RecordAccount
 from privacy.accounting.sampling_premises import Amplification, Draw
 from privacy.calibration.noise_plan import NoisePlan
 from privacy.settings import Privacy
-from scenarios.metrics.privacy_report import claims_a_formula, no_views, views_report, why_infinite
+from scenarios.metrics.privacy_report import (
+    RECORDS_ONLY,
+    claims_a_formula,
+    no_views,
+    record_entry,
+    views_report,
+    why_infinite,
+)
 from scenarios.metrics.privacy_verdict import verdict
 from scenarios.metrics.round_contents import Aggregation, aggregated, aggregation_of
 from scenarios.metrics.run_accountant import setting_of
@@ -37,21 +45,28 @@ def privacy_forecast(
     noise: NoisePlan | None,
     rehearsal: Rehearsal,
     release_mu2: float,
-    records: NDArray[np.int64],
+    records_per_client: NDArray[np.int64],
+    records: RecordAccount | None = None,
 ) -> dict[str, Any]:
     """Returns the `privacy` entry that the summary of a fault-free run will have, and its verdict."""
     unaccounted = unaccounted_releases(scenario, noise)
     if scenario.privacy is None or noise is None:
-        rigorous: dict[str, Any] = views_report(no_views("no noise is added", ())) | {"unit": "client"}
+        none = no_views("no noise is added" if records is None else RECORDS_ONLY, ())
+        rigorous: dict[str, Any] = views_report(none) | {"unit": "client"}
         entry: dict[str, Any] = {"published": None, "rigorous": rigorous, "notes": []}
     else:
         delta = scenario.privacy.resolved_budget().delta
-        views = _views(scenario, scenario.privacy, topology, noise, rehearsal, release_mu2, records)
+        views = _views(scenario, scenario.privacy, topology, noise, rehearsal, release_mu2, records_per_client)
         rigorous = views_report(views) | {"unit": "client", "delta": delta}
         # Not proved before the run: whatever is lost or late takes its noise out of the means.
         rigorous["how"] = {view: how if how == "inf" else "projected" for view, how in rigorous["how"].items()}
         entry = {"published": _published(scenario, noise, rehearsal), "rigorous": rigorous, "notes": list(noise.notes)}
     entry["rigorous"]["unaccounted_releases"] = unaccounted
+    if records is not None:
+        # Rounded up: an extrapolated number of participations is an expectation.
+        figure = records.worst(np.ceil(rehearsal.participations).astype(np.int64))
+        entry["record"] = record_entry(scenario, records, figure)
+        entry["record"]["how"] = "inf" if figure.how == "inf" else "projected"
     entry["why_infinite"] = why_infinite(entry["rigorous"])
     return entry | {"verdict": verdict(entry)}
 
@@ -107,7 +122,7 @@ def _views(
     noise: NoisePlan,
     rehearsal: Rehearsal,
     release_mu2: float,
-    records: NDArray[np.int64],
+    records_per_client: NDArray[np.int64],
 ) -> Views:
     """Returns the views of the projected rounds; bounded by the local view where not every round was projected."""
     setting = setting_of(scenario, privacy, noise, central=topology == "central")
@@ -125,7 +140,8 @@ def _views(
         bound = replace(views, local=figure, receiver=figure, peer_worst=figure, peer_median=figure, model=figure)
         return bound if views.coalition is None else replace(bound, coalition=figure)
     accountant, amplification = Accountant(setting), Amplification()
-    aggregation = aggregation_of(scenario, noise, records / max(int(records.sum()), 1))
+    shares = records_per_client / max(int(records_per_client.sum()), 1)
+    aggregation = aggregation_of(scenario, noise, shares)
     for planned in rehearsal.arranged:
         contents = _contents(scenario, noise, planned, aggregation)
         accountant.add(contents)
