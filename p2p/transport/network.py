@@ -164,7 +164,7 @@ class Network:
         # The core checks its needs before it changes anything, so the call can simply be repeated.
         while status := memory.call(core.SEND, batch.give_up_s, count, sender, packed, number):
             if status == at.NEEDS_ROOM:
-                memory.reserve(2 * count + len(self._inboxes))
+                self._make_room(2 * count)
             else:
                 self._impairments.draw_bursts(sender, self._clock.now)
         self.next_s = -np.inf
@@ -394,12 +394,13 @@ class Network:
             self._make_room()
         return True
 
-    def _make_room(self) -> None:
+    def _make_room(self, messages: int = 0) -> None:
         if int(self._memory.record["passed"]):
             self._show_passed()
+        # Ended messages hold their slots until they are written, so writing them comes before enlarging arrays.
         if int(self._memory.record["ended"]) > _FLUSH_AT // 2:
             self._table.write_ended()
-        self._memory.reserve(len(self._inboxes) + _FLUSH_AT)
+        self._memory.reserve(messages + len(self._inboxes) + _FLUSH_AT)
 
     def _on_arrived(self, slot: int) -> None:
         message = self._message(slot, self._memory.slots[slot].copy())
