@@ -15,6 +15,7 @@ import numpy as np
 import simpy
 
 from nodes.learning.deferred_learning import Learning, Vector
+from nodes.messaging.control_batches import report_note, report_number
 from nodes.messaging.control_messages import Answer, Assignment, Close, CommitRequest, Control, Done, Verdict
 from nodes.messaging.endpoint import Endpoint, Received
 from nodes.phase_hooks import Phase
@@ -102,7 +103,8 @@ class Participant:
     def report(self, done: Done) -> None:
         """Reports to the proxy that this node's part of a round is done."""
         self._reported = done
-        self.tell_proxy(done.round_number, done)
+        world = self.world
+        world.network.tell(self.node, world.proxy, done.round_number, report_note(world.sealed), report_number(done))
 
     def has_reported(self, assignment: Assignment) -> bool:
         """Returns whether its part is done already; if so, repeats the report, which the proxy may have lost."""

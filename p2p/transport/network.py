@@ -28,7 +28,7 @@ from p2p.transport.impairment_table import ImpairmentTable
 from p2p.transport.impairments import Impairment, Partition
 from p2p.transport.inbox import Inbox
 from p2p.transport.message_table import MessageTable
-from p2p.transport.messages import Answers, Batch, Delivery, Message
+from p2p.transport.messages import Answers, Batch, Delivery, Message, Note
 from p2p.transport.relays import Relays
 from p2p.transport.sessions import Sessions
 from p2p.transport.sharing import Fair, Sharing
@@ -114,7 +114,7 @@ class Network:
         receivers = list(batch.receivers)
         jittered = self._jitter is not None
         nodes["answer_delay_s"][receivers] = np.nan if jittered else self._links.latencies_to(batch.sender)[receivers]
-        self.contents.answer_with(answers)
+        self.contents.make_with(at.ANSWER_TOPIC, answers.of)
         batch.call = True
         self.send(batch)
 
@@ -160,9 +160,21 @@ class Network:
         # One integer for seven fields: the entry point of the core takes four; `send` in core/starts.py unpacks it.
         packed = kind + (topic << 4) + (batch.immediate << 10) + (batch.separate << 14) + (batch.outlives_round << 15)
         packed += (batch.call << 16) + (batch.round_number << 17)
+        self._hand_over(sender, count, packed, number, batch.give_up_s)
+
+    def tell(self, sender: int, receiver: int, round_number: int, note: Note, number: int) -> None:
+        """Sends one control message whose content is a number, which its reader turns into the content."""
+        if self._down[sender]:
+            return
+        receiver = self._redirects.get(receiver, receiver)
+        delay_s = np.nan if self._jitter is not None else self._links.latency(sender, receiver)
+        self._memory.write_input(receiver, note.size_bytes, note.overhead_bytes, delay_s)
+        self._hand_over(sender, 1, (note.topic << 4) + (round_number << 17), at.MADE - number, np.inf)
+
+    def _hand_over(self, sender: int, count: int, packed: int, number: int, give_up_s: float) -> None:
         self._unwritten = True
         # The core checks its needs before it changes anything, so the call can simply be repeated.
-        while status := memory.call(core.SEND, batch.give_up_s, count, sender, packed, number):
+        while status := self._memory.call(core.SEND, give_up_s, count, sender, packed, number):
             if status == at.NEEDS_ROOM:
                 self._make_room(2 * count)
             else:
@@ -411,7 +423,7 @@ class Network:
         sender, receiver, round_number = int(one["sender"]), int(one["receiver"]), int(one["round_number"])
         flags, arrived_s = int(one["flag_bits"]), float(one["arrived_s"])
         place = (int(one["row"]), int(one["batch"]), int(one["place"]), sequence)
-        topic, life = kind or at.FIRST_TOPIC, int(one["life"])
+        topic, life = int(one["topic"]), int(one["life"])
         content = self.contents.as_arrived(Delivery(*place, sender, round_number, topic, flags, life, arrived_s))
         name = (KINDS[kind], round_number, sender, receiver, abs(sequence))
         return Message(slot, place[0], *name, flags, content, arrived_s)
