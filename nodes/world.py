@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from nodes.messaging.round_session import RoundSessions
 from nodes.phase_hooks import PhaseHooks
 from p2p.clock import Clock
 from p2p.log.log import Log
@@ -28,5 +29,6 @@ class World:
     proxy: int
     standby: int
     server: int
+    sessions: RoundSessions = field(default_factory=dict)
     first_incarnation: int = 0
     """Where endpoints begin to count their lives: a resumed run starts beyond those of the run it goes on with."""

@@ -151,6 +151,11 @@ class Inbox:
             return items
         return self._items.pop(key, []) if self._items else []  # type: ignore[attr-defined]
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether it holds no opened items."""
+        return not self._items and not self._awaited
+
     def has(self, key: Hashable) -> bool:
         """Returns whether there are items under a key."""
         self.read()
