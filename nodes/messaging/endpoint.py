@@ -290,7 +290,10 @@ class Endpoint:
 
     def _open(self, deliveries: Sequence[Delivery]) -> None:
         """Checks and files messages from the inbox; every change of sessions reads the inbox first."""
-        for (topic, round_number), group in _by_topic(deliveries):
+        # Most inboxes hold messages of one topic and round; by index, which is faster than by name.
+        _, _, _, _, _, number, first, *_ = deliveries[0]
+        alike = len(deliveries) == 1 or len({(one[5], one[6]) for one in deliveries}) == 1
+        for (topic, round_number), group in [((first, number), deliveries)] if alike else _by_topic(deliveries):
             if topic >= FIRST_TOPIC:
                 self._open_controls(topic, group)
             else:
@@ -448,9 +451,5 @@ def _ignores(request: CommitRequest) -> None:
 
 def _by_topic(deliveries: Sequence[Delivery]) -> list[tuple[tuple[int, int], Sequence[Delivery]]]:
     """Groups consecutive messages of one topic and round, in the order of arrival."""
-    first = deliveries[0]
-    # Most inboxes hold one topic; indices 5 and 6 are round and topic, faster to read than by name.
-    if len(deliveries) == 1 or len({(one[5], one[6]) for one in deliveries}) == 1:
-        return [((first.topic, first.round_number), deliveries)]
     groups = groupby(deliveries, key=lambda delivery: (delivery.topic, delivery.round_number))
     return [(name, list(group)) for name, group in groups]

@@ -187,8 +187,7 @@ class Client(Participant):
         self._free_s = self.now_s
         # From here on, orders for the round queue up like any other; unread ones of the old plan are dropped.
         self.endpoint.active_round = -1
-        self.endpoint.inbox.forget(("reorder", round_number))
-        self.endpoint.inbox.forget(("verdict", round_number))
+        self.endpoint.inbox.forget(("reorder", round_number), ("verdict", round_number))
         done = Done(round_number, self.node, self.model_round, self.skipped, self.endpoint.epoch(round_number))
         self.report(done)
 

@@ -138,7 +138,9 @@ class Participant:
 
     def is_superseded(self, assignment: Assignment) -> bool:
         """Returns whether an order that replaces this assignment has arrived and is not taken up yet."""
-        return self.endpoint.inbox.has(("reorder", assignment.round_number))
+        inbox = self.endpoint.inbox
+        inbox.read()
+        return not inbox.is_empty and inbox.has(("reorder", assignment.round_number))
 
     def send(self, assignment: Assignment, kind: str, vector: Vector, give_up_s: float = np.inf) -> None:
         """Seals a vector for every peer the assignment names for this kind and sends it."""

@@ -38,6 +38,11 @@ Receive = Callable[[Message], str | None]
 
 _DELIVERED, _LOST, _REJECTED = OUTCOME["delivered"], OUTCOME["lost"], OUTCOME["rejected"]
 _FLUSH_AT = 1 << 16
+# Read for every event that returns to Python, and an attribute of a module costs twice as much.
+_REACHED, _WOKEN, _WOKEN_DUE, _STATUS_BITS = at.REACHED, at.WOKEN, at.WOKEN_DUE, at.STATUS_BITS
+_STATUS = (1 << _STATUS_BITS) - 1
+_UNKNOWN_S = -np.inf
+_make_delivery = partial(tuple.__new__, Delivery)  # `Delivery._make` is a Python function that does the same
 
 
 class Network:
@@ -250,8 +255,7 @@ class Network:
         return self._read_outputs(count)
 
     def _read_outputs(self, count: int) -> list[Delivery]:
-        # `Delivery._make` is a Python function that does the same for one message.
-        return list(map(partial(tuple.__new__, Delivery), self._memory.read_outputs(count))) if count else []
+        return list(map(_make_delivery, self._memory.read_outputs(count))) if count else []
 
     def take_contents(self, deliveries: Sequence[Delivery]) -> list[Any]:
         """Returns the contents of messages that arrived once and unaltered; nothing may read them again."""
@@ -380,16 +384,17 @@ class Network:
         memory, clock = self._memory, self._clock
         self._unwritten = True
         status = memory.call(core.ADVANCE, until_s, until_key)
-        if status == at.REACHED:
+        if status == _REACHED:
             self.next_s = memory.next_event_s()
             return False
         clock._now = memory.seconds[0]
-        self.next_s = -np.inf
-        what, status = status >> at.STATUS_BITS, status & ((1 << at.STATUS_BITS) - 1)
-        if status in (at.WOKEN, at.WOKEN_DUE):
+        self.next_s = _UNKNOWN_S
+        what, status = status >> _STATUS_BITS, status & _STATUS
+        if status in (_WOKEN, _WOKEN_DUE):
             inbox = self._inboxes[what]
             if inbox is not None:
-                inbox.wake(status == at.WOKEN_DUE, self._read_outputs(memory.words[TAKEN]))
+                count = memory.words[TAKEN]
+                inbox.wake(status == _WOKEN_DUE, self._read_outputs(count) if count else ())
         elif status == at.ARRIVED:
             self._on_arrived(what)
         elif status == at.ROUND_DRAINED:
