@@ -37,6 +37,7 @@ from privacy.sealing.keys import KeyPair
 # Shared empty defaults: most endpoints hold nothing most of the time, and a run may have very many of them.
 _NO_EARLY: Mapping[int, Message] = MappingProxyType({})
 _NO_SESSIONS: Mapping[int, RoundSession] = MappingProxyType({})
+_NO_CONTROLS: frozenset[tuple[int, int]] = frozenset()
 _ORDERS, _REGISTER = TOPICS["orders"], TOPICS["register"]
 _FILED_TOPICS = {TOPICS[name] for name in ("register", "orders", "answer", "done")}
 _SPECIAL = CORRUPTED | CARRIED | DOUBLED | COPY
@@ -72,7 +73,7 @@ class Endpoint:
         self._joined: tuple[int, KeyPair] | None = None
         self._early: Mapping[int, Message] = _NO_EARLY  # by row
         self._probes: Sequence[LeaderProbe] = ()
-        self._controls: frozenset[tuple[int, int]] = frozenset()
+        self._controls = _NO_CONTROLS
         self._latest_round = -1
         self.life = world.first_incarnation
         self.active_round = -1
@@ -127,7 +128,7 @@ class Endpoint:
         self.inbox.close()
         self._open_inbox()
         self._joined, self._early = None, _NO_EARLY
-        self._controls, self._probes = frozenset(), ()
+        self._controls, self._probes = _NO_CONTROLS, ()
         # The next incarnation draws other keys: the old ones may have sealed messages with the same sequence numbers.
         self.life += 1
         self.active_round = -1
