@@ -53,21 +53,22 @@ _EPOCH_BITS = 24
 
 
 @cache
-def report_note(sealed: Sealed) -> Note:
+def report_note(sealed: Sealed, has_loss: bool) -> Note:
     """Returns the form of reports, which are sent as numbers: there is one for every member of a round."""
-    payload_bytes = Done(0, 0).payload_bytes
+    payload_bytes = Done(0, 0, has_loss=has_loss).payload_bytes
     size_bytes = message_size(payload_bytes, many=False, sealed=sealed)
     return Note(TOPICS["done"], size_bytes, size_bytes - payload_bytes)
 
 
 def report_number(done: Done) -> int:
     """Returns what a report says, as a number; its round and sender are those of the message."""
-    return ((done.model_round + 1) << _EPOCH_BITS + 1) + ((done.epoch + 1) << 1) + done.skipped
+    flags = done.skipped + 2 * done.has_loss
+    return ((done.model_round + 1) << _EPOCH_BITS + 2) + ((done.epoch + 1) << 2) + flags
 
 
 def read_report(delivery: Delivery) -> Done:
     """Makes a report from its message."""
     number = -delivery.batch
-    epoch = ((number >> 1) & ((1 << _EPOCH_BITS) - 1)) - 1
-    model_round = (number >> _EPOCH_BITS + 1) - 1
-    return Done(delivery.round_number, delivery.sender, model_round, bool(number & 1), epoch)
+    epoch = ((number >> 2) & ((1 << _EPOCH_BITS) - 1)) - 1
+    model_round = (number >> _EPOCH_BITS + 2) - 1
+    return Done(delivery.round_number, delivery.sender, model_round, bool(number & 1), epoch, bool(number & 2))

@@ -23,7 +23,7 @@ class RoundTerms:
     Attributes:
         whole_graph: whether every member is given all members and edges
         weight_total: the denominator of the updates' weights, where updates carry weights
-        lasts_s, acknowledge: see Assignment
+        lasts_s, acknowledge, planned_rounds: see Assignment
     """
 
     round_number: int
@@ -34,6 +34,7 @@ class RoundTerms:
     weight_total: float = 0.0
     lasts_s: float = 0.0
     acknowledge: Callable[[float], None] | None = None
+    planned_rounds: float = 0.0
 
 
 def make_assignments(
@@ -62,7 +63,7 @@ def make_assignments(
         # By place: twice as fast as by name, and there is one for every member.
         assignments[node] = Assignment(
             *(number, role, address, sends, expects, barrier_s, *sizes),
-            *(closes_s, epoch, terms.weight_total, *times, public_key, weights),
+            *(closes_s, epoch, terms.weight_total, *times, public_key, weights, terms.planned_rounds),
         )
     return assignments
 

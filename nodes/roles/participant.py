@@ -104,7 +104,13 @@ class Participant:
         """Reports to the proxy that this node's part of a round is done."""
         self._reported = done
         world = self.world
-        world.network.tell(self.node, world.proxy, done.round_number, report_note(world.sealed), report_number(done))
+        note = report_note(world.sealed, done.has_loss)
+        world.network.tell(self.node, world.proxy, done.round_number, note, report_number(done))
+
+    def has_public_loss(self, round_number: int) -> bool:
+        """Returns whether it reports the loss of the round's model, which it made, on public records."""
+        record = self._records.get(round_number) if self.world.reported_loss == "public_loss" else None
+        return record is not None and record.leader == self.node and self.node in record.aggregated_s
 
     def has_reported(self, assignment: Assignment) -> bool:
         """Returns whether its part is done already; if so, repeats the report, which the proxy may have lost."""

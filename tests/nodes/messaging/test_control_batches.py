@@ -16,6 +16,7 @@ REPORTS = st.builds(
     st.integers(-1, 2**31 - 1),
     st.booleans(),
     st.integers(-1, 10_000),
+    st.booleans(),
 )
 
 
@@ -29,6 +30,7 @@ def test_a_report_is_read_as_it_was_written(done: Done) -> None:
 
 
 def test_its_size_is_that_of_the_wire_format() -> None:
-    """82 bytes of header and 5 of content; 16 more where it is sealed."""
-    assert report_note(False) == (TOPICS["done"], 87, 82)
-    assert report_note(True) == report_note("sizes") == (TOPICS["done"], 103, 98)
+    """82 bytes of header and 5 of content; 16 more where it is sealed, and 8 for a loss."""
+    assert report_note(False, False) == (TOPICS["done"], 87, 82)
+    assert report_note(False, True) == (TOPICS["done"], 95, 82)
+    assert report_note(True, False) == report_note("sizes", False) == (TOPICS["done"], 103, 98)
