@@ -54,7 +54,7 @@ from privacy.papers.lcdp_accounting import MomentsRule
 from privacy.sealing.message_sizes import message_size
 from privacy.sealing.sealers import make_sealer
 from privacy.stages.api import Shape
-from privacy.stages.release_plan import plan_noise
+from privacy.stages.release_plan import NO_NOISE, plan_noise
 from privacy.stages.wire import DENSE
 from scenarios.loading.privacy_classes import budget_epsilons
 from scenarios.running.noise_share_setup import NoiseSharing, share_noise
@@ -357,6 +357,9 @@ def plan_run_noise(scenario: Scenario, context: PlanContext, schedule: RunSchedu
     if scenario.privacy is None:
         return None
     noise = plan_noise(scenario.privacy, context)
+    if scenario.aggregate.noise is not None:
+        # Noise of the aggregate is accounted for with the aggregates, not with the releases.
+        noise = replace(noise, notes=tuple(note for note in noise.notes if note != NO_NOISE))
     if isinstance(schedule, BudgetedRounds):
         noise = replace(noise, published=MomentsRule(schedule.accountants))
     elif noise.published is None and (multiplier := server_multiplier(scenario.aggregate)) is not None:

@@ -13,6 +13,8 @@ from privacy.calibration.noise_plan import NoisePlan, PlanContext
 from privacy.settings import Privacy
 from privacy.stages.api import Declared, Stage
 
+NO_NOISE = "no accounted noise: rigorous epsilon is infinite"
+
 
 @dataclass(frozen=True, slots=True)
 class PlannedStage:
@@ -53,7 +55,7 @@ def _nothing(context: PlanContext) -> Declared:
 def _plan(known: Declared, context: PlanContext) -> NoisePlan:
     notes = list(known.notes)
     if not known.noised:
-        notes.append("no accounted noise: rigorous epsilon is infinite")
+        notes.append(NO_NOISE)
     if math.isinf(known.bounds.l2):
         notes.append("updates are not clipped: sensitivity and rigorous epsilon are infinite")
     return NoisePlan(
