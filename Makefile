@@ -35,7 +35,7 @@ docs: $(VENV)/.extras  ## the documentation as a site in docs/_build
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build
 
 $(VENV)/.extras: $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dask,docs,notebook]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dask,docs,mlflow,notebook,tensorboard]"
 	touch $@
 
 lint: $(READY)  ## style and types
