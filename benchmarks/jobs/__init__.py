@@ -19,7 +19,9 @@ JOBS = {
     "simpy": "peers:against_simpy",
     "startup": "startup:startup",
     "accounting": "accounting:accounting",
+    "sweep": "sweeps:sweep_overhead",
     "demo": "sealing:demo",
+    "inversion": "attacks:inversion",
 }
 """Where each is found: module and function."""
 
