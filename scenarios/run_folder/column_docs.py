@@ -62,6 +62,8 @@ COLUMN_DOCS: dict[str, dict[str, str]] = {
         "published": "epsilon so far by the paper's formula",
         "rigorous": "epsilon so far that is proved against an observer of all its releases (view `local`)",
         "budget_left": "fraction of the client's budget left; null without a budget",
+        "trainings": "trainings with noise on single records so far; 0 where records are not protected one by one",
+        "record": "epsilon of one record after so many trainings (unit: one record); null where there are none",
     },
     "aggregations": {
         "round": "the round",
