@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from nodes.aggregation.settings import Weights
 from nodes.messaging.round_session import RoundSessions
+from nodes.messaging.sent_payloads import SentPayloads
 from nodes.phase_hooks import PhaseHooks
 from p2p.clock import Clock
 from p2p.log.log import Log
@@ -37,3 +38,5 @@ class World:
     """How aggregators weigh updates."""
     first_incarnation: int = 0
     """Where endpoints begin to count their lives: a resumed run starts beyond those of the run it goes on with."""
+    sent_payloads: SentPayloads | None = None
+    """What nodes put into messages, for observers; None in a run without adversaries."""
