@@ -60,6 +60,9 @@ COMMANDS: dict[str, Command] = {
         "say before a run what it will cost and prove", arguments.plan, "scenarios.cli.commands.plan:plan_command"
     ),
     "sweep": Command("run a grid of scenarios", arguments.sweep, "scenarios.cli.commands.sweep:run"),
+    "reproduce": Command(
+        "run papers' results again, with verdicts", arguments.reproduce, "scenarios.cli.commands.reproduce:run"
+    ),
     "check": Command("validate scenarios", arguments.check, "scenarios.cli.commands.check:check_command", asks=True),
     "list": Command(
         "show the catalog", arguments.listing, "scenarios.cli.commands.list_catalog:list_command", asks=True

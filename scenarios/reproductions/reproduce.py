@@ -18,9 +18,10 @@ from scenarios.reproductions.published_results import find_result
 from scenarios.reproductions.rule_file import Rule, rules
 from scenarios.reproductions.verdict import Verdict, judge
 from scenarios.run_folder.environment import describe_environment
+from scenarios.run_folder.reader import finished_summary
 from scenarios.sweeps.grid import Cell, Grid, base_name, expand
 from scenarios.sweeps.run_sweep import SweepOptions, default_folder, run_sweep
-from scenarios.sweeps.store import Store, finished_summary
+from scenarios.sweeps.store import Store
 
 PROBE_ACCURACY = 0.02
 """Accuracy of a probe on another machine may differ by this much in one round."""
@@ -85,7 +86,7 @@ def is_stale(name: str, data_dir: Path | None = None) -> bool:
         return True
     if found["accuracy"] is None or then["accuracy"] is None:
         return bool(found["accuracy"] != then["accuracy"])
-    return abs(found["accuracy"] - then["accuracy"]) > PROBE_ACCURACY
+    return bool(abs(found["accuracy"] - then["accuracy"]) > PROBE_ACCURACY)
 
 
 def outcomes() -> dict[str, dict[str, Any]]:
