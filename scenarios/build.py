@@ -17,6 +17,7 @@ from nodes.faults.injector import FaultInjector, install_availability
 from nodes.learning.byte_counts_only import NoLearning
 from nodes.learning.clip_and_noise import ClipAndNoise, NoProtection
 from nodes.learning.deferred_learning import DeferredLearning, Vector, mean_vector
+from nodes.learning.models import ByteCount
 from nodes.messaging.control_messages import Answer
 from nodes.messaging.tampering import alter_content
 from nodes.phase_hooks import PhaseHooks
@@ -307,7 +308,7 @@ def plan_run_noise(scenario: Scenario, records_per_client: NDArray[np.int64]) ->
 
 def _make_learning(scenario: Scenario, learner: Learner | None, noise: NoisePlan | None) -> Learning:
     if learner is None:
-        form = scenario.data.form()
+        form = ((), 0) if isinstance(scenario.model, ByteCount) else scenario.data.form()
         if form is None:
             raise UserError("learning = none: the shape of a `file` data set is not known; use `torch` or another set")
         return NoLearning(scenario.model.parameters(*form))

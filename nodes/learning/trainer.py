@@ -61,6 +61,7 @@ class Learner:
     ) -> None:
         self.module, self._initial = _initialise(model, dataset, seed)
         self.dimension = len(self._initial)
+        self.classes, self.training_records, self._test_y = dataset.classes, len(dataset.train_y), dataset.test_y
         self._train = _samples(dataset.train_x, dataset.train_y, dataset.classes)
         self._test = _samples(dataset.test_x, dataset.test_y, dataset.classes)
         self._shards, self._training, self._seed = shards, training, seed
@@ -73,6 +74,10 @@ class Learner:
     def initial(self) -> Floats:
         """Returns the common initial model, [d]."""
         return self._initial.copy()
+
+    def test_labels(self) -> Ints:
+        """Returns the classes of the test records."""
+        return self._test_y
 
     def records(self, node: int) -> int:
         """Returns the number of training records of a client."""

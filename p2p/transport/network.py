@@ -99,6 +99,11 @@ class Network:
         clock.core = self
         log.messages.before_read = self.write
 
+    @property
+    def links(self) -> Links:
+        """The rates and latencies of this run."""
+        return self._links
+
     # Sending
 
     def call(self, batch: Batch, answers: Answers, before: Callable[[int, int], None] | None = None) -> None:

@@ -20,9 +20,17 @@ _COLUMNS_AT_ONCE = 3
 def print_headline(summary: Mapping[str, Any], file: TextIO | None = None) -> None:
     """Prints the final table of one run."""
     console = make_console(file)
-    rounds = f"{summary['rounds_completed']} of {summary.get('rounds_planned', '?')} rounds"
-    console.print(printable(f"{summary['scenario']}, seed {summary['seed']}: {rounds}, {summary['stopped_because']}"))
+    console.print(printable(f"{summary['scenario']}, seed {summary['seed']}: {rounds_text(summary)}"))
     print_rows(console, [("", label, text) for label, text in headline_rows(summary)])
+
+
+def rounds_text(summary: Mapping[str, Any]) -> str:
+    """Returns how many rounds were held and lost, and why the run ended."""
+    done, lost = summary["rounds_completed"], (summary.get("headline") or {}).get("rounds_lost") or 0
+    rounds = f"{done} of {summary.get('rounds_planned', '?')} rounds"
+    if lost:
+        rounds += ", all of them lost" if lost == done else f", {lost} of them lost"
+    return f"{rounds}, {summary['stopped_because']}"
 
 
 def print_comparison(summaries: Sequence[Mapping[str, Any]], file: TextIO | None = None) -> None:

@@ -145,8 +145,25 @@ def _parse(name: str, command: Command, argv: list[str]) -> argparse.Namespace:
     values, unknown = parser.parse_known_intermixed_args(argv)
     if unknown:
         options = [option for action in parser._actions for option in action.option_strings]
-        raise UserError([f"{word}: unknown option; {suggestion(word, options)}" for word in unknown])
+        # The value of an unknown option is not a second problem.
+        words = [word for word in unknown if word.startswith("-")] or unknown
+        raise UserError([f"{word}: unknown option; {_option_hint(word, argv, options)}" for word in words])
     return values
+
+
+def _option_hint(word: str, argv: list[str], options: list[str]) -> str:
+    """Returns the option that was probably meant: `--rounds 5` is a key of the scenario, set by `--set rounds=5`."""
+    name, _, value = word.partition("=")
+    if name.startswith("--") and "--set" in options:
+        # Imported here: the keys are needed for this message only.
+        from scenarios.loading.key_paths import paths_of
+
+        paths = paths_of(name[2:].replace("-", "_"))
+        after = argv[argv.index(word) + 1 :] if word in argv else []
+        value = value or (after[0] if after and not after[0].startswith("-") else "VALUE")
+        if paths:
+            return "did you mean " + " or ".join(f"`--set {path}={value}`" for path in paths) + "?"
+    return suggestion(word, options)
 
 
 class _Parser(argparse.ArgumentParser):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from scenarios.metrics.diagnosis import findings_text
 from scenarios.metrics.headline import TRANSPORT_ASSUMED
 from scenarios.metrics.number_format import (
     accuracy_text,
@@ -18,15 +19,11 @@ from scenarios.metrics.view_labels import reasons, view_labels
 
 
 def headline_rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yields the rows of the final table as (label, text)."""
+    """Yields the rows of the final table as (label, text): what is wrong first, then the figures."""
     head = summary["headline"]
-    clients = {what: accuracy_text(value) for what, value in head["accuracy"]["clients"].items()}
-    yield (
-        "accuracy",
-        f"{accuracy_text(head['accuracy']['collected'])} collected model; clients {clients['max']} max, "
-        f"{clients['mean']} mean, {clients['min']} min",
-    )
-    yield _target_row(head["to_target"])
+    yield from trouble_rows(summary)
+    if learns(summary):
+        yield from _accuracy_rows(head)
     yield "in all", f"{seconds_text(summary['simulated_s'])} simulated, {bytes_text(summary['bytes']['sent'])} sent"
     yield "bytes per client", _client_bytes(head["bytes_per_client"])
     # The standby is included in the proxy's bytes.
@@ -39,6 +36,8 @@ def headline_rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     )
     privacy = summary.get("privacy") or {}
     yield from _privacy_rows(head, privacy.get("rigorous") or {})
+    if learns(summary):
+        yield _linked_row(head["linkability"])
     for note in privacy.get("notes") or ():
         yield "privacy", note
     yield from _share_rows(summary)
@@ -46,6 +45,29 @@ def headline_rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "objective", note
     if head["transport"] == TRANSPORT_ASSUMED:
         yield "transport", TRANSPORT_ASSUMED
+
+
+def trouble_rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yields what is surely not meant, and what is wrong with the rounds; nothing for most runs."""
+    for warning in summary.get("warnings") or ():
+        yield "warning", str(warning)
+    for told in findings_text(summary.get("diagnosis") or ()):
+        yield "diagnosis", told
+
+
+def learns(summary: Mapping[str, Any]) -> bool:
+    """Returns whether a run had models to train; `learning: none` is a choice, and no accuracy is missing then."""
+    return str(summary.get("learning", "torch")) != "none"
+
+
+def _accuracy_rows(head: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    clients = {what: accuracy_text(value) for what, value in head["accuracy"]["clients"].items()}
+    yield (
+        "accuracy",
+        f"{accuracy_text(head['accuracy']['collected'])} collected model; clients {clients['max']} max, "
+        f"{clients['mean']} mean, {clients['min']} min",
+    )
+    yield _target_row(head["to_target"])
 
 
 def _share_rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -88,7 +110,7 @@ def _client_bytes(spread: Mapping[str, Any]) -> str:
 
 
 def _privacy_rows(head: Mapping[str, Any], rigorous: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    epsilon, links = head["epsilon"], head["linkability"]
+    epsilon = head["epsilon"]
     at = "" if epsilon["delta"] is None else f", delta {epsilon['delta']:g}"
     labels = view_labels(rigorous)
     proven = ", ".join(f"{label.figure} {label.name}" for label in labels if label.name != "median peer") or "-"
@@ -99,5 +121,9 @@ def _privacy_rows(head: Mapping[str, Any], rigorous: Mapping[str, Any]) -> Itera
     for reason in reasons(labels):
         yield "rigorous", reason
     yield "verdict", epsilon["verdict"]
-    linked = (f"{share_text(links.get(what))} by {what}" for what in ("address", "content", "chance"))
-    yield "rounds linked", ", ".join(linked)
+
+
+def _linked_row(links: Mapping[str, Any]) -> tuple[str, str]:
+    return "rounds linked", ", ".join(
+        f"{share_text(links.get(what))} by {what}" for what in ("address", "content", "chance")
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from scenarios.metrics.headline_rows import headline_rows
+from scenarios.metrics.headline_rows import headline_rows, learns, trouble_rows
 from scenarios.metrics.number_format import accuracy_text, bytes_text, count_text, seconds_text
 from scenarios.report import html
 from scenarios.report.alt_text import (
@@ -64,12 +64,13 @@ def answer(summary: Mapping[str, Any]) -> str:
         accuracy, spread = head["accuracy"], head["bytes_per_client"]
         right = accuracy["collected"] if accuracy["collected"] is not None else accuracy["clients"]["mean"]
         what = "the collected model" if accuracy["collected"] is not None else "the mean client"
+        spent = f"{bytes_text(spread['median'])} per client (median) and {bytes_text(summary['bytes']['sent'])} in all"
+        took = f"{count_text(summary['rounds_completed'])} rounds"
+        time = seconds_text(summary["simulated_s"])
+        if not learns(summary):
+            return f"{took} took {time} of simulated time and {spent}; no model was trained, as asked."
         learned = f"{what} reaches accuracy {accuracy_text(right)}" if right is not None else "nothing was learned"
-        return (
-            f"After {count_text(summary['rounds_completed'])} rounds and {seconds_text(summary['simulated_s'])} of "
-            f"simulated time {learned}, at {bytes_text(spread['median'])} per client (median) and "
-            f"{bytes_text(summary['bytes']['sent'])} in all; {head['epsilon']['verdict']}"
-        )
+        return f"After {took} and {time} of simulated time {learned}, at {spent}; {head['epsilon']['verdict']}"
     except (KeyError, TypeError):
         return ""
 
@@ -84,8 +85,11 @@ def headline(run_data: RunData) -> str:
     missing = () if rows else ("The summary is of another version; its headline cannot be told.",)
     done = f"{run_data.summary.get('rounds_completed', '?')} of {run_data.summary.get('rounds_planned', '?')} rounds"
     why = f"seed {run_data.summary.get('seed', '?')}: {done}, {run_data.summary.get('stopped_because', 'unknown')}"
-    table = html.facts([("run", why), *rows])
-    return html.section("headline", "Headline", html.notes((*run_data.notes, *missing)), table)
+    troubles = list(trouble_rows(run_data.summary))
+    told = html.notes((*run_data.notes, *(f"{label}: {text}" for label, text in troubles), *missing))
+    # Told above the table, where they are seen first.
+    table = html.facts([("run", why), *(row for row in rows if row not in troubles)])
+    return html.section("headline", "Headline", told, table)
 
 
 def _accuracy(data: Mapping[str, Any]) -> str:

@@ -18,8 +18,10 @@ from p2p.gc_pause import gc_paused
 from p2p.transport.sharing import Fair
 from scenarios.build import Simulation, build, relay_nodes
 from scenarios.loading.dump import kind_of
+from scenarios.loading.implausible import implausible_settings
 from scenarios.loading.load import dump_scenario
 from scenarios.metrics.energy import energy_j
+from scenarios.metrics.implausible_results import implausible_results
 from scenarios.metrics.noise_share_report import add_share_views, share_summary
 from scenarios.metrics.objective_report import objective_report
 from scenarios.metrics.privacy_report import report_privacy
@@ -30,6 +32,7 @@ from scenarios.run_folder.writer import RunFolder
 from scenarios.running.find_checkpoint import PreviousRun, find_previous_run, fresh_run
 from scenarios.running.interrupts import stopping_between_events
 from scenarios.running.journal import Journal
+from scenarios.running.limits import limits_of
 from scenarios.running.live_page import LivePage, NoPage
 from scenarios.running.noise_share_setup import check_resumable
 from scenarios.running.observer import RoundListener
@@ -191,6 +194,8 @@ def _summarise(simulation: Simulation, interrupted: bool, wall_s: float, resumes
         sealed=scenario.anonymity.sealed,
         routing=scenario.anonymity.routing,
         relays=relay_nodes(scenario),
+        limits=limits_of(simulation),
+        warnings=[*implausible_settings(scenario), *implausible_results(simulation, collected)],
         extra=_extra(simulation) | ({"resumed": resumes} if resumes else {}),
     )
     return summarise(facts)
