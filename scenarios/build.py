@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,10 +86,25 @@ class Simulation:
     sharing: NoiseSharing | None = None
 
     def run(self) -> None:
-        """Runs the processes until the proxy has finished or no event is left."""
+        """Runs the processes until the proxy has finished."""
         with gc_paused():
-            self.supervisor.start_all()
-            self.clock.run(until=self.supervisor.ended)
+            for _ in self.rounds():
+                pass
+
+    def rounds(self) -> Iterator[Mapping[str, Any]]:
+        """Runs the processes, and yields the row of each round after the event that has closed it.
+
+        An iteration that is given up leaves the run where it is: no later event happens.
+        """
+        clock, ended, rows = self.clock, self.supervisor.ended, self.log.rounds
+        self.supervisor.start_all()
+        told = len(rows)
+        # Not `clock.run(until=...)`: it can be left in the middle only through an event of its own.
+        while not ended.processed:
+            clock.step()
+            if len(rows) > told:
+                told = len(rows)
+                yield rows[-1]
         self.supervisor.close_books()
 
     @property

@@ -11,7 +11,7 @@ from scenarios.loading.catalog import catalog_path
 from scenarios.loading.cross_checks import check_parts
 from scenarios.loading.field_docs import REQUIRED, keys_of
 from scenarios.loading.graph_checks import refuse_gossip_keys
-from scenarios.loading.overrides import apply_overrides
+from scenarios.loading.overrides import Change, apply_changes, read_overrides
 from scenarios.loading.plugins import Plugins, blaming_plugins
 from scenarios.loading.problems import Problems, printable
 from scenarios.loading.ratio_keys import shares_to_counts
@@ -31,14 +31,10 @@ def load_scenario(
     Raises:
         UserError: all problems at once, each as `path = value: rule; cure`.
     """
-    path = catalog_path(ref)
-    return parse_scenario(
-        _read_text(path),
-        source=str(ref),
-        folder=path.parent,
-        overrides=overrides if seed is None else [*overrides, f"seed={seed}"],
-        allow_plugins=allow_plugins,
-    )
+    problems = Problems()
+    data, folder = scenario_keys(ref)
+    texts = overrides if seed is None else [*overrides, f"seed={seed}"]
+    return read_scenario(data, read_overrides(texts, problems), str(ref), folder, allow_plugins, problems)
 
 
 def parse_scenario(
@@ -49,11 +45,28 @@ def parse_scenario(
     allow_plugins: bool = False,
 ) -> Scenario:
     """Parses a scenario; files and plug-ins are searched for in `folder`."""
-    # All steps run even after a problem, so that one error reports everything.
     problems = Problems()
     data = _mapping(text, source)
-    touched = apply_overrides(data, overrides, problems)
-    # After the overrides, which may set a ratio or the number of clients.
+    return read_scenario(data, read_overrides(overrides, problems), source, folder, allow_plugins, problems)
+
+
+def read_scenario(
+    data: dict[str, Any],
+    changes: Sequence[Change] = (),
+    source: str = "scenario",
+    folder: Path | None = None,
+    allow_plugins: bool = False,
+    problems: Problems | None = None,
+) -> Scenario:
+    """Reads a scenario from the plain values of its keys, which are changed in place.
+
+    Args:
+        problems: those found before, reported together with the ones found here.
+    """
+    # All steps run even after a problem, so that one error reports everything.
+    problems = Problems() if problems is None else problems
+    touched = apply_changes(data, changes, problems)
+    # After the changes, which may set a ratio or the number of clients.
     shares_to_counts(data, problems)
     refuse_gossip_keys(data, problems, touched)
     _learn_nothing_from_bytes(data)
@@ -80,6 +93,12 @@ def dump_scenario(scenario: Scenario) -> str:
     from scenarios.loading.dump import dump_keys, to_yaml
 
     return to_yaml(dump_keys(scenario))
+
+
+def scenario_keys(ref: str | Path) -> tuple[dict[str, Any], Path]:
+    """Returns the plain values of a scenario's keys, found by path or catalog name, and the folder it lies in."""
+    path = catalog_path(ref)
+    return _mapping(_read_text(path), str(ref)), path.parent
 
 
 def _mapping(text: str, source: str) -> dict[str, Any]:
