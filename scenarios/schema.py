@@ -10,7 +10,7 @@ from annotated_types import Ge, Le, Len
 
 from nodes.datasets.published import Adult, Cifar10, FashionMnist, Mnist
 from nodes.datasets.registry import DATASETS, Digits, File, Synthetic
-from nodes.faults.availability import AVAILABILITIES, Always, Churn, UpTrace
+from nodes.faults.availability import AVAILABILITIES, Always, Churn, DayTrace, UpTrace
 from nodes.faults.fault_kinds import FAULTS, Fault
 from nodes.learning.evaluation import Evaluation
 from nodes.learning.models import MODELS, ByteCount, Cnn, Linear, Mlp, adapt_module
@@ -40,7 +40,7 @@ Model = Annotated[
 Objective = Annotated[
     CrossEntropy | Hinge | FedProx | Fednore1 | Fednore2 | FednoreBoth, Choice(OBJECTIVES, needs=("terms",))
 ]
-Availability = Annotated[Always | Churn | UpTrace, Choice(AVAILABILITIES)]
+Availability = Annotated[Always | Churn | UpTrace | DayTrace, Choice(AVAILABILITIES)]
 Faults = tuple[Annotated[Fault, Choice(FAULTS, needs=("install",))], ...]
 Protocol = Annotated[Gossip | RotatingLeader | Central, Choice(PROTOCOLS, needs=PROTOCOL_NEEDS)]
 

@@ -71,6 +71,7 @@ class Network:
         record["sharing"] = sharing.code
         record["grid_s"] = (isinstance(sharing, Fair) and sharing.grid) or 0.0
         record["tries"], record["timeout_s"] = retransmit.tries, retransmit.timeout
+        record["fail_fast"] = retransmit.receiver_offline == "fail_fast"
         record["loss"], record["loss_name"] = loss, name_word(seed, "loss")
         record["jittered"], record["jitter_name"] = jitter is not None, name_word(seed, "jitter")
         record["latency_name"] = name_word(seed, "latency")

@@ -19,6 +19,21 @@ def run(parser: argparse.ArgumentParser) -> None:
     _json(parser, "print the summary as JSON")
 
 
+def compare(parser: argparse.ArgumentParser) -> None:
+    """`peerveil compare SCENARIO --protocols gossip,rotating_leader,central`"""
+    parser.add_argument("scenario", metavar="SCENARIO", help="a file, or a name that `list` shows")
+    parser.add_argument("--protocols", metavar="A,B", help="the protocols to choose from")
+    parser.add_argument(
+        "--over", metavar="a.b=V,W", action="append", default=[], help="any other key with a few values to choose from"
+    )
+    _changes(parser)
+    parser.add_argument("--seeds", metavar="K", type=_positive, default=1, help="run K seeds each, counting up")
+    parser.add_argument("--out", metavar="DIR", type=Path, help="where results go; runs/compare-<name>-<seed> else")
+    parser.add_argument("--data-dir", metavar="DIR", type=Path, help="where data sets are; else PEERVEIL_DATA")
+    parser.add_argument("--threads", metavar="N", type=_positive, help="threads for learning")
+    _json(parser, "print figures, decision and summaries as JSON")
+
+
 def plan(parser: argparse.ArgumentParser) -> None:
     """`peerveil plan SCENARIO...`"""
     _scenarios(parser)
@@ -36,8 +51,10 @@ def check(parser: argparse.ArgumentParser) -> None:
 
 
 def listing(parser: argparse.ArgumentParser) -> None:
-    """`peerveil list`"""
-    _json(parser, "print the catalog as JSON")
+    """`peerveil list [scenarios | devices | traces]`"""
+    text = "scenarios of the catalog (default), devices with their sources, or availability traces"
+    parser.add_argument("what", nargs="?", choices=("scenarios", "devices", "traces"), default="scenarios", help=text)
+    _json(parser, "print the list as JSON")
 
 
 def new(parser: argparse.ArgumentParser) -> None:
@@ -125,6 +142,10 @@ def validate(parser: argparse.ArgumentParser) -> None:
 
 def _scenarios(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("scenarios", metavar="SCENARIO", nargs="+", help="a file, or a name that `list` shows")
+    _changes(parser)
+
+
+def _changes(parser: argparse.ArgumentParser) -> None:
     _overrides(parser)
     parser.add_argument("--seed", metavar="N", type=int, help="another seed than the scenario's")
     parser.add_argument("--allow-plugins", action="store_true", help="import `kind: module:Class` from scenarios")

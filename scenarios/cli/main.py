@@ -56,12 +56,18 @@ def _one_thread() -> Iterator[None]:
 COMMANDS: dict[str, Command] = {
     # The order is that of the overview.
     "run": Command("run scenarios and write their results", arguments.run, "scenarios.cli.commands.run:run_command"),
+    "compare": Command(
+        "run a few alternatives and say which to take", arguments.compare, "scenarios.cli.commands.compare:run"
+    ),
     "plan": Command(
         "say before a run what it will cost and prove", arguments.plan, "scenarios.cli.commands.plan:plan_command"
     ),
     "check": Command("validate scenarios", arguments.check, "scenarios.cli.commands.check:check_command", asks=True),
     "list": Command(
-        "show the catalog", arguments.listing, "scenarios.cli.commands.list_catalog:list_command", asks=True
+        "show the catalog, device presets or traces",
+        arguments.listing,
+        "scenarios.cli.commands.list_catalog:list_command",
+        asks=True,
     ),
     "new": Command(
         "write a commented starter file", arguments.new, "scenarios.cli.commands.new:new_command", asks=True

@@ -66,7 +66,8 @@ def _privacy(scenario: Scenario) -> Iterator[str]:
 
 def _energy(scenario: Scenario) -> Iterator[str]:
     energy = scenario.network.energy
-    if energy is not None and not (energy.per_byte_sent or energy.per_byte_received or energy.per_sample):
+    preset = any(device.preset is not None for device in scenario.network.devices)
+    if energy is not None and not (energy.per_byte_sent or energy.per_byte_received or energy.per_sample or preset):
         yield (
             "network.energy: all rates are 0, so every figure will be 0; give joules per byte and sample, or a device "
             "preset that has them (`peerveil list devices`)"

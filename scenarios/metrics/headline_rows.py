@@ -26,6 +26,7 @@ def headline_rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield from _accuracy_rows(head)
     yield "in all", f"{seconds_text(summary['simulated_s'])} simulated, {bytes_text(summary['bytes']['sent'])} sent"
     yield "bytes per client", _client_bytes(head["bytes_per_client"])
+    yield from _round_rows(head.get("per_round"))
     # The standby is included in the proxy's bytes.
     others = ((name, head[f"{name}_bytes"]) for name in ("proxy", "server", "relay"))
     yield "other nodes", ", ".join(f"{name} {bytes_text(amount)}" for name, amount in others)
@@ -34,6 +35,7 @@ def headline_rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         f"{count_text(head['rounds_lost'])} rounds, {bytes_text(head['wasted_bytes'])} wasted, "
         f"{seconds_text(head['stalled_s'])} stalled; {count_text(head['updates_used'])} updates used",
     )
+    yield from energy_rows(summary)
     privacy = summary.get("privacy") or {}
     yield from _privacy_rows(head, privacy.get("rigorous") or {})
     if learns(summary):
@@ -90,6 +92,36 @@ def _share_rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             "joint view",
             f"epsilon {epsilon_text(joint['per_round'])} a round, {epsilon_text(joint['composed'])} in all; "
             f"one upload alone {epsilon_text(alone['per_round'])} and {epsilon_text(alone['composed'])}",
+        )
+
+
+def _round_rows(per_round: Mapping[str, Any] | None) -> Iterator[tuple[str, str]]:
+    if per_round is not None and per_round["up"]["worst"] is not None:
+        up, down = (f"{bytes_text(per_round[way]['median'])} {way}" for way in ("up", "down"))
+        worst = ", ".join(
+            f"{bytes_text(per_round[way]['worst'])} {way} {worst_of(per_round[way])}" for way in ("up", "down")
+        )
+        yield "a client's round", f"{up}, {down} (median); at most {worst}"
+
+
+def worst_of(way: Mapping[str, Any]) -> str:
+    """Returns who had the most bytes in a round: `(client 3, leader of round 2)`."""
+    who = way["worst_is"]
+    if who is None:
+        return ""
+    what = f"leader of round {who['round']}" if who["role"] == "leader" else f"in round {who['round']}"
+    return f"(client {who['node']}, {what})"
+
+
+def energy_rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yields the energy of a run, if the scenario has rates."""
+    energy = summary.get("energy_j")
+    if energy is not None:
+        parts = ", ".join(f"{name} {energy[name]:.3g}" for name in ("training", "sending", "receiving"))
+        each = energy["per_client"]
+        yield (
+            "energy",
+            f"{energy['total']:.3g} J: {parts}; a client {each['median']:.3g} median, {each['max']:.3g} most",
         )
 
 

@@ -206,7 +206,9 @@ def _extra(simulation: Simulation) -> dict[str, Any]:
     network, log = simulation.scenario.network, simulation.log
     found: dict[str, Any] = {}
     if network.energy is not None:
-        found["energy_j"] = energy_j(log, network.energy, simulation.samples_per_training)
+        found["energy_j"] = energy_j(
+            log, network.energy, simulation.samples_per_training, network.devices, simulation.scenario.seed
+        )
     if isinstance(network.sharing, Fair) and network.sharing.grid is not None:
         # A start waits for the next point of the grid; links that an end frees lie idle until then.
         found["grid"] = {"step_s": network.sharing.grid, "latest_start_s": simulation.world.network.latest_start_s}
