@@ -13,7 +13,7 @@ from nodes.datasets.registry import DATASETS, Digits, File, Synthetic
 from nodes.faults.availability import AVAILABILITIES, Always, Churn, DayTrace, UpTrace
 from nodes.faults.fault_kinds import FAULTS, Fault
 from nodes.learning.evaluation import Evaluation
-from nodes.learning.models import MODELS, ByteCount, Cnn, Linear, Mlp, adapt_module
+from nodes.learning.models import MODELS, SIZE_ONLY, ByteCount, Cnn, Linear, Mlp, adapt_module
 from nodes.learning.objectives import OBJECTIVES, CrossEntropy, Fednore1, Fednore2, FednoreBoth, FedProx, Hinge
 from nodes.learning.published_models import PUBLISHED_MODELS, AsgpCnn, Cnn6, FednoreCnn, NissCnn, SigmoidLenet
 from nodes.learning.training import Training
@@ -35,7 +35,7 @@ Data = Annotated[
 ]
 Model = Annotated[
     Linear | Mlp | Cnn | ByteCount | Cnn6 | SigmoidLenet | FednoreCnn | NissCnn | AsgpCnn,
-    Choice(MODELS | PUBLISHED_MODELS, needs=("build",), adapt=adapt_module),
+    Choice(MODELS | PUBLISHED_MODELS | SIZE_ONLY, needs=("build",), adapt=adapt_module),
 ]
 Objective = Annotated[
     CrossEntropy | Hinge | FedProx | Fednore1 | Fednore2 | FednoreBoth, Choice(OBJECTIVES, needs=("terms",))

@@ -150,7 +150,9 @@ class ByteCount:
         return ceil(self.size / 4)
 
 
-MODELS: dict[str, type] = {"linear": Linear, "mlp": Mlp, "cnn": Cnn, "bytes": ByteCount}
+MODELS: dict[str, type] = {"linear": Linear, "mlp": Mlp, "cnn": Cnn}
+SIZE_ONLY: dict[str, type] = {"bytes": ByteCount}
+"""Models that cannot be trained, for runs without learning."""
 
 
 def adapt_module(plugin: type) -> type:

@@ -20,9 +20,11 @@ Row = Mapping[str, Any]
 
 def list_command(args: argparse.Namespace) -> int:
     """Prints the name and description of every entry."""
-    if args.what == "devices":
+    # Options after an absent word leave argparse without its default.
+    what = getattr(args, "what", None) or "scenarios"
+    if what == "devices":
         return _print(args.json, [{"name": name, **asdict(preset)} for name, preset in PRESETS.items()], _device_text)
-    if args.what == "traces":
+    if what == "traces":
         return _print(args.json, [{"name": name, **asdict(trace)} for name, trace in TRACES.items()], _trace_text)
     questions = [{"name": name, "question": _question(path)} for name, path in catalog().items()]
     return _print(args.json, questions, lambda row: str(row["question"]))
