@@ -20,6 +20,7 @@ JOBS = {
     "startup": "startup:startup",
     "accounting": "accounting:accounting",
     "demo": "sealing:demo",
+    "inversion": "attacks:inversion",
 }
 """Where each is found: module and function."""
 

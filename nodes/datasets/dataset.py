@@ -41,6 +41,21 @@ class Dataset:
         return self.train_x.shape[1:]
 
 
+@dataclass(frozen=True, slots=True)
+class PixelRange:
+    """The values of black and white in an image's records, for each channel: public constants of a data set."""
+
+    black: tuple[float, ...] = (0.0,)
+    white: tuple[float, ...] = (1.0,)
+
+
+def standardised_pixels(means: tuple[float, ...], deviations: tuple[float, ...]) -> PixelRange:
+    """Returns the range of pixels in [0, 1] after standardisation by public constants."""
+    pairs = list(zip(means, deviations, strict=True))
+    black = tuple(-mean / deviation for mean, deviation in pairs)
+    return PixelRange(black, tuple((1.0 - mean) / deviation for mean, deviation in pairs))
+
+
 def hold_out(records: Floats, labels: Ints, tested: Flags, owners: Ints | None = None) -> Dataset:
     """Splits off the records marked in `tested` as the test set; order is kept."""
     if tested.all() or not tested.any():

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodes.datasets.client_split import Iid
-from nodes.datasets.dataset import Dataset, Floats, SplitChoice, one_hot
+from nodes.datasets.dataset import Dataset, Floats, PixelRange, SplitChoice, one_hot, standardised_pixels
 from nodes.datasets.original_formats import Source, check_labels, read_adult, read_cifar_batch, read_idx
 from nodes.datasets.standardisation import (
     Deviations,
@@ -64,6 +64,11 @@ class Mnist:
     def form(self) -> tuple[tuple[int, ...], int]:
         """Returns the shape of one record and the number of classes."""
         return (1, 28, 28), 10
+
+    def pixel_range(self) -> PixelRange:
+        """Returns the values of black and white after standardisation."""
+        mean, deviation = self.MEAN_STD
+        return standardised_pixels((mean,), (deviation,))
 
     def load(self, data_dir: Path, seed: int) -> Dataset:
         """Loads the set's own train and test parts."""
@@ -133,6 +138,10 @@ class Cifar10:
     def form(self) -> tuple[tuple[int, ...], int]:
         """Returns the shape of one record and the number of classes."""
         return (3, 32, 32), 10
+
+    def pixel_range(self) -> PixelRange:
+        """Returns the values of black and white after standardisation, for each colour."""
+        return standardised_pixels(self.MEAN, self.STD)
 
     def load(self, data_dir: Path, seed: int) -> Dataset:
         """Loads the set's own train and test parts."""

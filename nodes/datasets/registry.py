@@ -14,7 +14,16 @@ import numpy as np
 from annotated_types import Ge, Gt, Interval, Len
 
 from nodes.datasets.client_split import Iid
-from nodes.datasets.dataset import Dataset, Floats, Ints, SplitChoice, hold_out, mark_by_class, mark_by_number
+from nodes.datasets.dataset import (
+    Dataset,
+    Floats,
+    Ints,
+    PixelRange,
+    SplitChoice,
+    hold_out,
+    mark_by_class,
+    mark_by_number,
+)
 from nodes.datasets.original_formats import resolve_data_dir
 from nodes.datasets.published import Adult, Cifar10, FashionMnist, Mnist
 from nodes.datasets.standardisation import (
@@ -58,6 +67,10 @@ class Digits:
     def form(self) -> tuple[tuple[int, ...], int]:
         """Returns the shape of one record and the number of classes."""
         return (1, 8, 8), 10
+
+    def pixel_range(self) -> PixelRange:
+        """Returns the values of black and white."""
+        return PixelRange()
 
     def load(self, data_dir: Path, seed: int) -> Dataset:
         """Loads pixels scaled to [0, 1]; the test set is drawn from the seed."""

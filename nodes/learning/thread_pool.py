@@ -20,7 +20,7 @@ def run_parallel(work: Callable[[Part], None], parts: Iterable[Part], threads: i
 
     tasks = list(parts)
     # Torch splits sums differently for different thread counts, which would change the rounding.
-    with _one_torch_thread():
+    with one_torch_thread():
         if len(tasks) < 2 or threads < 2:
             list(map(without_grad, tasks))
             return
@@ -34,7 +34,8 @@ def chunks(count: int, size: int) -> list[slice]:
 
 
 @contextmanager
-def _one_torch_thread() -> Iterator[None]:
+def one_torch_thread() -> Iterator[None]:
+    """Computes with one thread of torch: results do not depend on the machine's number of cores."""
     import torch
 
     before = torch.get_num_threads()

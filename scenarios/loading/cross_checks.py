@@ -24,6 +24,7 @@ from scenarios.loading.graph_checks import graph_findings, is_default_exchange, 
 from scenarios.loading.privacy_classes import privacy_findings
 from scenarios.loading.problems import Path, Problems
 from scenarios.loading.ratio_keys import SHARES
+from scenarios.loading.schedule_checks import schedule_findings
 
 Finding = tuple[Path, Any, str]
 Check = Callable[..., Iterator[Finding]]
@@ -226,6 +227,7 @@ CHECKS: tuple[tuple[tuple[str, ...], Check], ...] = (
     (("faults", "protocol", "clients"), _faults_have_targets),
     (("privacy", "clients", "protocol"), privacy_findings),
     (("noise_shares", "protocol", "privacy", "anonymity", "clients"), _shares_fit),
+    (("schedule", "privacy", "protocol", "noise_shares", "learning"), schedule_findings),
 )
 
 

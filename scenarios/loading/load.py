@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from p2p.config.errors import UserError
+from privacy.settings import Privacy
 from scenarios.loading.catalog import catalog_path
 from scenarios.loading.cross_checks import check_parts
 from scenarios.loading.field_docs import REQUIRED, keys_of
@@ -73,6 +75,7 @@ def read_scenario(
     plugins = Plugins(allow_plugins)
     reader = Reader(folder or Path.cwd(), problems, plugins, touched)
     parts, _ = reader.fields(Scenario, data, ())
+    _join_stages(parts, data)
     # The checks ask parts about themselves, plug-ins too.
     with blaming_plugins(plugins.found):
         check_parts(_checkable(parts, reader, data), problems)
@@ -111,6 +114,13 @@ def _mapping(text: str, source: str) -> dict[str, Any]:
     return data
 
 
+def _join_stages(parts: dict[str, Any], data: dict[str, Any]) -> None:
+    """Gives the stages of `update` to the privacy section, which holds budget and delta; one by default."""
+    # An unreadable privacy section is a problem of its own; without a section the defaults hold.
+    if parts.get("update") and (data.get("privacy") in (None, "none") or "privacy" in parts):
+        parts["privacy"] = replace(parts.get("privacy") or Privacy(), stages=parts["update"])
+
+
 def _checkable(parts: dict[str, Any], reader: Reader, data: dict[str, Any]) -> dict[str, Any]:
     """Returns the input of the checks: readable sections, defaults of absent ones, and partial sections.
 
@@ -119,7 +129,8 @@ def _checkable(parts: dict[str, Any], reader: Reader, data: dict[str, Any]) -> d
     absent = {key.name: key.default for key in keys_of(Scenario) if key.name not in data}
     defaults = {name: value for name, value in absent.items() if value is not REQUIRED}
     partial = {name: reader.partial[(name,)] for name in ("protocol", "evaluation") if (name,) in reader.partial}
-    return partial | parts | defaults
+    # Stages of `update` give an absent privacy section its content, so what was read wins over defaults.
+    return partial | defaults | parts
 
 
 def _read_text(path: Path) -> str:

@@ -17,9 +17,10 @@ from nodes.protocols.api import RoundPlan
 from nodes.protocols.central import Central
 from nodes.protocols.rotating_leader import RotatingLeader
 from privacy.anonymity.settings import Sealed
+from privacy.calibration.noise_plan import NoisePlan
 from privacy.sealing.control_format import KEY_BYTES
 from privacy.sealing.message_sizes import message_size
-from privacy.sealing.wire_format import vector_size
+from privacy.stages.wire import DENSE, WireFormat
 from scenarios.planning.participation import PlannedRound, Rehearsal
 from scenarios.planning.timing import Trial
 from scenarios.schema import Scenario
@@ -30,19 +31,21 @@ Bytes = Counter[str]
 class Sizes:
     """Message sizes of a scenario, in bytes."""
 
-    def __init__(self, scenario: Scenario, dimension: int) -> None:
-        self._scenario, self._dimension = scenario, dimension
+    def __init__(self, scenario: Scenario, dimension: int, wire: WireFormat = DENSE) -> None:
+        self._scenario, self._dimension, self._wire = scenario, dimension, wire
         # Public keys travel in registrations and answers only if messages are sealed.
         self._key = b"" if scenario.anonymity.sealed is False else bytes(KEY_BYTES)
 
-    def vectors(self, edges: NDArray[np.int64]) -> int:
-        """Returns the bytes of all messages along these edges, relay hops included.
+    def vectors(self, edges: NDArray[np.int64], kind: str = "model") -> int:
+        """Returns the bytes of all messages of a kind along these edges, relay hops included.
 
         Each sender has one payload, sealed either for a single receiver or for several at once.
         """
+        wire = self._wire if kind == "update" else DENSE
         _, receivers = np.unique(edges[:, 0], return_counts=True)
         single, many = int((receivers == 1).sum()), int(receivers[receivers > 1].sum())
-        return single * self._vector(many=False) + many * self._vector(many=True)
+        payload = wire.size_bytes(self._dimension)
+        return single * self._vector(payload, many=False) + many * self._vector(payload, many=True)
 
     def control(self, said: Control) -> int:
         """Returns the size of one control message."""
@@ -84,9 +87,9 @@ class Sizes:
     def _assignment(self, known: int, edges: int) -> Assignment:
         return Assignment(1, "member", b"", {}, {}, known=known, edges=edges, keyed=bool(self._key))
 
-    def _vector(self, *, many: bool) -> int:
+    def _vector(self, payload: int, *, many: bool) -> int:
         """Returns the bytes of one message over all its hops."""
-        size = message_size(vector_size(self._dimension), many=many and self._sealed is not False, sealed=self._sealed)
+        size = message_size(payload, many=many and self._sealed is not False, sealed=self._sealed)
         if not self._scenario.anonymity.relay_count:
             return size
         hops, layer = self._scenario.anonymity.hops, message_size(0, many=False, sealed=self._sealed)
@@ -99,22 +102,28 @@ class Sizes:
 
 
 def planned_bytes(
-    scenario: Scenario, rehearsal: Rehearsal, dimension: int, trial: Trial | None = None
+    scenario: Scenario, rehearsal: Rehearsal, dimension: int, noise: NoisePlan | None, trial: Trial | None = None
 ) -> dict[str, Mapping[str, int]]:
     """Returns bytes by kind of an average round, and of the whole run with set-up and collection.
 
     Where clients come and go, rounds are those of the trial: what is cut off is sent again, and members that were away
     are handed the model. Only a trial tells how often.
     """
-    sizes = Sizes(scenario, dimension)
+    sizes = Sizes(scenario, dimension, DENSE if noise is None else noise.wire)
     rounds: Bytes = Counter()
     for planned in rehearsal.arranged:
         rounds.update(_round(scenario, sizes, planned))
     if trial is not None and not isinstance(scenario.availability, Always):
         factor = transmissions(scenario.network.loss, scenario.network.retransmit.tries)
         share = len(rehearsal.arranged) / trial.rounds
+        # The trial sends plain vectors, so its bytes are scaled to those of the update's format.
+        plain: Bytes = Counter()
+        for planned in rehearsal.arranged:
+            plain.update(_round(scenario, Sizes(scenario, dimension, DENSE), planned))
+        scale = {kind: rounds[kind] / plain[kind] for kind in plain if plain[kind]}
         # Without the losses, which are counted below by their expectation.
-        rounds = Counter({kind: round(amount * share / factor) for kind, amount in trial.bytes.items()})
+        tried = {kind: amount * share * scale.get(kind, 1.0) / factor for kind, amount in trial.bytes.items()}
+        rounds = Counter({kind: round(amount) for kind, amount in tried.items()})
     projected = max(len(rehearsal.arranged), 1)
     total = Counter({kind: round(amount * rehearsal.rounds / projected) for kind, amount in rounds.items()})
     total.update(_set_up(scenario, sizes))
@@ -130,7 +139,7 @@ def transmissions(loss: float, tries: int) -> float:
 
 
 def _round(scenario: Scenario, sizes: Sizes, planned: PlannedRound) -> Bytes:
-    found: Bytes = Counter({kind: sizes.vectors(edges) for kind, edges in planned.round_plan.edges.items()})
+    found: Bytes = Counter({kind: sizes.vectors(edges, kind) for kind, edges in planned.round_plan.edges.items()})
     found["control"] = _invited(scenario) * sizes.question() + planned.declining * sizes.refusal()
     found["control"] += sizes.orders(planned.round_plan, planned.members)
     if isinstance(scenario.protocol, RotatingLeader):

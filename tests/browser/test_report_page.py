@@ -13,7 +13,8 @@ from scenarios.cli.main import main
 
 pytestmark = pytest.mark.slow
 CHARTS = (
-    *("accuracy-rounds", "accuracy-time", "bytes-rounds", "bytes-nodes", "timeline", "topology", "gap"),
+    *("accuracy-rounds", "accuracy-time", "bytes-rounds", "bytes-nodes", "time-rounds", "load-rounds"),
+    *("timeline", "topology", "gap"),
     *("dropouts-rounds", "dropouts-moments", "epsilon-views", "spent-published", "spent-rigorous", "seen"),
 )
 

@@ -1,0 +1,1 @@
+"""Reconstruction of a client's images from a gradient that leaves it."""

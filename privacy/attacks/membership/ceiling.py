@@ -1,0 +1,72 @@
+"""What a stated epsilon allows a membership attack to reach, and whether a measurement contradicts it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from privacy.papers.membership_bounds import max_balanced_accuracy
+
+Verdict = Literal["within the ceiling", "exceeds the ceiling in this run", "falsified"]
+LEVEL = 0.05
+"""Probability of calling any true epsilon of a run falsified."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A stated guarantee: (epsilon, delta), and what says so."""
+
+    name: str
+    epsilon: float
+    delta: float
+
+    def accuracy(self) -> float:
+        """Returns the largest expected balanced accuracy; 1 for an infinite epsilon."""
+        return max_balanced_accuracy(self.epsilon, self.delta) if math.isfinite(self.epsilon) else 1.0
+
+    def tpr_at(self, fpr: float) -> float:
+        """Returns the largest expected true positive rate at a false positive rate."""
+        if not math.isfinite(self.epsilon):
+            return 1.0
+        # Both sides of the hypothesis test: members may be missed, or non-members accused.
+        by_false = math.exp(min(self.epsilon, 700.0)) * fpr + self.delta
+        by_missed = 1.0 - math.exp(-self.epsilon) * (1.0 - self.delta - fpr)
+        return min(1.0, by_false, by_missed)
+
+
+def judge(claim: Claim, accuracy: float, right: int, guesses: int, tried: int, coins: bool) -> Verdict:
+    """Returns what a measurement says about a claim.
+
+    Without coins the members are not a random half, so a high accuracy may come from what the records are. With coins
+    the number of right guesses is tested against the claim (Steinke, Nasr & Jagielski 2023), corrected for everything
+    that was tried (Bonferroni).
+
+    Args:
+        accuracy: balanced accuracy.
+        right: right ones among `guesses`; every record of a coin is guessed.
+        tried: comparisons of this run, this one included.
+        coins: whether each record was a member by an independent fair coin.
+    """
+    if coins and min(1.0, tried * one_run_p_value(right, guesses, claim)) < LEVEL:
+        return "falsified"
+    return "exceeds the ceiling in this run" if accuracy > claim.accuracy() else "within the ceiling"
+
+
+def one_run_p_value(right: int, guesses: int, claim: Claim) -> float:
+    """Returns the largest probability of so many right guesses, one for each coin, if the claim holds.
+
+    Corollary 5.4 of Steinke, Nasr & Jagielski 2023: with `f(v) = P[Bin(r, q) >= v]` and `q = e^eps / (1 + e^eps)`,
+    `f(v) + 2 m delta max_i (f(v-i) - f(v)) / i`.
+    """
+    import numpy as np
+    from scipy.stats import binom
+
+    if not math.isfinite(claim.epsilon):
+        return 1.0
+    odds = 1.0 / (1.0 + math.exp(-claim.epsilon))
+    tail = binom.sf(np.arange(right + 1) - 1, guesses, odds)  # P[Bin >= 0], ..., P[Bin >= v]
+    # f(v-i) for i = 1 ... v
+    gains = (tail[:right][::-1] - tail[right]) / np.arange(1, right + 1)
+    slack = 2.0 * guesses * claim.delta * float(gains.max(initial=0.0))
+    return min(1.0, float(tail[right]) + slack)
