@@ -77,6 +77,30 @@ def report(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def runs(parser: argparse.ArgumentParser) -> None:
+    """`peerveil runs [FOLDER]`"""
+    _folder(parser)
+    parser.add_argument(
+        "--where", metavar="TEXT", action="append", default=[], help="only runs with this text, or field=value"
+    )
+    sorts = ("changed", "name", "accuracy", "time", "bytes", "epsilon")
+    parser.add_argument("--sort", choices=sorts, default="changed", help="newest first unless given")
+    parser.add_argument("--reverse", action="store_true", help="the other way round")
+    _json(parser, "print the list as JSON")
+
+
+def serve(parser: argparse.ArgumentParser) -> None:
+    """`peerveil serve [FOLDER]`"""
+    _folder(parser)
+    parser.add_argument("--port", metavar="N", type=_port, default=0, help="a free one unless given")
+
+
+def _folder(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "folder", metavar="FOLDER", type=Path, nargs="?", default=Path("runs"), help="runs unless given"
+    )
+
+
 def table(parser: argparse.ArgumentParser) -> None:
     """`peerveil table RUN...`"""
     _runs(parser)
@@ -164,6 +188,12 @@ def _overrides(parser: argparse.ArgumentParser) -> None:
 
 def _json(parser: argparse.ArgumentParser, text: str) -> None:
     parser.add_argument("--json", action="store_true", help=text)
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or len(text) > 5 or int(text) > 65535:
+        raise argparse.ArgumentTypeError("must be a port from 0 to 65535")
+    return int(text)
 
 
 def _positive(text: str) -> int:

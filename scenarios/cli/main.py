@@ -81,6 +81,10 @@ COMMANDS: dict[str, Command] = {
     ),
     "validate": Command("rerun closed-form network cases", arguments.validate, "scenarios.cli.commands.validate:run"),
     "calc": Command("compute the papers' privacy formulas", arguments.calc, "scenarios.cli.commands.calc:run"),
+    "runs": Command("list the runs of a folder", arguments.runs, "scenarios.cli.commands.runs:run"),
+    "serve": Command(
+        "show the runs of a folder as a page of this machine", arguments.serve, "scenarios.cli.commands.runs:serve"
+    ),
     "report": Command(
         "write a page of a run, or compare several", arguments.report, "scenarios.cli.commands.report:run"
     ),

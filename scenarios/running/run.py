@@ -100,6 +100,7 @@ def _run_scenario(
     folder = RunFolder.create(out, scenario.name, scenario.seed) if previous.path is None else RunFolder(previous.path)
     with only_writer(folder.path):
         folder.begin(dump_scenario(scenario), describe_environment(threads, scenario.plugins))
+        live.write_to(folder.path)
         journal = Journal(simulation, folder, previous.checkpoint)
         with progress(scenario.rounds, quiet, scenario.name) as bar:
             reporter.append(_RoundListener(simulation, journal, (bar, live)))
@@ -157,11 +158,13 @@ class _RoundListener:
         dropouts = int(np.count_nonzero(log.dropouts["what"] == 2))
         published = log.privacy["published"]
         epsilon = float(published[-1]) if len(published) and np.isfinite(published[-1]) else None
+        local = log.privacy["rigorous"]
+        proven = float(np.nanmax(local)) if len(local) and not np.isnan(local).all() else None
         # Only what is new: the log grows with every round, and sizes do not change.
         new = log.messages["size_bytes"][self._rows :]
         self._rows, self._bytes_sent = self._rows + len(new), self._bytes_sent + int(new.sum())
         for listener in self._progress:
-            listener.round(row, self._bytes_sent, dropouts, epsilon)
+            listener.round(row, self._bytes_sent, dropouts, epsilon, proven)
 
 
 def _simulate(simulation: Simulation) -> bool:
