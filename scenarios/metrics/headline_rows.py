@@ -15,7 +15,7 @@ from scenarios.metrics.number_format import (
     seconds_text,
     share_text,
 )
-from scenarios.metrics.view_labels import reasons, view_labels
+from scenarios.metrics.view_labels import reasons, record_rows, view_labels
 
 
 def headline_rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -37,7 +37,7 @@ def headline_rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     )
     yield from energy_rows(summary)
     privacy = summary.get("privacy") or {}
-    yield from _privacy_rows(head, privacy.get("rigorous") or {})
+    yield from _privacy_rows(head, privacy.get("rigorous") or {}, privacy.get("record") or {})
     if learns(summary):
         yield _linked_row(head["linkability"])
     for note in privacy.get("notes") or ():
@@ -141,7 +141,9 @@ def _client_bytes(spread: Mapping[str, Any]) -> str:
     return f"{middle}{bytes_text(spread['max'])} most{who}"
 
 
-def _privacy_rows(head: Mapping[str, Any], rigorous: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _privacy_rows(
+    head: Mapping[str, Any], rigorous: Mapping[str, Any], record: Mapping[str, Any]
+) -> Iterator[tuple[str, str]]:
     epsilon = head["epsilon"]
     at = "" if epsilon["delta"] is None else f", delta {epsilon['delta']:g}"
     labels = view_labels(rigorous)
@@ -152,6 +154,7 @@ def _privacy_rows(head: Mapping[str, Any], rigorous: Mapping[str, Any]) -> Itera
     )
     for reason in reasons(labels):
         yield "rigorous", reason
+    yield from record_rows(record)
     yield "verdict", epsilon["verdict"]
 
 
