@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from nodes.messaging.round_session import RoundSessions
 from nodes.phase_hooks import PhaseHooks
 from p2p.clock import Clock
 from p2p.log.log import Log
@@ -28,6 +29,7 @@ class World:
     proxy: int
     standby: int
     server: int
+    sessions: RoundSessions = field(default_factory=dict)
     reported_loss: str = ""
     """The loss that the schedule reads and that nodes report with their part: public_loss, noisy_losses, or none."""
     first_incarnation: int = 0
