@@ -104,10 +104,13 @@ def _folder(parser: argparse.ArgumentParser) -> None:
 def table(parser: argparse.ArgumentParser) -> None:
     """`peerveil table RUN...`"""
     _runs(parser)
-    parser.add_argument("--rows", metavar="AXIS,...", help="of a sweep: axes of the rows")
+    parser.add_argument("--rows", metavar="NAME,...", help="figures to show, such as accuracy,bytes; of a sweep: axes")
     parser.add_argument("--columns", metavar="AXIS,...", help="of a sweep: axes of the columns")
     parser.add_argument("--figure", metavar="NAME", help="of a sweep: what its cells show; accuracy unless given")
     parser.add_argument("--format", choices=("md", "csv", "latex"), default="md", help="Markdown, CSV or LaTeX")
+    parser.add_argument("--caption", metavar="TEXT", help="LaTeX: caption, inside a table environment")
+    parser.add_argument("--label", metavar="NAME", help="LaTeX: label, inside a table environment")
+    parser.add_argument("--siunitx", action="store_true", help="LaTeX: numbers as \\num and \\qty of that package")
     parser.add_argument("-o", "--out", metavar="FILE", type=Path, help="where the table goes; printed unless given")
     _json(parser, "print the figures as JSON")
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from scenarios.loading.problems import printable
-from scenarios.metrics.comparison import FIGURES, compare
+from scenarios.metrics.comparison import FIGURES, cell_text, compare, difference_text
 from scenarios.metrics.headline import TRANSPORT_ASSUMED
 from scenarios.metrics.headline_rows import headline_rows
 
@@ -52,7 +52,7 @@ def _print_columns(console: Console, compared: Mapping[str, Any], labels: list[s
     for key, figure in FIGURES.items():
         cells = [column["figures"][key] for column in columns]
         if any(cell["n"] for cell in cells):
-            rows.append((figure.label, *(_cell(key, cell) for cell in cells)))
+            rows.append((figure.label, *(cell_text(key, cell) for cell in cells)))
     print_rows(console, [("", *row) for row in rows])
     console.print()
 
@@ -64,7 +64,7 @@ def _print_difference(console: Console, found: Mapping[str, Any]) -> None:
         (
             "",
             FIGURES[key].label,
-            _cell(key, cell),
+            difference_text(key, cell),
             "" if cell["low"] is None or cell["low"] <= 0 <= cell["high"] else "*",
         )
         for key, cell in found["figures"].items()
@@ -75,16 +75,6 @@ def _print_difference(console: Console, found: Mapping[str, Any]) -> None:
     if any(row[-1] for row in rows):
         console.print("* the 95% interval leaves out zero (each line for itself)")
     console.print()
-
-
-def _cell(key: str, cell: Mapping[str, Any]) -> str:
-    text = FIGURES[key].text
-    # Some seeds lack the figure, e.g. did not reach the target: a mean over the others would mislead.
-    if cell["mean"] is None:
-        return f"- ({cell['n']} of {cell['of']})" if cell["n"] else "-"
-    if cell["low"] is None:
-        return text(cell["mean"])
-    return f"{text(cell['mean'])} ± {text((cell['high'] - cell['low']) / 2)}"
 
 
 def _seeds_text(seeds: Sequence[int]) -> str:
