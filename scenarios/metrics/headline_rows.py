@@ -159,6 +159,7 @@ def _privacy_rows(
 
 
 def _linked_row(links: Mapping[str, Any]) -> tuple[str, str]:
-    return "rounds linked", ", ".join(
-        f"{share_text(links.get(what))} by {what}" for what in ("address", "content", "chance")
-    )
+    linked = ", ".join(f"{share_text(links.get(what))} by {what}" for what in ("address", "content", "chance"))
+    best = links.get("content_at_least")
+    # A lower bound: a better attack may link more.
+    return "rounds linked", linked + ("" if best is None else f"; at least {share_text(best)} by {links['content_by']}")

@@ -39,7 +39,7 @@ def make_plan(scenario: Scenario, memory_bytes: int | None = None, data_dir: Pat
     unprojected = Rehearsal(scenario.rounds, None, "", np.zeros(scenario.clients), None)
     refuse_what_does_not_fit(estimate_memory(scenario, shape, unprojected), available, scenario)
     # Noise may depend on record counts, so they are those of the run.
-    records = record_counts(scenario.data, scenario.clients, data_dir, scenario.seed)
+    records = record_counts(scenario.data, scenario.clients, data_dir, scenario.seed, scenario.reserved)
     schedule = run_schedule(scenario)
     update = update_shape(scenario, (shape.record, shape.classes), shape.dimension)
     noise = plan_run_noise(scenario, plan_context(scenario, records, update, schedule))

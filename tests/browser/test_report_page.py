@@ -153,7 +153,11 @@ def test_three_runs_are_compared(visit: Any, run_folders: list[Path], tmp_path: 
     page.evaluate("document.querySelector('#figures .scroll').scrollLeft = 200")
     assert page.locator("#figures tbody th").first.bounding_box() == before
     # Charts follow a new width a moment later.
-    page.wait_for_function("document.documentElement.scrollWidth <= 400")
+    for _ in range(50):
+        if page.evaluate("document.documentElement.scrollWidth") <= 400:
+            break
+        page.wait_for_timeout(100)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
     assert "not reached" in page.inner_text("#cost-table")
     page.locator("#cost-target").fill("0.3")
     assert "not reached" not in page.inner_text("#cost-table")
