@@ -83,6 +83,7 @@ class Observer:
         if self._sharing is not None:
             row |= self._sharing.figures(record.round_number, self._world.log)
         self._fill_rigorous()
+        self.privacy.fill_records()
         self._observe_linkage(record)
         # Flushed every round, checkpoint or not, so that saving a checkpoint changes no result.
         self._learning.flush()
