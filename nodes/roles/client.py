@@ -227,12 +227,16 @@ class Client(Participant):
             self.send(assignment, "collect", self.learning.model(self.node), assignment.closes_s)
         else:
             self._log_invitation(round_number)
-            yield from self._follow_orders(assignment)
+            order: Assignment | Close | None = assignment
+            # Again for each newer plan that the protocol itself has not taken up.
+            while isinstance(order, Assignment):
+                self.skipped = False
+                yield from self.protocol.take_part(self, order)
+                order = self.new_order(order)
         self._free_s = self.now_s
         # From here on, orders for the round queue up like any other; unread ones of the old plan are dropped.
         self.endpoint.active_round = -1
-        self.endpoint.inbox.forget(("reorder", round_number))
-        self.endpoint.inbox.forget(("verdict", round_number))
+        self.endpoint.inbox.forget(("reorder", round_number), ("verdict", round_number))
         epoch, has_loss = self.endpoint.epoch(round_number), self._reports_loss(round_number)
         self.report(Done(round_number, self.node, self.model_round, self.skipped, epoch, has_loss))
 
@@ -249,14 +253,6 @@ class Client(Participant):
         if called_s != self._logged_call_s:
             self._logged_call_s = called_s
             self.world.log.span(self.node, round_number, "invite", max(called_s, self._free_s), self.now_s)
-
-    def _follow_orders(self, assignment: Assignment) -> Steps:
-        """Runs the protocol's part, and again for each newer plan that the protocol itself has not taken up."""
-        order: Assignment | Close | None = assignment
-        while isinstance(order, Assignment):
-            self.skipped = False
-            yield from self.protocol.take_part(self, order)
-            order = self.new_order(order)
 
     def _fetch_first_model(self, assignment: Assignment) -> Steps:
         received = yield from self.collect(assignment, "bootstrap", assignment.closes_s)
