@@ -37,7 +37,7 @@ class Canaries:
     @classmethod
     def drawn(cls, nodes: NDArray[np.int64], dimension: int, seed: int, run: int) -> Canaries:
         """Draws coins and directions from streams of the audit's own seed, anew for each run."""
-        coins = 2.0 * stream(seed, "audit coins", run).integers(0, 2, len(nodes)) - 1.0
+        coins: NDArray[np.float64] = stream(seed, "audit coins", run).choice([-1.0, 1.0], len(nodes))
         rows = stream(seed, "audit directions", run).standard_normal((len(nodes), dimension), dtype=np.float32)
         return cls(nodes, coins, rows / np.linalg.norm(rows, axis=1, keepdims=True))
 

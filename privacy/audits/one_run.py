@@ -14,7 +14,7 @@ from statistics import NormalDist
 import numpy as np
 
 MOST_EPSILON = 60.0
-_STEPS = 60
+_STEPS = 40
 
 
 def p_value(canaries: int, guesses: int, right: int, epsilon: float, delta: float) -> float:

@@ -1,4 +1,4 @@
-"""Lower bounds from repeated runs, and the estimate by client canaries, which is no bound."""
+"""Lower bounds on epsilon from repeated runs, each with one of two neighbouring inputs."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-
-from privacy.accounting.gaussian import epsilon_of
 
 Scores = NDArray[np.float64]
 LEVELS = np.concatenate([np.linspace(0.01, 0.99, 80), 1.0 - np.logspace(-2.1, -4.5, 40)])
@@ -57,36 +55,3 @@ def _upper(count: int, trials: int, level: float) -> float:
     from scipy.stats import beta
 
     return 1.0 if count >= trials else float(beta.ppf(1.0 - level, count + 1, trials - count))
-
-
-def estimated_epsilon(sent: Scores, other_mean: float, other_std: float, delta: float) -> float:
-    """Estimates epsilon from scores of canaries, taken as normal, against N(other_mean, other_std^2).
-
-    Andrew et al. 2024: the epsilon at which the larger of the two hockey-stick divergences between the normal
-    distributions is delta. An estimate and no bound: nothing proves that scores are normal.
-    """
-    mean, std = float(np.mean(sent)), float(np.std(sent, ddof=1)) if len(sent) > 1 else other_std
-    if std <= 0.0 or other_std <= 0.0:
-        return math.inf
-    if math.isclose(std, other_std, rel_tol=1e-9):
-        return epsilon_of(abs(mean - other_mean) / std, delta)
-    low, high = 0.0, 2000.0
-    for _ in range(80):
-        middle = (low + high) / 2.0
-        larger = max(
-            _divergence(mean, std, other_mean, other_std, middle), _divergence(other_mean, other_std, mean, std, middle)
-        )
-        low, high = (middle, high) if larger > delta else (low, middle)
-    return low
-
-
-def _divergence(mean: float, std: float, other_mean: float, other_std: float, epsilon: float) -> float:
-    """Returns the hockey-stick divergence of two normal distributions."""
-    from scipy.stats import norm
-
-    grid = np.linspace(-40.0, 40.0, 40_001)
-    points = mean + std * grid
-    ratio = norm.logpdf(points, mean, std) - norm.logpdf(points, other_mean, other_std)
-    density = norm.pdf(grid)
-    inside = np.where(ratio > epsilon, density * -np.expm1(np.minimum(epsilon - ratio, 0.0)), 0.0)
-    return float(np.sum(inside) * (grid[1] - grid[0]))

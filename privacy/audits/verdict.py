@@ -103,7 +103,11 @@ def _repeated(found: CanaryScores, delta: float, error: float) -> dict[str, Any]
 
 
 def _estimate(found: CanaryScores, delta: float) -> float | None:
-    """Estimates epsilon as Andrew et al. 2024 do: scores taken as normal, here of +v against -v. No bound."""
+    """Estimates epsilon from client canaries as Andrew et al. 2024 do: scores are taken as normal. No bound.
+
+    They compare sent with unsent canaries, which is adding a client. Here +v is compared with -v, as in all figures of
+    this product, so that means are two apart instead of one.
+    """
     right = (found.scores * found.coins)[~np.isnan(found.scores)]
     if len(right) < 3 or not np.std(right, ddof=1) > 0.0:
         return None

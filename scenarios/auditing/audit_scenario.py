@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -16,6 +15,7 @@ from privacy.audits.settings import Audit
 from privacy.audits.verdict import CanaryScores, lower_bounds
 from scenarios.auditing.audited_run import ViewScores, run_with_canaries
 from scenarios.build import Simulation
+from scenarios.loading.adversary_checks import audit_problems
 from scenarios.loading.privacy_classes import colluding_nodes
 from scenarios.metrics.noise_share_report import add_share_views
 from scenarios.metrics.privacy_report import report_privacy
@@ -67,17 +67,10 @@ def audit_scenario(
 
 def refuse_unfit(scenario: Scenario, audit: Audit) -> None:
     """Raises UserError for what cannot be audited by canaries."""
-    problems = []
-    if scenario.learning == "none":
-        problems.append("learning = none: canaries are updates; set `learning: torch`")
-    if scenario.privacy is None:
-        problems.append("privacy = none: there is no epsilon to audit; add clipping and noise")
-    elif not math.isfinite(scenario.privacy.clip_norm):
-        problems.append("privacy.clip: an audit needs a bound on updates; set `privacy.clip: {kind: flat, norm: 1.0}`")
-    if scenario.noise_shares is not None and audit.runs > 1:
-        problems.append("audit.runs: shares of noise are drawn from the scenario's seed; audit one run of them")
+    parts = scenario.learning, scenario.privacy, scenario.noise_shares, scenario.schedule
+    problems = list(audit_problems(*parts, audit.runs))
     if problems:
-        raise UserError(problems, scenario.name)
+        raise UserError([f"audit: {problem}" for problem in problems], scenario.name)
 
 
 def _views(
@@ -85,7 +78,10 @@ def _views(
 ) -> dict[str, tuple[Scores, bool]]:
     """Returns the scores of each view, a row per run, and whether it is proved Gaussian."""
     to_all, clients = simulation.topology != "gossip", simulation.scenario.clients
-    proved = {view: how != "inf" for view, how in rigorous["how"].items()}
+    noise = simulation.noise
+    # Noise of other kinds has other trade-off functions.
+    normal = noise is not None and not noise.losses
+    proved = {view: normal and how != "inf" for view, how in rigorous["how"].items()}
     # Events are the same in all runs, so the first one tells who received most.
     received = Counter(node for heard in runs[0].heard.values() for node in heard.by)
     receiver = max(received, key=lambda node: received[node], default=0)

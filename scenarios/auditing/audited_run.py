@@ -95,7 +95,7 @@ class Scorer:
     def _add_model(self, number: int, model: NDArray[np.float32]) -> None:
         if self._before is not None:
             # A step subtracts updates from the model.
-            self.scores.models[number] = self.canaries.directions @ (self._before - model).astype(np.float64)
+            self.scores.models[number] = (self.canaries.directions @ (self._before - model)).astype(np.float64)
         self._before = model
 
 
@@ -103,9 +103,8 @@ def run_with_canaries(
     scenario: Scenario, audit: Audit, number: int, data_dir: Path | None, threads: int | None
 ) -> tuple[Simulation, Canaries, ViewScores]:
     """Runs a scenario once with canaries; returns the run, its canaries and their scores."""
-    watched = replace(
-        scenario, adversaries=(Everyone(name="everyone", keep=UNLIMITED), ModelObserver(keep=UNLIMITED)), attacks=()
-    )
+    watchers: Any = (Everyone(name="everyone", keep=UNLIMITED), ModelObserver(keep=UNLIMITED))
+    watched = replace(scenario, adversaries=watchers, attacks=(), audit=None)
     seen: list[Scorer] = []
 
     def look(row: Mapping[str, Any]) -> None:
