@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from nodes.messaging.round_session import RoundSessions
+from nodes.messaging.sent_payloads import SentPayloads
 from nodes.phase_hooks import PhaseHooks
 from p2p.clock import Clock
 from p2p.log.log import Log
@@ -34,3 +35,5 @@ class World:
     """The loss that the schedule reads and that nodes report with their part: public_loss, noisy_losses, or none."""
     first_incarnation: int = 0
     """Where endpoints begin to count their lives: a resumed run starts beyond those of the run it goes on with."""
+    sent_payloads: SentPayloads | None = None
+    """What nodes put into messages, for observers; None in a run without adversaries."""

@@ -13,12 +13,16 @@ keys, as `--set` does on the command line. Bad input raises `UserError` with the
 
 from p2p.config.errors import UserError
 from peerveil.asking import check, epsilon, plan
+from peerveil.charts import Chart
 from peerveil.comparing import Comparison, compare
 from peerveil.rounds import RoundState, simulate
 from peerveil.runs import Run, load, run
+from peerveil.sweeping import Cells, sweep
 from peerveil.values import Values
 
 __all__ = [
+    "Cells",
+    "Chart",
     "Comparison",
     "RoundState",
     "Run",
@@ -31,4 +35,5 @@ __all__ = [
     "plan",
     "run",
     "simulate",
+    "sweep",
 ]

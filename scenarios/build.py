@@ -10,14 +10,18 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from nodes.adversaries.recorder import Recorder
+from nodes.adversaries.traffic import TrafficReader
 from nodes.datasets.preparation import client_records, record_counts
 from nodes.faults.availability import Always
 from nodes.faults.fault_kinds import Intrude
 from nodes.faults.injector import FaultInjector, install_availability
 from nodes.learning.byte_counts_only import NoLearning
 from nodes.learning.deferred_learning import DeferredLearning, Vector, mean_vector
+from nodes.learning.models import ByteCount
 from nodes.learning.release_stages import ReleaseStages, make_stages
 from nodes.messaging.control_messages import Answer
+from nodes.messaging.sent_payloads import SentPayloads
 from nodes.messaging.tampering import alter_content
 from nodes.phase_hooks import PhaseHooks
 from nodes.protocols import roles_of
@@ -178,7 +182,10 @@ def _build(
     sharing = share_noise(scenario, world, participants, noise, records_per_client)
     central = isinstance(scenario.protocol, Central)
     account = RoundPrivacy(scenario, world.log, noise, clients, sharing, account_of_records, central=central)
-    observer = Observer(scenario, world, learning, participants, noise, listeners, account, sharing, schedule, losses)
+    recorder = _make_recorder(scenario, world, learning)
+    observer = Observer(
+        scenario, world, learning, participants, noise, listeners, account, sharing, schedule, losses, recorder
+    )
     config = _make_plan(
         scenario, observer, sharing, lambda call: participants[call.node].answer(call), schedule, losses
     )
@@ -303,6 +310,7 @@ def _make_world(scenario: Scenario, first_incarnation: int) -> World:
         server=count + SERVER,
         reported_loss=scenario.schedule.reads,
         first_incarnation=first_incarnation,
+        sent_payloads=SentPayloads() if scenario.adversaries else None,
     )
 
 
@@ -312,12 +320,19 @@ def _make_learner(
     """Returns the number of records of each client, and the learner; None without learning."""
     if scenario.learning == "none":
         # The same counts as with learning: they set training times, hence events.
-        return record_counts(scenario.data, scenario.clients, data_dir, scenario.seed), None
+        return record_counts(scenario.data, scenario.clients, data_dir, scenario.seed, scenario.reserved), None
     # Imported here: torch takes seconds to load, and runs without learning do not need it.
-    from nodes.learning.dp_sgd import RecordNoise
-    from nodes.learning.trainer import Learner
+    try:
+        from nodes.learning.dp_sgd import RecordNoise
+        from nodes.learning.trainer import Learner
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise UserError(
+            "learning = torch: torch is not installed; `pip install torch`, or simulate messages only: `learning: none`"
+        ) from None
 
-    dataset, shards = client_records(scenario.data, scenario.clients, data_dir, scenario.seed)
+    dataset, shards = client_records(scenario.data, scenario.clients, data_dir, scenario.seed, scenario.reserved)
     counts = np.array([len(shard) for shard in shards], dtype=np.int64)
     # The noise of DP-SGD does not depend on what happens to updates afterwards.
     settings, account = scenario.training.per_sample, record_account(scenario, counts, None)
@@ -373,7 +388,7 @@ def _shape_of(scenario: Scenario, learner: Learner | None) -> Shape:
     """Returns the form of an update."""
     if learner is not None:
         return Shape(learner.dimension, learner.layers)
-    form = scenario.data.form()
+    form = ((), 0) if isinstance(scenario.model, ByteCount) else scenario.data.form()
     if form is None:
         raise UserError("learning = none: the shape of a `file` data set is not known; use `torch` or another set")
     return update_shape(scenario, form, scenario.model.parameters(*form))
@@ -403,6 +418,20 @@ def _make_learning(
         pipeline = make_stages(scenario.privacy.release_stages, context, scenario.seed, scenario.training.rate, wire)
     models, bound = _sends_models(scenario), loss_bound(scenario.schedule)
     return DeferredLearning(learner, scenario.clients, pipeline, scenario.seed, models, loss_bound=bound)
+
+
+def _make_recorder(scenario: Scenario, world: World, learning: Learning) -> Recorder | None:
+    if world.sent_payloads is None:
+        return None
+    reader = TrafficReader(
+        payloads=world.sent_payloads,
+        proxy=world.proxy,
+        standby=world.standby,
+        server=world.server,
+        in_the_clear=scenario.anonymity.sealed is False,
+        relayed=scenario.anonymity.relay_count > 0,
+    )
+    return Recorder(scenario.adversaries, scenario.clients, scenario.seed, reader, learning)
 
 
 def _make_clients(

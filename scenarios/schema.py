@@ -8,12 +8,15 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge, Le, Len
 
+from nodes.adversaries.attack_kinds import ATTACKS, AnyAttack
+from nodes.adversaries.observers import OBSERVERS, AnyObserver
 from nodes.datasets.published import Adult, Cifar10, FashionMnist, Mnist
 from nodes.datasets.registry import DATASETS, Digits, File, Synthetic
-from nodes.faults.availability import AVAILABILITIES, Always, Churn, UpTrace
+from nodes.datasets.reserved import Reserved
+from nodes.faults.availability import AVAILABILITIES, Always, Churn, DayTrace, UpTrace
 from nodes.faults.fault_kinds import FAULTS, Fault
 from nodes.learning.evaluation import Evaluation
-from nodes.learning.models import MODELS, Cnn, Linear, Mlp, adapt_module
+from nodes.learning.models import MODELS, SIZE_ONLY, ByteCount, Cnn, Linear, Mlp, adapt_module
 from nodes.learning.objectives import OBJECTIVES, CrossEntropy, Fednore1, Fednore2, FednoreBoth, FedProx, Hinge
 from nodes.learning.published_models import PUBLISHED_MODELS, AsgpCnn, Cnn6, FednoreCnn, NissCnn, SigmoidLenet
 from nodes.learning.training import Training
@@ -39,14 +42,16 @@ Data = Annotated[
     Choice(DATASETS, key="name", needs=("load", "split")),
 ]
 Model = Annotated[
-    Linear | Mlp | Cnn | Cnn6 | SigmoidLenet | FednoreCnn | NissCnn | AsgpCnn,
-    Choice(MODELS | PUBLISHED_MODELS, needs=("build",), adapt=adapt_module),
+    Linear | Mlp | Cnn | ByteCount | Cnn6 | SigmoidLenet | FednoreCnn | NissCnn | AsgpCnn,
+    Choice(MODELS | PUBLISHED_MODELS | SIZE_ONLY, needs=("build",), adapt=adapt_module),
 ]
 Objective = Annotated[
     CrossEntropy | Hinge | FedProx | Fednore1 | Fednore2 | FednoreBoth, Choice(OBJECTIVES, needs=("terms",))
 ]
-Availability = Annotated[Always | Churn | UpTrace, Choice(AVAILABILITIES)]
+Availability = Annotated[Always | Churn | UpTrace | DayTrace, Choice(AVAILABILITIES)]
 Faults = tuple[Annotated[Fault, Choice(FAULTS, needs=("install",))], ...]
+Adversaries = tuple[Annotated[AnyObserver, Choice(OBSERVERS)], ...]
+Attacks = tuple[Annotated[AnyAttack, Choice(ATTACKS, needs=("unfit", "guess", "score"))], ...]
 Update = tuple[Annotated[AnyStage, Choice(STAGES, needs=STAGE_NEEDS)], ...]
 Protocol = Annotated[Gossip | RotatingLeader | Central, Choice(PROTOCOLS, needs=PROTOCOL_NEEDS)]
 
@@ -79,6 +84,9 @@ class Scenario:
         proxy: what happens when the trusted proxy is lost
         availability: when clients are online
         faults: faults to inject, and when
+        reserved: records kept out of training, so that attacks can be scored
+        adversaries: who watches the run, and what of it is kept
+        attacks: attacks on what the adversaries saw, scored at the end of the run
         learning: torch trains models, none simulates messages only
     """
 
@@ -103,6 +111,9 @@ class Scenario:
     proxy: ProxySettings = field(default_factory=ProxySettings)
     availability: Availability = field(default_factory=Always)
     faults: Faults = ()
+    reserved: Reserved = field(default_factory=Reserved)
+    adversaries: Adversaries = ()
+    attacks: Attacks = ()
     learning: Literal["torch", "none"] = "torch"
     # Recorded for reproduction; not a key, and no part of a scenario's identity.
     plugins: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False, metadata={"key": False})

@@ -10,6 +10,7 @@ import numpy as np
 from nodes.datasets.client_split import ByClient, Shards
 from nodes.faults.fault_kinds import fault_problems
 from nodes.faults.targets import parse_nodes
+from nodes.learning.models import ByteCount
 from nodes.protocols import roles_of
 from nodes.protocols.central import Central
 from nodes.protocols.gossip import Gossip
@@ -19,6 +20,12 @@ from p2p.config.errors import UserError
 from privacy.calibration.strategies import RigorousCalibration
 from privacy.noise_shares.settings import NoiseShares
 from privacy.settings import Privacy
+from scenarios.loading.adversary_checks import (
+    ATTACKED_PARTS,
+    attack_findings,
+    observer_findings,
+    reserved_findings,
+)
 from scenarios.loading.graph_checks import graph_findings, is_default_exchange, privacy_fits_graph
 from scenarios.loading.privacy_classes import privacy_findings
 from scenarios.loading.problems import Path, Problems
@@ -116,6 +123,11 @@ def _records_suffice(data: Any, clients: int) -> Iterator[Finding]:
 def _owners_known(data: Any) -> Iterator[Finding]:
     if isinstance(getattr(data, "split", None), ByClient) and getattr(data, "client", None) is None:
         yield ("data", "split"), "by_client", "needs to know whose records are whose; name the column in `client`"
+
+
+def _model_can_learn(model: Any, learning: str) -> Iterator[Finding]:
+    if isinstance(model, ByteCount) and learning != "none":
+        yield ("model", "kind"), "bytes", "has no layers to train; set `learning: none`, or take another model"
 
 
 def _faults_have_targets(faults: Any, protocol: Any, clients: int) -> Iterator[Finding]:
@@ -227,10 +239,14 @@ CHECKS: tuple[tuple[tuple[str, ...], Check], ...] = (
     (("evaluation", "rounds"), _measured_rounds_exist),
     (("data", "clients"), _records_suffice),
     (("data",), _owners_known),
+    (("model", "learning"), _model_can_learn),
     (("training",), _records_are_sampled),
     (("faults", "protocol", "clients"), _faults_have_targets),
     (("privacy", "clients", "protocol"), privacy_findings),
     (("noise_shares", "protocol", "privacy", "anonymity", "clients"), _shares_fit),
+    (("reserved", "clients"), reserved_findings),
+    (("adversaries", "protocol", "reserved", "clients"), observer_findings),
+    (("attacks", "adversaries", "data", *ATTACKED_PARTS), attack_findings),
     (("schedule", "privacy", "protocol", "noise_shares", "learning"), schedule_findings),
 )
 

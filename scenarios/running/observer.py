@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from nodes.adversaries.recorder import Recorder
 from nodes.learning.byte_counts_only import NoLearning
 from nodes.learning.deferred_learning import DeferredLearning, Scores
 from nodes.messaging.endpoint import leave_round
@@ -18,7 +19,9 @@ from nodes.roles.participant import Participant
 from nodes.round_record import RoundRecord
 from nodes.schedules.fixed import RunSchedule
 from nodes.world import World
+from p2p.log.records import KIND
 from privacy.attacks.linkage import Linkage
+from privacy.attacks.matching import Seen
 from privacy.calibration.noise_plan import NoisePlan
 from scenarios.running.noise_share_setup import NoiseSharing
 from scenarios.running.privacy_per_round import RoundPrivacy
@@ -52,12 +55,15 @@ class Observer:
         sharing: NoiseSharing | None,
         schedule: RunSchedule,
         losses: RoundLosses,
+        recorder: Recorder | None = None,
     ) -> None:
         self._schedule, self._losses = schedule, losses
         self._scenario, self._world, self._learning, self._noise = scenario, world, learning, noise
         self._participants, self._listeners = participants, listeners
         self._chosen = scenario.evaluation.chosen(scenario.clients, scenario.seed)
         self.privacy, self._sharing = privacy, sharing
+        self.recorder = recorder
+        """The adversaries' observations; None in a run without any."""
         self.linkage = Linkage()
         # First row of the privacy table whose rigorous epsilon has not been considered yet.
         self._rigorous_up_to = 0
@@ -82,6 +88,9 @@ class Observer:
         self._observe_linkage(record)
         # Flushed every round, checkpoint or not, so that saving a checkpoint changes no result.
         self._learning.flush()
+        if self.recorder is not None:
+            # After the flush: reading vectors then computes nothing.
+            self.recorder.close_round(record, self._world.log)
         self._world.log.rounds.append(row)
         for watcher in self._listeners:
             watcher(row)
@@ -91,6 +100,8 @@ class Observer:
         leave_round(self._world, [self._participants[node].endpoint for node in nodes], round_number)
         self._world.sealer.close_round(round_number)
         self._learning.forget(round_number)
+        if self.recorder is not None:
+            self.recorder.end_round(round_number)
         if self._sharing is not None:
             self._sharing.book.forget(round_number)
 
@@ -154,7 +165,18 @@ class Observer:
         contributors, aggregators = record.averaged(self._world.log, void=True).T
         senders = np.unique(contributors[contributors != aggregators]).tolist()
         matrix = self._learning.released(senders, record.round_number)
-        self.linkage.observe(senders, [record.addresses[node] for node in senders], matrix)
+        times_s = self._first_arrivals(record, senders)
+        self.linkage.observe(senders, Seen([record.addresses[node] for node in senders], matrix, times_s))
+
+    def _first_arrivals(self, record: RoundRecord, senders: list[int]) -> NDArray[np.float64]:
+        """Returns when each sender's update first arrived anywhere, since the round began."""
+        columns, here = self._world.log.messages, slice(record.first_row, None)
+        mine = (columns["round"][here] == record.round_number) & (columns["kind"][here] == KIND["update"])
+        rows = record.first_row + np.flatnonzero(mine & np.isfinite(columns["arrived_s"][here]))
+        first = np.full(self._scenario.clients, np.inf)
+        sent_by_clients = rows[columns["origin"][rows] < len(first)]
+        np.minimum.at(first, columns["origin"][sent_by_clients], columns["arrived_s"][sent_by_clients])
+        return first[senders] - record.start_s
 
 
 def _figures(when: str, scores: Scores | None) -> dict[str, float | None]:
