@@ -143,6 +143,10 @@ class DeferredLearning:
         self._blank: Matrix | None = None  # created on first use; only resumed runs need it
         self.paused = False
 
+    def audit(self, wrap: Callable[[Trainer], Trainer], noise_seed: int) -> None:
+        """Replaces the trainer, and the seed of the noise; before the run starts."""
+        self._trainer, self._seed = wrap(self._trainer), noise_seed
+
     def first_model(self) -> Vector:
         """Returns the initial model, which the bootstrap server distributes."""
         return Vector(self.dimension, lambda: self._first)

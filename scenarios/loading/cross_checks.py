@@ -23,6 +23,7 @@ from privacy.settings import Privacy
 from scenarios.loading.adversary_checks import (
     ATTACKED_PARTS,
     attack_findings,
+    audit_findings,
     observer_findings,
     reserved_findings,
 )
@@ -246,6 +247,7 @@ CHECKS: tuple[tuple[tuple[str, ...], Check], ...] = (
     (("noise_shares", "protocol", "privacy", "anonymity", "clients"), _shares_fit),
     (("reserved", "clients"), reserved_findings),
     (("adversaries", "protocol", "reserved", "clients"), observer_findings),
+    (("audit", "learning", "privacy", "noise_shares", "schedule"), audit_findings),
     (("attacks", "adversaries", "data", *ATTACKED_PARTS), attack_findings),
     (("schedule", "privacy", "protocol", "noise_shares", "learning"), schedule_findings),
 )
