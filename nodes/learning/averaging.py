@@ -19,6 +19,8 @@ import numpy as np
 from nodes.aggregation.aggregator import ServerStep
 from nodes.learning.deferred_vectors import Matrix, Vector
 from nodes.learning.thread_pool import chunks, run_parallel
+from privacy.mechanisms.clip_and_noise import row_norms
+from privacy.mechanisms.layer_clipping import scale_factors
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -41,6 +43,7 @@ class AveragingStep:
         weight: of each vector, or of all of them; None means their mean. A function is asked when the step is taken
         replaces: whether the vectors are models
         finish: what an aggregator does with the sum before it is subtracted; such a row has one step at a time
+        to_median: whether each vector is first scaled down to the median of their norms
     """
 
     row: int
@@ -48,9 +51,18 @@ class AveragingStep:
     weight: Weight = None
     replaces: bool = False
     finish: ServerStep | None = None
+    to_median: bool = False
 
     def shares(self) -> Sequence[float]:
         """Returns the factor of each vector."""
+        shares = self._weights()
+        if not self.to_median:
+            return shares
+        norms = np.array([row_norms(vector.array()[None])[0] for vector in self.updates])
+        factors = scale_factors(norms, max(float(np.median(norms)), 1e-30))
+        return [share * factor for share, factor in zip(shares, factors.tolist(), strict=True)]
+
+    def _weights(self) -> Sequence[float]:
         if self.weight is None:
             return [1.0 / len(self.updates)] * len(self.updates)
         weight = self.weight() if callable(self.weight) else self.weight

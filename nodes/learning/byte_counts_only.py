@@ -17,11 +17,12 @@ class NoLearning:
 
     learns = False
 
-    def __init__(self, dimension: int, wire: WireFormat = DENSE, *, sends_loss: bool = False) -> None:
+    def __init__(self, dimension: int, wire: WireFormat = DENSE, seed: int = 0, *, sends_loss: bool = False) -> None:
         self.dimension = dimension
         # One vector serves all messages of an encoding, since its values are never changed.
         self._shared_zeros = Vector(dimension, self._zeros)
-        self._shared_release = Vector(dimension, self._zeros, wire, float if sends_loss else None)
+        self._seed, self._wire, self._loss = seed, wire, float if sends_loss else None
+        self._shared_releases: dict[int, Vector] = {}
 
     def first_model(self) -> Vector:
         """Returns a zero vector of the model's size."""
@@ -32,7 +33,11 @@ class NoLearning:
 
     def release(self, node: int, round_number: int) -> Vector:
         """Returns a zero vector of the model's size, encoded as releases are."""
-        return self._shared_release
+        # The encoding may depend on the round, not on the node: there is nothing that nodes remember.
+        if round_number not in self._shared_releases:
+            wire = self._wire.bound(self._seed, round_number, node, {})
+            self._shared_releases = {round_number: Vector(self.dimension, self._zeros, wire, self._loss)}
+        return self._shared_releases[round_number]
 
     def model(self, node: int) -> Vector:
         """Returns a zero vector of the model's size."""

@@ -205,6 +205,17 @@ def attack(parser: argparse.ArgumentParser) -> None:
     _json(parser, "print the results as JSON")
 
 
+def audit(parser: argparse.ArgumentParser) -> None:
+    """`peerveil audit SCENARIO...`"""
+    _scenarios(parser)
+    parser.add_argument("--canaries", metavar="N", type=_positive, help="how many clients; all unless given")
+    parser.add_argument("--runs", metavar="N", type=_positive, help="how many runs; 1 unless given")
+    parser.add_argument("--others", choices=("train", "still"), help="what other clients do; train unless given")
+    parser.add_argument("--data-dir", metavar="DIR", type=Path, help="where data sets are; else PEERVEIL_DATA")
+    parser.add_argument("--threads", metavar="N", type=_positive, help="threads for learning")
+    _json(parser, "print the audit as JSON")
+
+
 def calc(parser: argparse.ArgumentParser) -> None:
     """`peerveil calc KIND key=value...`"""
     parser.add_argument("kind", metavar="KIND", nargs="?", help="what to compute; --list explains each")

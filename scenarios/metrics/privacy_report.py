@@ -47,7 +47,7 @@ def report_privacy(simulation: Simulation) -> dict[str, Any]:
         "rigorous": rigorous,
         **of_records,
         "why_infinite": why_infinite(rigorous),
-        "noise_std": {"min": float(noise.noise_std.min()), "max": float(noise.noise_std.max())},
+        "noise_std": {"min": float(noise.stds.min()), "max": float(noise.stds.max())},
         "clip_norm": noise.clip_norm,
         "budget": budget_report(simulation),
         "first_exhaustion_round": exhausted,

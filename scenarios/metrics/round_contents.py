@@ -13,6 +13,7 @@ from nodes.aggregation.aggregator import Aggregator, weigh
 from p2p.log.log import Log
 from p2p.log.records import KIND
 from privacy.accounting.content_log import Floats, Ids, RoundContents
+from privacy.accounting.loss_events import LossEvent
 from privacy.accounting.receipts import received_pairs, rows_by_round
 from privacy.accounting.setting import Spread
 from scenarios.metrics.share_contents import share_noise
@@ -70,6 +71,8 @@ class ContentReader:
         in_the_clear: whether payloads travel unsealed.
         sends_first: see `Disclosure`.
         aggregation: weights and noise of aggregates; none averages updates equally and adds nothing.
+        losses: the privacy loss of one release of each client, where the noise is not Gaussian.
+        linear: whether an aggregate is a sum that hides each release in the noise of the others.
     """
 
     log: Log
@@ -80,6 +83,8 @@ class ContentReader:
     sharing: NoiseSharing | None = None
     sends_first: bool = True
     aggregation: Aggregation | None = None
+    losses: tuple[LossEvent, ...] = ()
+    linear: bool = True
 
     def rounds(self) -> Iterator[RoundContents]:
         """Yields the contents of every round with a release, as the whole log tells them."""
@@ -101,7 +106,12 @@ class ContentReader:
         known: dict[str, Any] = {"sums": np.zeros((0, len(clients)))}
         if self.spread == "to_all":
             sums, aggregators, opened = _aggregates(held, clients, self._repaired(number))
-            known = {"sums": sums, "opened": opened} | aggregated(self.aggregation, sums, clients, aggregators)
+            known = {"sums": sums, "opened": opened}
+            if not self.linear:
+                opened, aggregators = np.union1d(opened, np.flatnonzero(sums.any(axis=0))), aggregators[:0]
+                known = {"sums": sums[:0], "opened": opened}
+            else:
+                known |= aggregated(self.aggregation, sums, clients, aggregators)
         else:
             aggregators = np.zeros(0, dtype=np.int64)
             handed = np.concatenate([self._pairs(messages, kind) for kind in ("model", "handover")])
@@ -120,6 +130,7 @@ class ContentReader:
             receipts=_to_releases(pairs["update"], clients)[:, ::-1],
             shares=shares,
             uncharged=not np.isin(came, clients).all(),
+            losses=tuple(self.losses[client] for client in clients.tolist()) if self.losses else (),
             **known,
         )
 

@@ -70,6 +70,8 @@ DISCOUNTED = ("rounds=8", "schedule={kind: crd, beta: 0.9}")
 NOISY = ("rounds=8", "schedule={kind: crd, beta: 0.9, driven_by: {kind: noisy_losses, sigma: 5}}")
 SERVER = "protocol={kind: central, train_per_round: 5, deadline: 12 s}"
 MOMENTUM = (SERVER, "aggregate={weights: loss_and_records, momentum: 0.5, step_size: 0.9, noise: {sigma: 0.05}}")
+MEMORY = ("privacy=none", "update=[clip_own_median, {kind: gaussian, multiplier: 0.5, per_record: true}]")
+MASKED = ("privacy=none", "update=[{kind: mask, rate: 0.4, by: aggregates}, clip, {kind: snlc, sigma: 0.1}]")
 LONG = 60
 """So many rounds that a signal comes in their midst."""
 VARIANTS = pytest.mark.parametrize(
@@ -82,9 +84,22 @@ VARIANTS = pytest.mark.parametrize(
         (MODELS, *OBJECTIVE),
         (LEADER, CRASHES, *DISCOUNTED),
         NOISY,
+        MEMORY,
+        (LEADER, CRASHES, "anonymity.sealed=true", *MASKED),
         MOMENTUM,
     ],
-    ids=["gossip", "leader", "no learning", "unsealed", "models", "discounted rounds", "noisy losses", "momentum"],
+    ids=[
+        "gossip",
+        "leader",
+        "no learning",
+        "unsealed leader",
+        "models",
+        "discounted rounds",
+        "noisy losses",
+        "own medians",
+        "masks",
+        "momentum",
+    ],
 )
 
 
