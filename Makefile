@@ -61,7 +61,7 @@ soak: $(READY)  ## thousands of random scenarios instead of hundreds
 	PEERVEIL_SOAK=30 $(BIN)/python -m pytest -q -n 2 -m soak
 
 audit: $(READY)  ## lower bounds on epsilon against every figure of the catalog (minutes)
-	PEERVEIL_AUDIT=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 tests/privacy/accounting/test_catalog_audit.py tests/privacy/accounting/test_audits.py
+	PEERVEIL_AUDIT=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 tests/privacy/accounting/test_catalog_audit.py tests/privacy/accounting/test_audits.py tests/scenarios/auditing
 
 clean:  ## remove the environment and the caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build

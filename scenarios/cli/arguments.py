@@ -171,6 +171,24 @@ def sweep(parser: argparse.ArgumentParser) -> None:
     _json(parser, "print the cells as JSON")
 
 
+def reproduce(parser: argparse.ArgumentParser) -> None:
+    """`peerveil reproduce [ID...]`"""
+    parser.add_argument("results", metavar="ID", nargs="*", help="results such as S0-T5.4; --list shows all")
+    parser.add_argument("--list", action="store_true", help="all results with their verdict, or why they have none")
+    parser.add_argument("--verdicts", action="store_true", help="with --list: compute the formulas' verdicts too")
+    parser.add_argument("--size", choices=("reduced", "full"), default="reduced", help="how much is run")
+    parser.add_argument("--seeds", metavar="K", type=_positive, help="another number of seeds than the rule's")
+    parser.add_argument("--on", metavar="WHERE", default="processes", help="where cells run, as in `sweep`")
+    parser.add_argument("--workers", metavar="N", type=_positive, help="cells at once; else as cores and memory allow")
+    parser.add_argument("--store", metavar="DIR", type=Path, help="where cells are kept; runs/cells unless given")
+    parser.add_argument("--data-dir", metavar="DIR", type=Path, help="where data sets are; else PEERVEIL_DATA")
+    parser.add_argument("--record", action="store_true", help="keep the outcome in the package, for the book")
+    parser.add_argument("--book", metavar="FILE.md", type=Path, help="write the page of all results and verdicts")
+    parser.add_argument("--stale", action="store_true", help="recompute the probes of recorded verdicts")
+    parser.add_argument("--quiet", action="store_true", help="no live table")
+    _json(parser, "print outcomes as JSON")
+
+
 def export(parser: argparse.ArgumentParser) -> None:
     """`peerveil export RUN-or-SWEEP...`"""
     _runs(parser)
@@ -191,6 +209,17 @@ def attack(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data-dir", metavar="DIR", type=Path, help="where data sets are; else PEERVEIL_DATA")
     parser.add_argument("--list", action="store_true", help="every attack in a line")
     _json(parser, "print the results as JSON")
+
+
+def audit(parser: argparse.ArgumentParser) -> None:
+    """`peerveil audit SCENARIO...`"""
+    _scenarios(parser)
+    parser.add_argument("--canaries", metavar="N", type=_positive, help="how many clients; all unless given")
+    parser.add_argument("--runs", metavar="N", type=_positive, help="how many runs; 1 unless given")
+    parser.add_argument("--others", choices=("train", "still"), help="what other clients do; train unless given")
+    parser.add_argument("--data-dir", metavar="DIR", type=Path, help="where data sets are; else PEERVEIL_DATA")
+    parser.add_argument("--threads", metavar="N", type=_positive, help="threads for learning")
+    _json(parser, "print the audit as JSON")
 
 
 def calc(parser: argparse.ArgumentParser) -> None:

@@ -63,6 +63,9 @@ COMMANDS: dict[str, Command] = {
         "say before a run what it will cost and prove", arguments.plan, "scenarios.cli.commands.plan:plan_command"
     ),
     "sweep": Command("run a grid of scenarios", arguments.sweep, "scenarios.cli.commands.sweep:run"),
+    "reproduce": Command(
+        "run papers' results again, with verdicts", arguments.reproduce, "scenarios.cli.commands.reproduce:run"
+    ),
     "check": Command("validate scenarios", arguments.check, "scenarios.cli.commands.check:check_command", asks=True),
     "list": Command(
         "show the catalog, device presets or traces",
@@ -78,6 +81,9 @@ COMMANDS: dict[str, Command] = {
     ),
     "attack": Command(
         "say what an adversary learns from its observations", arguments.attack, "scenarios.cli.commands.attack:run"
+    ),
+    "audit": Command(
+        "measure epsilon from below, per view", arguments.audit, "scenarios.cli.commands.audit:audit_command"
     ),
     "cost": Command("say where the bytes and seconds of a run went", arguments.cost, "scenarios.cli.commands.cost:run"),
     "flows": Command(
