@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nodes.messaging.sent_payloads import SentPayloads
 from nodes.phase_hooks import PhaseHooks
 from p2p.clock import Clock
 from p2p.log.log import Log
@@ -30,3 +31,5 @@ class World:
     server: int
     first_incarnation: int = 0
     """Where endpoints begin to count their lives: a resumed run starts beyond those of the run it goes on with."""
+    sent_payloads: SentPayloads | None = None
+    """What nodes put into messages, for observers; None in a run without adversaries."""

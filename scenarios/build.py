@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from nodes.adversaries.recorder import Recorder
+from nodes.adversaries.traffic import TrafficReader
 from nodes.datasets.preparation import client_records, record_counts
 from nodes.faults.availability import Always
 from nodes.faults.fault_kinds import Intrude
@@ -18,6 +20,7 @@ from nodes.learning.byte_counts_only import NoLearning
 from nodes.learning.clip_and_noise import ClipAndNoise, NoProtection
 from nodes.learning.deferred_learning import DeferredLearning, Vector, mean_vector
 from nodes.messaging.control_messages import Answer
+from nodes.messaging.sent_payloads import SentPayloads
 from nodes.messaging.tampering import alter_content
 from nodes.phase_hooks import PhaseHooks
 from nodes.protocols import roles_of
@@ -147,7 +150,8 @@ def _build(
     sharing = share_noise(scenario, world, participants, noise, records_per_client)
     central = isinstance(scenario.protocol, Central)
     account = RoundPrivacy(scenario, world.log, noise, clients, sharing, central=central)
-    observer = Observer(scenario, world, learning, participants, noise, listeners, account, sharing)
+    recorder = _make_recorder(scenario, world, learning)
+    observer = Observer(scenario, world, learning, participants, noise, listeners, account, sharing, recorder)
     config = _make_plan(scenario, observer, sharing, lambda call: participants[call.node].answer(call))
     proxy = Proxy(world, config, records)
     takeover_s = scenario.proxy.takeover if scenario.proxy.standby else None
@@ -260,6 +264,7 @@ def _make_world(scenario: Scenario, first_incarnation: int) -> World:
         standby=count + STANDBY,
         server=count + SERVER,
         first_incarnation=first_incarnation,
+        sent_payloads=SentPayloads() if scenario.adversaries else None,
     )
 
 
@@ -269,11 +274,11 @@ def _make_learner(
     """Returns the number of records of each client, and the learner; None without learning."""
     if scenario.learning == "none":
         # The same counts as with learning: they set training times, hence events.
-        return record_counts(scenario.data, scenario.clients, data_dir, scenario.seed), None
+        return record_counts(scenario.data, scenario.clients, data_dir, scenario.seed, scenario.reserved), None
     # Imported here: torch takes seconds to load, and runs without learning do not need it.
     from nodes.learning.trainer import Learner
 
-    dataset, shards = client_records(scenario.data, scenario.clients, data_dir, scenario.seed)
+    dataset, shards = client_records(scenario.data, scenario.clients, data_dir, scenario.seed, scenario.reserved)
     learner = Learner(
         scenario.model,
         dataset,
@@ -316,6 +321,20 @@ def _make_learning(scenario: Scenario, learner: Learner | None, noise: NoisePlan
         return DeferredLearning(learner, scenario.clients, NoProtection(), scenario.seed, models)
     pipeline = ClipAndNoise(privacy.clip, privacy.noise, noise.noise_std)
     return DeferredLearning(learner, scenario.clients, pipeline, scenario.seed, models)
+
+
+def _make_recorder(scenario: Scenario, world: World, learning: Learning) -> Recorder | None:
+    if world.sent_payloads is None:
+        return None
+    reader = TrafficReader(
+        payloads=world.sent_payloads,
+        proxy=world.proxy,
+        standby=world.standby,
+        server=world.server,
+        in_the_clear=scenario.anonymity.sealed is False,
+        relayed=scenario.anonymity.relay_count > 0,
+    )
+    return Recorder(scenario.adversaries, scenario.clients, scenario.seed, reader, learning)
 
 
 def _make_clients(

@@ -8,8 +8,11 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge, Le, Len
 
+from nodes.adversaries.attack_kinds import ATTACKS, AnyAttack
+from nodes.adversaries.observers import OBSERVERS, AnyObserver
 from nodes.datasets.published import Adult, Cifar10, FashionMnist, Mnist
 from nodes.datasets.registry import DATASETS, Digits, File, Synthetic
+from nodes.datasets.reserved import Reserved
 from nodes.faults.availability import AVAILABILITIES, Always, Churn, UpTrace
 from nodes.faults.fault_kinds import FAULTS, Fault
 from nodes.learning.evaluation import Evaluation
@@ -42,6 +45,8 @@ Objective = Annotated[
 ]
 Availability = Annotated[Always | Churn | UpTrace, Choice(AVAILABILITIES)]
 Faults = tuple[Annotated[Fault, Choice(FAULTS, needs=("install",))], ...]
+Adversaries = tuple[Annotated[AnyObserver, Choice(OBSERVERS)], ...]
+Attacks = tuple[Annotated[AnyAttack, Choice(ATTACKS, needs=("unfit", "guess", "score"))], ...]
 Protocol = Annotated[Gossip | RotatingLeader | Central, Choice(PROTOCOLS, needs=PROTOCOL_NEEDS)]
 
 
@@ -69,6 +74,9 @@ class Scenario:
         proxy: what happens when the trusted proxy is lost
         availability: when clients are online
         faults: faults to inject, and when
+        reserved: records kept out of training, so that attacks can be scored
+        adversaries: who watches the run, and what of it is kept
+        attacks: attacks on what the adversaries saw, scored at the end of the run
         learning: torch trains models, none simulates messages only
     """
 
@@ -91,6 +99,9 @@ class Scenario:
     proxy: ProxySettings = field(default_factory=ProxySettings)
     availability: Availability = field(default_factory=Always)
     faults: Faults = ()
+    reserved: Reserved = field(default_factory=Reserved)
+    adversaries: Adversaries = ()
+    attacks: Attacks = ()
     learning: Literal["torch", "none"] = "torch"
     # Recorded for reproduction; not a key, and no part of a scenario's identity.
     plugins: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False, metadata={"key": False})

@@ -10,27 +10,42 @@ import numpy as np
 from nodes.datasets.client_split import Dirichlet, Shards
 from nodes.datasets.dataset import Dataset, Ints
 from nodes.datasets.original_formats import resolve_data_dir
+from nodes.datasets.reserved import NOTHING_RESERVED, Reserved, ReservedRecords, split_records
 from nodes.datasets.standardisation import standardise_each
 from p2p.random_streams import stream
 
 _ASSIGNMENT = "which client holds which record: drawn by label, before the run"
 
 
-def client_records(data: Any, clients: int, data_dir: Path | None, seed: int) -> tuple[Dataset, list[Ints]]:
+def client_records(
+    data: Any, clients: int, data_dir: Path | None, seed: int, reserved: Reserved = NOTHING_RESERVED
+) -> tuple[Dataset, list[Ints]]:
     """Loads a data set and returns it with the record indices of each client."""
+    loaded, shards, _ = all_records(data, clients, data_dir, seed, reserved)
+    return loaded, shards
+
+
+def all_records(
+    data: Any, clients: int, data_dir: Path | None, seed: int, reserved: Reserved
+) -> tuple[Dataset, list[Ints], ReservedRecords]:
+    """Returns what `client_records` does, and the records that are kept out of training."""
     loaded: Dataset = data.load(resolve_data_dir(data_dir), seed)
-    shards: list[Ints] = data.split.split(loaded.train_y, clients, stream(seed, "split"), loaded.client)
-    return standardise_each(loaded, shards), shards
+    shards, kept_out = split_records(data, loaded, clients, seed, reserved)
+    return standardise_each(loaded, shards), shards, kept_out
 
 
-def record_counts(data: Any, clients: int, data_dir: Path | None, seed: int) -> Ints:
+def record_counts(
+    data: Any, clients: int, data_dir: Path | None, seed: int, reserved: Reserved = NOTHING_RESERVED
+) -> Ints:
     """Returns the number of records of each client, as `client_records` assigns them.
 
-    Reads the data only if its classes are not known beforehand, as in a plug-in or a user's file.
+    Reads the data only if its classes are not known beforehand, as in a plug-in or a user's file, or if records are
+    reserved.
     """
-    counts = data.class_counts() if hasattr(data, "class_counts") else None
+    counts = data.class_counts() if hasattr(data, "class_counts") and reserved == NOTHING_RESERVED else None
     if counts is None or not hasattr(data.split, "sizes"):
-        return np.array([len(shard) for shard in client_records(data, clients, data_dir, seed)[1]], dtype=np.int64)
+        _, shards = client_records(data, clients, data_dir, seed, reserved)
+        return np.array([len(shard) for shard in shards], dtype=np.int64)
     sizes: Ints = data.split.sizes(np.array(counts, dtype=np.int64), clients, stream(seed, "split"))
     return sizes
 

@@ -161,6 +161,13 @@ class DeferredLearning:
         snapshot = None if self.paused else self._models[self._row(node)].copy()
         return self._named_vector(("model", node, self._models_given), snapshot)
 
+    def snapshot(self, nodes: Sequence[int]) -> Matrix | None:
+        """Returns copies of nodes' current models for an observer; None while paused. Changes nothing."""
+        if self.paused:
+            return None
+        self._take_steps()
+        return self._models[[self._row(node) for node in nodes]]
+
     def adopt(self, node: int, model: Vector) -> None:
         """Replaces a node's model by a received one."""
         if self.paused:

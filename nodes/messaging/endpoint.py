@@ -28,7 +28,7 @@ from nodes.messaging.round_session import Received as Received
 from nodes.messaging.round_session import RoundSession
 from nodes.world import World
 from p2p.clock import Rank
-from p2p.log.records import KINDS, NOBODY
+from p2p.log.records import KIND, KINDS, NOBODY
 from p2p.transport.core.layout import CARRIED, COPY, CORRUPTED, DOUBLED, FIRST_TOPIC
 from p2p.transport.inbox import Inbox
 from p2p.transport.messages import TOPICS, Batch, CallAnswer, Delivery, Message
@@ -176,6 +176,8 @@ class Endpoint:
         bundle = world.sealer.seal_many(
             kind, round_number, held.sequence, held.keys, held.assignment.address, peers, payload
         )
+        if world.sent_payloads is not None:
+            self._show(held, kind, NOBODY, payload)
         receivers = self._find([address for address, _ in peers])
         sizes = bundle.size_bytes, bundle.overhead_bytes
         batch = Batch(self.node, receivers, kind, round_number, *sizes, bundle, give_up_s, immediate=self._urgent(kind))
@@ -191,8 +193,17 @@ class Endpoint:
         seal, sender, envelopes = self._world.sealer.seal_one, held.assignment.address, []
         for peer, payload in items:
             held.sequence += 1
+            if self._world.sent_payloads is not None:
+                self._show(held, kind, self._find([peer.address])[0], payload)
             envelopes.append(seal(kind, round_number, held.sequence, held.keys, sender, peer, payload))
         self.send_envelopes(envelopes, kind, round_number, give_up_s)
+
+    def _show(self, held: RoundSession, kind: str, destination: int, payload: Payload) -> None:
+        """Shows observers what is sent, by reference."""
+        sent = self._world.sent_payloads
+        if sent is not None:
+            number, address = held.assignment.round_number, held.assignment.address
+            sent.add(number, KIND[kind], self.node, destination, float(self._world.clock.now), address, payload.value)
 
     def agree(self, round_number: int, peer: Peer, purpose: bytes) -> bytes:
         """Derives a shared secret with a peer from this round's one-time keys; sends nothing."""

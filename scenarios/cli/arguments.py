@@ -96,6 +96,18 @@ def _runs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("runs", metavar="RUN", type=Path, nargs="+", help="folders that `peerveil run` wrote")
 
 
+def attack(parser: argparse.ArgumentParser) -> None:
+    """`peerveil attack KIND RUN...`"""
+    parser.add_argument("kind", metavar="KIND", nargs="?", help="which attack; --list explains each")
+    parser.add_argument("runs", metavar="RUN", type=Path, nargs="*", help="folders of runs with `adversaries`")
+    parser.add_argument("--by", metavar="NAME", default="", help="the observer; all that can, unless given")
+    _overrides(parser, "key=value", "an option of the attack, as in `attacks` of a scenario")
+    parser.add_argument("--allow-plugins", action="store_true", help="import `kind: module:Class` from the scenario")
+    parser.add_argument("--data-dir", metavar="DIR", type=Path, help="where data sets are; else PEERVEIL_DATA")
+    parser.add_argument("--list", action="store_true", help="every attack in a line")
+    _json(parser, "print the results as JSON")
+
+
 def calc(parser: argparse.ArgumentParser) -> None:
     """`peerveil calc KIND key=value...`"""
     parser.add_argument("kind", metavar="KIND", nargs="?", help="what to compute; --list explains each")
@@ -130,15 +142,12 @@ def _scenarios(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--allow-plugins", action="store_true", help="import `kind: module:Class` from scenarios")
 
 
-def _overrides(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--set",
-        metavar="a.b=v",
-        dest="overrides",
-        action="append",
-        default=[],
-        help="change a key; after a change of kind, keys that only the old kind has are left out",
-    )
+def _overrides(
+    parser: argparse.ArgumentParser,
+    form: str = "a.b=v",
+    text: str = "change a key; after a change of kind, keys that only the old kind has are left out",
+) -> None:
+    parser.add_argument("--set", metavar=form, dest="overrides", action="append", default=[], help=text)
 
 
 def _json(parser: argparse.ArgumentParser, text: str) -> None:

@@ -69,6 +69,9 @@ COMMANDS: dict[str, Command] = {
     "schema": Command(
         "print the JSON Schema", arguments.schema, "scenarios.cli.commands.schema:schema_command", asks=True
     ),
+    "attack": Command(
+        "say what an adversary learns from its observations", arguments.attack, "scenarios.cli.commands.attack:run"
+    ),
     "cost": Command("say where the bytes and seconds of a run went", arguments.cost, "scenarios.cli.commands.cost:run"),
     "flows": Command(
         "send given flows through the network model alone", arguments.flows, "scenarios.cli.commands.flows:run"

@@ -19,6 +19,12 @@ from p2p.config.errors import UserError
 from privacy.calibration.strategies import RigorousCalibration
 from privacy.noise_shares.settings import NoiseShares
 from privacy.settings import Privacy
+from scenarios.loading.adversary_checks import (
+    ATTACKED_PARTS,
+    attack_findings,
+    observer_findings,
+    reserved_findings,
+)
 from scenarios.loading.graph_checks import graph_findings, is_default_exchange, privacy_fits_graph
 from scenarios.loading.privacy_classes import privacy_findings
 from scenarios.loading.problems import Path, Problems
@@ -219,6 +225,9 @@ CHECKS: tuple[tuple[tuple[str, ...], Check], ...] = (
     (("faults", "protocol", "clients"), _faults_have_targets),
     (("privacy", "clients", "protocol"), privacy_findings),
     (("noise_shares", "protocol", "privacy", "anonymity", "clients"), _shares_fit),
+    (("reserved", "clients"), reserved_findings),
+    (("adversaries", "protocol", "reserved", "clients"), observer_findings),
+    (("attacks", "adversaries", "data", *ATTACKED_PARTS), attack_findings),
 )
 
 

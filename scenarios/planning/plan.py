@@ -36,7 +36,7 @@ def make_plan(scenario: Scenario, memory_bytes: int | None = None, data_dir: Pat
     unprojected = Rehearsal(scenario.rounds, None, "", np.zeros(scenario.clients), None)
     refuse_what_does_not_fit(estimate_memory(scenario, shape, unprojected), available, scenario)
     # Noise may depend on record counts, so they are those of the run.
-    records = record_counts(scenario.data, scenario.clients, data_dir, scenario.seed)
+    records = record_counts(scenario.data, scenario.clients, data_dir, scenario.seed, scenario.reserved)
     noise = plan_run_noise(scenario, records)
     rules, costs = ledger_rules(scenario, noise), _release_costs(scenario, noise)
     rehearsal = project_participation(scenario, rules, costs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from p2p.log.log import Log
 from scenarios.run_folder import atomic_write
 from scenarios.run_folder.json_text import to_json
 from scenarios.run_folder.new_rows import FreshRows, count_rows
+from scenarios.run_folder.observation_files import Arrays, drop_parts_after, merge_parts, write_parts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -125,6 +126,12 @@ class RunFolder:
             # Newer parts belong to rounds that will be run again.
             if not number.isdecimal() or int(number) > last_round:
                 path.unlink(missing_ok=True)
+        drop_parts_after(self.path, last_round)
+
+    def write_observations(self, seen: Mapping[str, Sequence[Arrays]], round_number: int) -> None:
+        """Writes what each observer has seen up to the end of a round."""
+        for name, parts in seen.items():
+            write_parts(self.path, name, round_number, parts)
 
     def finish(
         self,
@@ -132,11 +139,12 @@ class RunFolder:
         summary: Mapping[str, Any],
         model: Mapping[str, NDArray[Any]] | None = None,
         partial: bool = False,
+        observed: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:
         """Writes the merged tables, the model and the summary, and removes the parts and the checkpoint.
 
         `partial` means that the run was interrupted: the summary records it in `stopped_because`, and the parts and
-        the checkpoint stay for a resume.
+        the checkpoint stay for a resume. `observed` has a header for each observer.
         """
         from scenarios.run_folder import arrow_tables
 
@@ -144,6 +152,8 @@ class RunFolder:
             self._write_table(f"{name}.parquet", arrow)
         if model is not None:
             self._write_model(model)
+        if observed:
+            merge_parts(self.path, observed, keep_parts=partial)
         reason = str(summary.get("stopped_because", ""))
         if partial and not reason.startswith(INTERRUPTED):
             summary = {**summary, "stopped_because": INTERRUPTED}

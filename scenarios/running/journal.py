@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -46,6 +47,7 @@ class Journal:
 
     def close_round(self, round_number: int) -> None:
         """Writes, skips or compares the round; called once per round, at its end."""
+        self._write_observations(round_number)
         log, is_last = self._simulation.log, round_number == self._simulation.scenario.rounds
         # The merged tables follow at once and contain this round.
         if is_last and not self.replay.under_way:
@@ -70,3 +72,22 @@ class Journal:
         write_checkpoint(self._folder.path, replace(self._start, round_number=round_number, chain=chain, arrays=arrays))
         ended_s = self._wall_s()
         self._rests_until_s = ended_s + REST * (ended_s - began_s)
+
+    def _write_observations(self, round_number: int) -> None:
+        """Writes what observers saw, every round: a checkpoint relies on the parts of all rounds before it."""
+        recorder = self._simulation.observer.recorder
+        if recorder is None:
+            return
+        seen = recorder.take()
+        # During a replay the folder holds these parts, with vectors that the replay does not have.
+        if not self.replay.under_way:
+            self._folder.write_observations(seen, round_number)
+
+    def end_observations(self) -> Mapping[str, Mapping[str, Any]]:
+        """Writes what observers saw after the last round; returns what each file says about itself."""
+        recorder = self._simulation.observer.recorder
+        if recorder is None:
+            return {}
+        recorder.finish(self._simulation.log)
+        self._folder.write_observations(recorder.take(), self._simulation.scenario.rounds + 1)
+        return recorder.headers()

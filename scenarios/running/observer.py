@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from nodes.adversaries.recorder import Recorder
 from nodes.learning.byte_counts_only import NoLearning
 from nodes.learning.deferred_learning import DeferredLearning, Scores
 from nodes.roles.participant import Participant
@@ -47,11 +48,14 @@ class Observer:
         listeners: Sequence[RoundListener],
         privacy: RoundPrivacy,
         sharing: NoiseSharing | None = None,
+        recorder: Recorder | None = None,
     ) -> None:
         self._scenario, self._world, self._learning, self._noise = scenario, world, learning, noise
         self._participants, self._listeners = participants, listeners
         self._chosen = scenario.evaluation.chosen(scenario.clients, scenario.seed)
         self.privacy, self._sharing = privacy, sharing
+        self.recorder = recorder
+        """The adversaries' observations; None in a run without any."""
         self.linkage = Linkage()
         # First row of the privacy table whose rigorous epsilon has not been considered yet.
         self._rigorous_up_to = 0
@@ -75,6 +79,9 @@ class Observer:
         self._observe_linkage(record)
         # Flushed every round, checkpoint or not, so that saving a checkpoint changes no result.
         self._learning.flush()
+        if self.recorder is not None:
+            # After the flush: reading vectors then computes nothing.
+            self.recorder.close_round(record, self._world.log)
         self._world.log.rounds.append(row)
         for watcher in self._listeners:
             watcher(row)
@@ -85,6 +92,8 @@ class Observer:
             self._participants[node].endpoint.leave(round_number)
         self._world.sealer.close_round(round_number)
         self._learning.forget(round_number)
+        if self.recorder is not None:
+            self.recorder.end_round(round_number)
         if self._sharing is not None:
             self._sharing.book.forget(round_number)
 

@@ -16,6 +16,7 @@ from nodes.protocols import PROTOCOLS
 from p2p.config.choices import Choice
 from p2p.gc_pause import gc_paused
 from p2p.transport.sharing import Fair
+from scenarios.attacking.attack_run import attack_run
 from scenarios.build import Simulation, build, relay_nodes
 from scenarios.loading.dump import kind_of
 from scenarios.loading.load import dump_scenario
@@ -109,7 +110,10 @@ def _run_scenario(
             summary = _summarise(simulation, interrupted, time.perf_counter() - started_s, previous.checkpoint.resumes)
             # An interrupted run has collected no final model.
             tensors = None if interrupted else _final_tensors(simulation)
-            folder.finish(simulation.log, summary, tensors, partial=interrupted)
+            observed = journal.end_observations()
+            folder.finish(simulation.log, summary, tensors, partial=interrupted, observed=observed)
+    if scenario.attacks and not interrupted:
+        summary = attack_run(folder.path, scenario.attacks, data_dir, scenario)
     return summary, folder
 
 

@@ -1,0 +1,166 @@
+"""What an observer saw, as attacks read it: rows, vectors, snapshots, knowledge, and what the scenario makes public.
+
+Nothing here tells true identities (except to one who holds the proxy's table), the seed, or rows of the message log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from p2p.log.records import KIND, KINDS
+
+UNKNOWN = -1
+IN, OUT = 0, 1
+DIRECTIONS = ("in", "out")
+MEMBER = len(KINDS)
+"""Code of the proxy's own rows: a member of a round's cohort with its address."""
+OBSERVED_KINDS = (*KINDS, "member")
+
+COLUMNS: dict[str, str] = {
+    "round": "i4",
+    "at_s": "f8",
+    "by": "i4",
+    "direction": "i1",
+    "kind": "i1",
+    "size_bytes": "i8",
+    "other": "i4",
+    "identity": "i4",
+    "vector": "i4",
+}
+"""Columns of observations beside the pseudonym (`sender`), which is 32 bytes; UNKNOWN where the position tells nothing.
+
+`by`: the observer's own node that saw it, or the node whose access link is tapped. `other`: the other end of a link,
+where routing shows it. `identity`: the true sender, for the proxy only. `vector`: the row of the tensor `round-N`, N
+being the row's round, that holds the content; UNKNOWN if it is no vector, unreadable or not kept.
+"""
+ADDRESS_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Observations:
+    """Rows in order of time; `sender` holds pseudonyms, all zero where there is none."""
+
+    columns: Mapping[str, NDArray[Any]]
+    sender: NDArray[np.uint8]
+
+    def __len__(self) -> int:
+        return len(self.sender)
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        return self.columns[name]
+
+    def addresses(self, rows: NDArray[np.int64]) -> list[bytes]:
+        """Returns the pseudonyms of rows."""
+        return [self.sender[row].tobytes() for row in rows.tolist()]
+
+    def received(self, kind: str, round_number: int | None = None) -> NDArray[np.int64]:
+        """Returns the rows of a kind that the observer received, in one round or in all."""
+        mine = (self.columns["kind"] == KIND[kind]) & (self.columns["direction"] == IN)
+        if round_number is not None:
+            mine &= self.columns["round"] == round_number
+        found: NDArray[np.int64] = np.flatnonzero(mine)
+        return found
+
+    def rounds(self, kind: str) -> list[int]:
+        """Returns the rounds in which something of a kind was received, in order."""
+        found: list[int] = np.unique(self.columns["round"][self.received(kind)]).tolist()
+        return found
+
+
+class Records(NamedTuple):
+    """Records with their labels; `numbers` are their places in the training set."""
+
+    features: NDArray[np.float32]
+    labels: NDArray[np.int64]
+    numbers: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knowledge:
+    """What an adversary knows besides; records are loaded when asked for.
+
+    Attributes:
+        auxiliary: records of the same distribution that no client trains on
+        own_records: the records of the observer's own nodes
+        members: records of each victim that are known members; they are not scored
+        labels: whether the labels of victims' records are known
+        batch_size: of local training, `all` if one batch holds all records; None if not known
+        epochs: of local training; None if not known
+    """
+
+    auxiliary: Callable[[], Records] | None = None
+    own_records: Callable[[], Records] | None = None
+    members: Callable[[int], Records] | None = None
+    labels: bool = False
+    batch_size: int | str | None = None
+    epochs: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """What decides whether an attack is possible at all, known before the run.
+
+    Attributes:
+        kind: peer, coalition, leader, server, eavesdropper, model or proxy
+        vectors: whether it can read contents
+        snapshots: whether models of the view are kept
+        knows: the `knows` section, by key
+        public: the parts of the scenario that everybody knows, by name: `model, training, objective, protocol,
+            anonymity, privacy, clients, rounds, learning, data_shape, classes`; never the seed
+    """
+
+    name: str
+    kind: str
+    nodes: tuple[int, ...]
+    vectors: bool
+    snapshots: bool
+    knows: Mapping[str, Any]
+    public: Mapping[str, Any] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """All that an attack may read.
+
+    Attributes:
+        kept_rounds: rounds whose vectors were kept
+        model_rounds: rounds after which models were kept; 0 is the first model, which all have
+    """
+
+    position: Position
+    rows: Observations
+    kept_rounds: Sequence[int]
+    model_rounds: Sequence[int]
+    knowledge: Knowledge
+    _tensor: Callable[[str], NDArray[np.float32]]
+
+    def vectors(self, round_number: int) -> NDArray[np.float32]:
+        """Returns the distinct vectors of a round's messages [k, d]; the column `vector` numbers them."""
+        return self._tensor(f"round-{round_number}")
+
+    def models(self, round_number: int) -> NDArray[np.float32]:
+        """Returns the models of the view after a round [m, d]: of the observer's nodes, or the round's aggregate."""
+        return self._tensor(f"model-{round_number}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Truth:
+    """What guesses are scored by; attacks do not get it.
+
+    Attributes:
+        origin: the true sender of each row
+        trained_on: the records that a client trained on
+        kept_out: records of a victim that it did not train on (`reserved.victims`)
+    """
+
+    origin: NDArray[np.int64]
+    trained_on: Callable[[int], Records]
+    kept_out: Callable[[int], Records]
+    victims: tuple[int, ...] = ()
+    seed: int = 0
+    """For the scorer's own draws, such as bootstrap intervals."""

@@ -1,0 +1,102 @@
+"""Builds the view of an observer from a run folder, and the truth by which guesses are scored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodes.datasets.preparation import all_records
+from p2p.config.errors import UserError
+from p2p.random_streams import stream
+from privacy.attacks.observations import Knowledge, Position, Records, Truth, View
+from scenarios.attacking.positions import position_of
+from scenarios.loading.field_docs import keys_of
+from scenarios.run_folder.observation_files import observed_names, read_observations, read_tensor, read_truth
+from scenarios.schema import Scenario
+
+
+@dataclass(frozen=True)
+class AttackedRun:
+    """A run folder with its scenario, from which views are made."""
+
+    path: Path
+    scenario: Scenario
+    data_dir: Path | None = None
+
+    @property
+    def positions(self) -> list[Position]:
+        """The observers whose files the folder has."""
+        scenario, there = self.scenario, set(observed_names(self.path))
+        parts = {key.name: getattr(scenario, key.name) for key in keys_of(Scenario)}
+        return [position_of(one, parts, scenario.seed) for one in scenario.adversaries if one.called in there]
+
+    def view(self, position: Position) -> View:
+        """Returns all that an attack from this position may read."""
+        rows, header = read_observations(self.path, position.name)
+        return View(
+            position=position,
+            rows=rows,
+            kept_rounds=header["kept_rounds"],
+            model_rounds=header["model_rounds"],
+            knowledge=self._knowledge(position),
+            _tensor=partial(read_tensor, self.path, position.name),
+        )
+
+    def truth(self, position: Position) -> Truth:
+        """Returns what guesses from this position are scored by."""
+        known = int(position.knows["members"])
+        return Truth(
+            origin=read_truth(self.path, position.name),
+            trained_on=lambda node: self._records(self._members(node)[known:]),
+            kept_out=lambda node: self._records(self._kept_out(node)),
+            victims=self.scenario.reserved.victim_nodes(self.scenario.clients),
+            seed=self.scenario.seed,
+        )
+
+    def _knowledge(self, position: Position) -> Knowledge:
+        knows, training = position.knows, self.scenario.training
+        known = int(knows["members"])
+        tells = bool(knows["batch_size"])
+        return Knowledge(
+            auxiliary=(lambda: self._auxiliary(int(knows["auxiliary"]))) if knows["auxiliary"] else None,
+            own_records=(lambda: self._own(position.nodes)) if knows["own_records"] and position.nodes else None,
+            members=(lambda node: self._records(self._members(node)[:known])) if known else None,
+            labels=bool(knows["labels"]),
+            batch_size=training.batch_size if tells else None,
+            epochs=training.epochs if tells else None,
+        )
+
+    @cached_property
+    def _data(self) -> Any:
+        scenario = self.scenario
+        return all_records(scenario.data, scenario.clients, self.data_dir, scenario.seed, scenario.reserved)
+
+    def _records(self, numbers: NDArray[np.int64]) -> Records:
+        loaded = self._data[0]
+        return Records(loaded.train_x[numbers], loaded.train_y[numbers], numbers)
+
+    def _own(self, nodes: tuple[int, ...]) -> Records:
+        return self._records(np.concatenate([self._data[1][node] for node in nodes]))
+
+    def _auxiliary(self, count: int) -> Records:
+        aside = self._data[2].auxiliary
+        if count > len(aside):
+            raise UserError(f"knows.auxiliary = {count}: {len(aside)} records are reserved; raise reserved.auxiliary")
+        return self._records(aside[:count])
+
+    def _members(self, node: int) -> NDArray[np.int64]:
+        """Returns a client's training records in an order of their own: the first ones are those that are known."""
+        shuffled: NDArray[np.int64] = stream(self.scenario.seed, "known-members", node).permutation(self._data[1][node])
+        return shuffled
+
+    def _kept_out(self, node: int) -> NDArray[np.int64]:
+        found = self._data[2].kept_out.get(node)
+        if found is None:
+            raise UserError(f"reserved.victims: client {node} is none of them, so it has no non-members; add it")
+        numbers: NDArray[np.int64] = found
+        return numbers

@@ -1,0 +1,55 @@
+"""Rules about adversaries, reserved records and attacks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from nodes.protocols import roles_of
+from scenarios.attacking.positions import chosen, position_of
+from scenarios.loading.problems import Path
+
+Finding = tuple[Path, Any, str]
+ATTACKED_PARTS = ("model", "training", "objective", "protocol", "anonymity", "privacy", "clients", "rounds", "learning")
+
+
+def reserved_findings(reserved: Any, clients: int) -> Iterator[Finding]:
+    """Victims that do not exist."""
+    yield from _worded(("reserved",), reserved.problems(clients))
+
+
+def observer_findings(adversaries: Any, protocol: Any, reserved: Any, clients: int) -> Iterator[Finding]:
+    """Observers of nodes or roles that do not exist, with equal names, or that know more than is reserved."""
+    count = Counter(observer.called for observer in adversaries)
+    for index, observer in enumerate(adversaries):
+        path: Path = ("adversaries", index)
+        yield from _worded(path, observer.problems(clients))
+        if count[observer.called] > 1:
+            yield (*path, "name"), observer.called, "is the name of several observers; give each its own `name`"
+        if observer.role and observer.role not in roles_of(protocol):
+            rule = f"this protocol has no {observer.role}; take another observer or protocol.kind: rotating_leader"
+            yield (*path, "kind"), observer.kind, rule
+        if observer.knows.auxiliary > reserved.auxiliary:
+            rule = f"must be <= reserved.auxiliary, which is {reserved.auxiliary}; reserve more records or lower it"
+            yield (*path, "knows", "auxiliary"), observer.knows.auxiliary, rule
+
+
+def attack_findings(attacks: Any, adversaries: Any, data: Any, *others: Any) -> Iterator[Finding]:
+    """Attacks that no observer can carry out."""
+    parts = dict(zip(ATTACKED_PARTS, others, strict=True)) | {"data": data}
+    # The seed only decides which nodes are drawn, which no rule depends on.
+    named = [observer for observer in adversaries if not observer.problems(parts["clients"])]
+    positions = [position_of(observer, parts, 0) for observer in named]
+    for index, attack in enumerate(attacks):
+        if len(named) == len(adversaries):
+            _, problems = chosen(attack, positions)
+            for problem in problems:
+                yield ("attacks", index, "by"), attack.by or "all", problem.removeprefix(f"by = {attack.by}: ")
+
+
+def _worded(path: Path, problems: list[str]) -> Iterator[Finding]:
+    for problem in problems:
+        key, _, rest = problem.partition(" = ")
+        value, _, rule = rest.partition(": ")
+        yield (*path, key), value, rule

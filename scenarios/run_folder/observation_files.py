@@ -1,0 +1,212 @@
+"""The `observations` folder of a run: parts while it goes on, one table and one tensor file per observer at its end.
+
+A part is a safetensors file with the rows' columns (`rows.NAME`), the truth (`truth.origin`), the vectors of messages
+(`round-N`) and the models of the view (`model-N`) since the part before.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from p2p.config.errors import UserError
+from privacy.attacks.observations import ADDRESS_BYTES, COLUMNS, DIRECTIONS, OBSERVED_KINDS, UNKNOWN, Observations
+from scenarios.run_folder import atomic_write
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FORMAT = 1
+FOLDER = "observations"
+PARTS = "observations/parts"
+TRUTH = "observations/truth"
+_PART = re.compile(r"(.+)-(\d+)-(\d+)\.safetensors")
+_NULLABLE = ("round", "by", "size_bytes", "other", "identity", "vector")
+_WORDS = {"kind": OBSERVED_KINDS, "direction": DIRECTIONS}
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+def write_parts(run: Path, name: str, number: int, parts: Sequence[Arrays]) -> None:
+    """Writes what an observer has seen up to the end of round `number`."""
+    for place, arrays in enumerate(parts):
+        atomic_write.make_folder(run / FOLDER)
+        atomic_write.make_folder(run / PARTS)
+        path = run / PARTS / f"{name}-{number}-{place}.safetensors"
+        atomic_write.write_tensors(path, {key: np.ascontiguousarray(array) for key, array in arrays.items()})
+
+
+def drop_parts_after(run: Path, last_round: int) -> None:
+    """Removes parts of rounds that will be run again, and merged files."""
+    for path in (run / PARTS).glob("*.safetensors"):
+        match = _PART.fullmatch(path.name)
+        if match is None or int(match[2]) > last_round:
+            path.unlink(missing_ok=True)
+    for path in [*(run / FOLDER).glob("*.*"), *(run / TRUTH).glob("*.*")]:
+        path.unlink(missing_ok=True)
+
+
+def merge_parts(run: Path, headers: Mapping[str, Mapping[str, Any]], *, keep_parts: bool) -> None:
+    """Writes the files of every observer from its parts."""
+    for name, header in headers.items():
+        files = _part_files(run, name)
+        columns, origin = _rows(files)
+        _merge_tensors(run / FOLDER / f"{name}.safetensors", files)
+        atomic_write.make_folder(run / TRUTH)
+        _write_table(run / TRUTH / f"{name}.parquet", _truth_table(origin))
+        # Last: a table without its tensors would promise vectors that are not there.
+        _write_table(run / FOLDER / f"{name}.parquet", _table(columns, {**header, "format": FORMAT}))
+    if not keep_parts:
+        shutil.rmtree(run / PARTS, ignore_errors=True)
+
+
+def _write_table(path: Path, table: pa.Table) -> None:
+    import pyarrow.parquet as pq
+
+    atomic_write.write_with(path, lambda temporary: pq.write_table(table, temporary))
+
+
+def observed_names(run: Path) -> list[str]:
+    """Returns the observers of a run."""
+    return sorted(path.stem for path in (run / FOLDER).glob("*.parquet"))
+
+
+def read_observations(run: Path, name: str) -> tuple[Observations, dict[str, Any]]:
+    """Returns an observer's rows and what its file says about itself."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = run / FOLDER / f"{name}.parquet"
+    try:
+        table = pq.ParquetFile(path).read()
+        header = json.loads((table.schema.metadata or {})[b"peerveil"])
+        if header["format"] != FORMAT:
+            raise ValueError(f"format {header['format']} is not {FORMAT}")
+        return _observations(table), header
+    except (OSError, KeyError, ValueError, pa.ArrowException) as error:
+        raise UserError(f"RUN = {path}: is damaged ({error}); run the scenario again") from error
+
+
+def read_truth(run: Path, name: str) -> NDArray[np.int64]:
+    """Returns the true sender of each row."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = run / TRUTH / f"{name}.parquet"
+    try:
+        return np.asarray(pq.ParquetFile(path).read().column("origin")).astype(np.int64)
+    except (OSError, KeyError, pa.ArrowException) as error:
+        raise UserError(f"RUN = {path}: is missing or damaged ({error}); run the scenario again") from error
+
+
+def read_tensor(run: Path, name: str, tensor: str) -> NDArray[np.float32]:
+    """Returns one tensor of an observer: `round-N` or `model-N`."""
+    from safetensors import SafetensorError, safe_open
+
+    path = run / FOLDER / f"{name}.safetensors"
+    try:
+        with safe_open(path, framework="numpy") as file:
+            found: NDArray[np.float32] = file.get_tensor(tensor)
+            return found
+    except (OSError, SafetensorError) as error:
+        raise UserError(f"RUN = {path}: has no {tensor} ({error}); keep this round and run again") from error
+
+
+def _part_files(run: Path, name: str) -> list[Path]:
+    found = [(_PART.fullmatch(path.name), path) for path in (run / PARTS).glob("*.safetensors")]
+    mine = [(int(match[2]), int(match[3]), path) for match, path in found if match and match[1] == name]
+    return [path for _, _, path in sorted(mine)]
+
+
+def _rows(files: Sequence[Path]) -> tuple[dict[str, NDArray[Any]], NDArray[np.int32]]:
+    from safetensors import safe_open
+
+    parts: dict[str, list[NDArray[Any]]] = {"truth.origin": [np.zeros(0, dtype="i4")]}
+    parts |= {f"rows.{name}": [np.zeros(0, dtype=dtype)] for name, dtype in COLUMNS.items()}
+    parts["rows.sender"] = [np.zeros((0, ADDRESS_BYTES), dtype=np.uint8)]
+    for path in files:
+        with safe_open(path, framework="numpy") as file:
+            for key in set(file.keys()) & parts.keys():
+                parts[key].append(file.get_tensor(key))
+    columns = {key.partition(".")[2]: np.concatenate(arrays) for key, arrays in parts.items()}
+    return columns, columns.pop("origin")
+
+
+def _merge_tensors(path: Path, files: Sequence[Path]) -> None:
+    """Writes all vectors into one file, one part at a time: together they may not fit into memory."""
+    names: dict[str, list[tuple[Path, tuple[int, ...]]]] = {}
+    for file, key, shape in _tensor_shapes(files):
+        names.setdefault(key, []).append((file, shape))
+    header, end = {}, 0
+    for key, pieces in names.items():
+        rows, width = sum(shape[0] for _, shape in pieces), pieces[0][1][1]
+        header[key] = {"dtype": "F32", "shape": [rows, width], "data_offsets": [end, end + 4 * rows * width]}
+        end += 4 * rows * width
+    text = json.dumps(header).encode()
+    # The format asks for a header that ends on a multiple of eight bytes.
+    text += b" " * (-len(text) % 8)
+    atomic_write.write_with(path, lambda temporary: _write_tensors(temporary, text, names))
+
+
+def _write_tensors(path: Path, header: bytes, names: Mapping[str, list[tuple[Path, tuple[int, ...]]]]) -> None:
+    from safetensors import safe_open
+
+    with path.open("wb") as out:
+        out.write(len(header).to_bytes(8, "little") + header)
+        for key, pieces in names.items():
+            for file, _ in pieces:
+                with safe_open(file, framework="numpy") as part:
+                    out.write(np.ascontiguousarray(part.get_tensor(key), dtype="<f4").data)
+
+
+def _tensor_shapes(files: Sequence[Path]) -> Iterator[tuple[Path, str, tuple[int, ...]]]:
+    from safetensors import safe_open
+
+    for path in files:
+        with safe_open(path, framework="numpy") as file:
+            for key in file.keys():  # noqa: SIM118 - not a mapping
+                if key.startswith(("round-", "model-")):
+                    yield path, key, tuple(file.get_slice(key).get_shape())
+
+
+def _table(columns: Mapping[str, NDArray[Any]], header: Mapping[str, Any]) -> pa.Table:
+    import pyarrow as pa
+
+    arrays: dict[str, Any] = {}
+    for name in COLUMNS:
+        values = columns[name]
+        if name in _WORDS:
+            codes = pa.array(values, mask=values == UNKNOWN)
+            arrays[name] = pa.DictionaryArray.from_arrays(codes, pa.array(_WORDS[name]))
+        else:
+            arrays[name] = pa.array(values, mask=values == UNKNOWN if name in _NULLABLE else None)
+    addresses = [row.tobytes() if row.any() else None for row in columns["sender"]]
+    arrays["sender"] = pa.array(addresses, pa.binary(ADDRESS_BYTES))
+    return pa.table(arrays).replace_schema_metadata({"peerveil": json.dumps(header)})
+
+
+def _observations(table: pa.Table) -> Observations:
+    columns: dict[str, NDArray[Any]] = {}
+    for name, dtype in COLUMNS.items():
+        values = table.column(name).combine_chunks()
+        if name in _WORDS:
+            code = {word: number for number, word in enumerate(_WORDS[name])} | {None: UNKNOWN}
+            columns[name] = np.array([code[word] for word in values.to_pylist()], dtype=dtype)
+        else:
+            columns[name] = np.asarray(values.fill_null(UNKNOWN)).astype(dtype)
+    blank = b"\0" * ADDRESS_BYTES
+    sender = b"".join(address or blank for address in table.column("sender").to_pylist())
+    return Observations(columns, np.frombuffer(sender, np.uint8).reshape(-1, ADDRESS_BYTES))
+
+
+def _truth_table(origin: NDArray[np.int32]) -> pa.Table:
+    import pyarrow as pa
+
+    return pa.table({"origin": pa.array(origin)})
