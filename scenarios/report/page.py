@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
+from scenarios.report.attack_section import attack_curves, attack_section, read_attacks
 from scenarios.report.comparison_page import COMPARISON_LINKS, comparison_body, comparison_data
 from scenarios.report.embed import csp_hash, script_json, script_source
 from scenarios.report.html import text
@@ -17,13 +18,16 @@ from scenarios.report.run_data import RunData
 from scenarios.report.sections import LINKS, header, run_body
 from scenarios.report.timeline_data import picture_data
 
-SCRIPTS = ("base.js", "charts.js", "timeline.js", "topology.js", "compare.js")
+SCRIPTS = ("base.js", "charts.js", "timeline.js", "topology.js", "attacks.js", "compare.js")
 
 
 def report_page(run_data: RunData) -> str:
     """Returns the page of one run; equal runs give equal bytes."""
-    data = page_data(run_data)
-    return assemble(f"{run_data.name}, seed {run_data.summary.get('seed', '?')}", run_body(run_data, data), data, LINKS)
+    attacks = read_attacks(run_data)
+    data = page_data(run_data) | {"attacks": attack_curves(attacks)}
+    body = run_body(run_data, data, attack_section(attacks))
+    links = [link for link in LINKS if attacks or link[0] != "attacks"]
+    return assemble(f"{run_data.name}, seed {run_data.summary.get('seed', '?')}", body, data, links)
 
 
 def comparison_page(accounts: list[RunData]) -> str:

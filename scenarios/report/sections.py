@@ -26,13 +26,14 @@ LINKS = (
     ("topology-section", "Topology"),
     ("dropouts", "Dropouts"),
     ("privacy", "Privacy"),
+    ("attacks", "Attacks"),
     ("scenario", "Scenario"),
     ("reproduce", "Reproduce"),
 )
 
 
-def run_body(run_data: RunData, data: Mapping[str, Any]) -> str:
-    """Returns the HTML of all sections in order."""
+def run_body(run_data: RunData, data: Mapping[str, Any], attacks: str) -> str:
+    """Returns the HTML of all sections in order; `attacks` is empty if there were none."""
     parts = (
         header(run_data),
         headline(run_data),
@@ -42,6 +43,7 @@ def run_body(run_data: RunData, data: Mapping[str, Any]) -> str:
         topology(data),
         _dropouts(run_data),
         privacy_section(run_data, data),
+        attacks,
         html.section("scenario", "The scenario", html.code(run_data.run.scenario_text or "(no scenario.yaml)")),
         _reproduce(run_data),
     )

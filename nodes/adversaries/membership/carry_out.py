@@ -30,6 +30,7 @@ class Readiness:
     Attributes:
         own: the models of the view, or None if received ones are attacked
         received: the rows of updates, and the model that the update of a row makes
+        members_of: known members of each victim; none if the observer knows its own records instead
         what: what is attacked, in words
         skipped: methods that the observer knows too little for, with the reason
     """
@@ -38,6 +39,7 @@ class Readiness:
     own: AttackedModels | None
     received: tuple[tuple[int, ...], Callable[[int], AttackedModels]]
     knowledge: Knowledge
+    members_of: dict[int, Examples]
     what: str
     skipped: dict[str, str]
 
@@ -48,14 +50,15 @@ def prepare(view: View, methods: tuple[Method, ...], skipped: dict[str, str], re
     if not view.model_rounds:
         raise UserError(f"{view.position.name}: no model was kept; raise keep.limit")
     models = _Models(view)
-    knowledge = _knowledge(view, models.initial(), seed)
+    members_of = _members_of(view)
+    knowledge = _knowledge(view, list(members_of.values()), models.initial(), seed)
     updates = models.rows_of_updates(), models.after
     if received:
         what = "the model that a victim's last received update makes of the observer's model before it"
-        return Readiness(methods, None, updates, knowledge, what, skipped)
+        return Readiness(methods, None, updates, knowledge, members_of, what, skipped)
     gossip = public["protocol_kind"] == "gossip" and view.position.kind != "model"
     what = "the observer's own model: the victims' models are not known to it" if gossip else "the round's aggregates"
-    return Readiness(methods, models.own(), updates, knowledge, what, skipped)
+    return Readiness(methods, models.own(), updates, knowledge, members_of, what, skipped)
 
 
 class _Models:
@@ -98,13 +101,15 @@ class _Models:
         return AttackedModels(self._module, self._kernel, snapshots, self._public["classes"])
 
 
-def _knowledge(view: View, initial: Floats, seed: int) -> Knowledge:
+def _members_of(view: View) -> dict[int, Examples]:
+    known = view.knowledge
+    return {} if known.members is None else {node: examples(known.members(node)) for node in known.victims}
+
+
+def _knowledge(view: View, members: list[Examples], initial: Floats, seed: int) -> Knowledge:
     known, public = view.knowledge, view.position.public
     auxiliary = None if known.auxiliary is None else examples(known.auxiliary())
-    members = []
-    if known.members is not None:
-        members = [examples(known.members(node)) for node in known.victims]
-    elif known.own_records is not None:
+    if not members and known.own_records is not None:
         members = [examples(known.own_records())]
     recipe = Recipe(
         public["model"], public["training"], public["objective"], public["classes"], initial, public["rounds"]

@@ -15,7 +15,7 @@ from nodes.learning.thread_pool import one_torch_thread
 from p2p.config.errors import UserError
 from p2p.random_streams import stream
 from privacy.attacks.attack import Curve, Result
-from privacy.attacks.membership.ceiling import judge
+from privacy.attacks.membership.ceiling import Claim, Verdict, judge
 from privacy.attacks.membership.rates import balanced_accuracy
 from privacy.attacks.membership.roc import Roc, roc_of
 from privacy.attacks.observations import Records, Truth, join_records
@@ -57,16 +57,18 @@ def score_readiness(ready: Readiness, truth: Truth) -> Result:
     with one_torch_thread():
         judged: Judgements = {method: _judge(ready, method, candidates, truth) for method in ready.methods}
     comparisons = len(judged) * len(truth.claims)
-    rows = [_row(method, parts, truth, comparisons) for method, parts in judged.items()]
-    best = max(rows, key=lambda row: row["balanced_accuracy"]["value"])
+    rows = [_row(method, parts, truth.seed) for method, parts in judged.items()]
+    claims = [_against(claim, row, truth.tried, comparisons) for claim in truth.claims for row in rows]
+    best = max(rows, key=lambda row: float(row["balanced_accuracy"]))
     return Result(
-        headline=_headline(best, len(rows)),
+        headline=_headline(best, claims, len(rows)),
         figures={
             "attacked": ready.what,
             "victims": len(candidates),
             "members": sum(int(one.member.sum()) for one in candidates),
             "non_members": sum(int((~one.member).sum()) for one in candidates),
             "methods": rows,
+            "claims": claims,
             "skipped": ready.skipped,
             "comparisons": comparisons,
         },
@@ -112,25 +114,34 @@ def _last_of(ready: Readiness, victim: int, truth: Truth) -> AttackedModels:
     return attacked(max(rows))
 
 
-def _row(method: str, parts: Sequence[Judged], truth: Truth, comparisons: int) -> dict[str, Any]:
+def _row(method: str, parts: Sequence[Judged], seed: int) -> dict[str, Any]:
     joined = _joined(parts)
-    right, pairs = _right_pairs(parts, truth.seed)
+    right, pairs = _right_pairs(parts, seed)
     rates = balanced_accuracy(joined.guessed, joined.member)
     curve = joined.curve()
-    claims = []
-    for claim in truth.claims:
-        ceilings = {name: claim.tpr_at(fpr) for name, fpr in SMALL_RATES.items()}
-        told = {"name": claim.name, "epsilon": claim.epsilon, "delta": claim.delta, "ceiling": claim.accuracy()}
-        verdict = judge(claim, rates.value, right, pairs, truth.tried, comparisons)
-        claims.append({**told, **ceilings, "verdict": verdict})
     return {
         "method": method,
-        "balanced_accuracy": {"value": rates.value, "low": rates.low, "high": rates.high},
+        "balanced_accuracy": rates.value,
+        "low": rates.low,
+        "high": rates.high,
         "auc": curve.area(),
         **{name: curve.tpr_at(fpr) for name, fpr in SMALL_RATES.items()},
-        "pairs": pairs,
         "right_pairs": right,
-        "claims": claims,
+        "pairs": pairs,
+    }
+
+
+def _against(claim: Claim, row: dict[str, Any], tried: int, comparisons: int) -> dict[str, Any]:
+    """Returns what a method's result says about a claim."""
+    return {
+        "method": row["method"],
+        "claim": claim.name,
+        "epsilon": claim.epsilon,
+        "delta": claim.delta,
+        "balanced_accuracy": row["balanced_accuracy"],
+        "ceiling": claim.accuracy(),
+        **{f"ceiling_of_{name}": claim.tpr_at(fpr) for name, fpr in SMALL_RATES.items()},
+        "verdict": judge(claim, row["balanced_accuracy"], row["right_pairs"], row["pairs"], tried, comparisons),
     }
 
 
@@ -157,14 +168,22 @@ def _right_pairs(parts: Sequence[Judged], seed: int) -> tuple[int, int]:
     return right, total
 
 
-def _headline(best: dict[str, Any], methods: int) -> str:
-    rates = best["balanced_accuracy"]
+def _headline(best: dict[str, Any], claims: Sequence[dict[str, Any]], methods: int) -> str:
     told = (
-        f"{rates['value']:.0%} of records are told right by {best['method']}, the best of {methods} "
-        f"({rates['low']:.0%} to {rates['high']:.0%}), AUC {best['auc']:.2f}"
+        f"{best['balanced_accuracy']:.0%} of records are told right by {best['method']}, the best of {methods} "
+        f"({best['low']:.0%} to {best['high']:.0%}), AUC {best['auc']:.2f}"
     )
-    verdicts = [f"{one['name']} epsilon {one['epsilon']:.3g}: {one['verdict']}" for one in best["claims"]]
-    return "; ".join([told, *verdicts])
+    worst = [
+        _worst([one for one in claims if one["claim"] == name])
+        for name in dict.fromkeys(one["claim"] for one in claims)
+    ]
+    return "; ".join([told, *(f"{one['claim']} epsilon {one['epsilon']:.3g}: {one['verdict']}" for one in worst)])
+
+
+def _worst(claims: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Returns the method that contradicts a claim most."""
+    order: tuple[Verdict, ...] = ("within the ceiling", "exceeds the ceiling in this run", "falsified")
+    return max(claims, key=lambda one: (order.index(one["verdict"]), one["balanced_accuracy"]))
 
 
 def _table(judged: Judgements, candidates: Sequence[Candidates]) -> dict[str, Any]:
