@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nodes.adversaries.membership.carry_out import Readiness, examples
-from nodes.adversaries.membership.inference import MEMBERSHIP_ATTACKS, AttackedModels, Inference
+from nodes.adversaries.membership.inference import MEMBERSHIP_ATTACKS, AttackedModels, Inference, Knowledge
 from nodes.learning.thread_pool import one_torch_thread
 from p2p.config.errors import UserError
 from p2p.random_streams import stream
@@ -100,9 +100,15 @@ def _judge(ready: Readiness, method: str, candidates: Sequence[Candidates], trut
         found = [Inference(*pair) for pair in pairs]
     else:
         found = [
-            infer(_last_of(ready, one.victim, truth), ready.knowledge, examples(one.records)) for one in candidates
+            infer(_last_of(ready, one.victim, truth), _about(ready, one.victim), examples(one.records))
+            for one in candidates
         ]
     return [Judged(one.scores, one.guessed, who.member) for one, who in zip(found, candidates, strict=True)]
+
+
+def _about(ready: Readiness, victim: int) -> Knowledge:
+    """Returns what is known of one victim: members of the others are no members of its model."""
+    return replace(ready.knowledge, members=ready.members_of.get(victim, ready.knowledge.members))
 
 
 def _last_of(ready: Readiness, victim: int, truth: Truth) -> AttackedModels:
