@@ -29,6 +29,8 @@ class World:
     proxy: int
     standby: int
     server: int
+    reported_loss: str = ""
+    """The loss that the schedule reads and that nodes report with their part: public_loss, noisy_losses, or none."""
     first_incarnation: int = 0
     """Where endpoints begin to count their lives: a resumed run starts beyond those of the run it goes on with."""
     sent_payloads: SentPayloads | None = None

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,8 @@ from nodes.faults.availability import Always
 from nodes.faults.fault_kinds import Intrude
 from nodes.faults.injector import FaultInjector, install_availability
 from nodes.learning.byte_counts_only import NoLearning
-from nodes.learning.clip_and_noise import ClipAndNoise, NoProtection
 from nodes.learning.deferred_learning import DeferredLearning, Vector, mean_vector
+from nodes.learning.release_stages import ReleaseStages, make_stages
 from nodes.messaging.control_messages import Answer
 from nodes.messaging.sent_payloads import SentPayloads
 from nodes.messaging.tampering import alter_content
@@ -33,6 +33,8 @@ from nodes.roles.client import Client, ClientProfile
 from nodes.roles.lifecycle import ProcessSupervisor
 from nodes.roles.server import Server
 from nodes.round_record import RoundRecord
+from nodes.schedules.discounting import loss_bound, public_share, report_mu2
+from nodes.schedules.fixed import RunSchedule, ScheduleTerms
 from nodes.world import World
 from p2p.clock import Clock
 from p2p.config.distributions import rounded
@@ -46,13 +48,17 @@ from p2p.transport.network import Network
 from p2p.transport.relays import Relays
 from privacy.accounting.ledger import Ledger, LedgerRule, ledger_rule
 from privacy.anonymity.pseudonyms import Pseudonyms
-from privacy.calibration.noise_plan import NoisePlan, PlanContext, plan_noise
+from privacy.calibration.noise_plan import NoisePlan, PlanContext
 from privacy.sealing.message_sizes import message_size
 from privacy.sealing.sealers import make_sealer
+from privacy.stages.api import Shape
+from privacy.stages.release_plan import plan_noise
+from privacy.stages.wire import DENSE
 from scenarios.loading.privacy_classes import budget_epsilons
 from scenarios.running.noise_share_setup import NoiseSharing, share_noise
 from scenarios.running.observer import Observer, RoundListener
 from scenarios.running.privacy_per_round import RoundPrivacy
+from scenarios.running.schedule_losses import RoundLosses
 from scenarios.schema import Scenario
 
 if TYPE_CHECKING:
@@ -84,14 +90,31 @@ class Simulation:
     observer: Observer
     supervisor: ProcessSupervisor
     samples_per_training: NDArray[np.int64]
+    schedule: RunSchedule
+    losses: RoundLosses
     records: dict[int, RoundRecord] = field(default_factory=dict)
     sharing: NoiseSharing | None = None
 
     def run(self) -> None:
-        """Runs the processes until the proxy has finished or no event is left."""
+        """Runs the processes until the proxy has finished."""
         with gc_paused():
-            self.supervisor.start_all()
-            self.clock.run(until=self.supervisor.ended)
+            for _ in self.rounds():
+                pass
+
+    def rounds(self) -> Iterator[Mapping[str, Any]]:
+        """Runs the processes, and yields the row of each round after the event that has closed it.
+
+        An iteration that is given up leaves the run where it is: no later event happens.
+        """
+        clock, ended, rows = self.clock, self.supervisor.ended, self.log.rounds
+        self.supervisor.start_all()
+        told = len(rows)
+        # Not `clock.run(until=...)`: it can be left in the middle only through an event of its own.
+        while not ended.processed:
+            clock.step()
+            if len(rows) > told:
+                told = len(rows)
+                yield rows[-1]
         self.supervisor.close_books()
 
     @property
@@ -140,10 +163,14 @@ def _build(
     world = _make_world(scenario, first_incarnation)
     records_per_client, learner = _make_learner(scenario, data_dir, threads, at_once)
     # Noise depends on record counts, and learning on the noise; participants come before what observes them.
-    noise = plan_run_noise(scenario, records_per_client)
-    learning = _make_learning(scenario, learner, noise)
+    schedule = run_schedule(scenario)
+    shape = _shape_of(scenario, learner)
+    context = plan_context(scenario, records_per_client, shape, schedule)
+    noise = plan_run_noise(scenario, context)
+    learning = _make_learning(scenario, learner, noise, context)
+    losses = RoundLosses(scenario, learning, schedule)
     records: dict[int, RoundRecord] = {}
-    clients = _make_clients(scenario, world, learning, records, records_per_client, noise)
+    clients = _make_clients(scenario, world, learning, records, records_per_client, noise, schedule)
     server = Server(world.server, world, learning, records, scenario.protocol)
     participants: dict[int, Client | Server] = {client.node: client for client in clients} | {server.node: server}
     # Before the accountant, the observer and the proxy: they read the exchange's log and tracker.
@@ -151,8 +178,12 @@ def _build(
     central = isinstance(scenario.protocol, Central)
     account = RoundPrivacy(scenario, world.log, noise, clients, sharing, central=central)
     recorder = _make_recorder(scenario, world, learning)
-    observer = Observer(scenario, world, learning, participants, noise, listeners, account, sharing, recorder)
-    config = _make_plan(scenario, observer, sharing, lambda call: participants[call.node].answer(call))
+    observer = Observer(
+        scenario, world, learning, participants, noise, listeners, account, sharing, schedule, losses, recorder
+    )
+    config = _make_plan(
+        scenario, observer, sharing, lambda call: participants[call.node].answer(call), schedule, losses
+    )
     proxy = Proxy(world, config, records)
     takeover_s = scenario.proxy.takeover if scenario.proxy.standby else None
     supervisor = ProcessSupervisor(world, participants, proxy, takeover_s)
@@ -185,7 +216,15 @@ def _build(
         samples_per_training=scenario.training.epochs * records_per_client,
         records=records,
         sharing=sharing,
+        schedule=schedule,
+        losses=losses,
     )
+
+
+def run_schedule(scenario: Scenario) -> RunSchedule:
+    """Returns the rounds of a run, before its first."""
+    terms = ScheduleTerms(rounds=scenario.rounds, clients=scenario.clients, cohort=scenario.protocol.cohort_size)
+    return scenario.schedule.begin(terms)
 
 
 def topology_of(scenario: Scenario) -> Topology:
@@ -263,6 +302,7 @@ def _make_world(scenario: Scenario, first_incarnation: int) -> World:
         proxy=count + PROXY,
         standby=count + STANDBY,
         server=count + SERVER,
+        reported_loss=scenario.schedule.reads,
         first_incarnation=first_incarnation,
         sent_payloads=SentPayloads() if scenario.adversaries else None,
     )
@@ -286,41 +326,80 @@ def _make_learner(
         scenario.training,
         scenario.seed,
         objective=scenario.objective,
+        validation=public_share(scenario.schedule),
         at_once=at_once,
         threads=threads,
     )
     return np.array([len(shard) for shard in shards], dtype=np.int64), learner
 
 
-def plan_run_noise(scenario: Scenario, records_per_client: NDArray[np.int64]) -> NoisePlan | None:
-    """Returns the noise of each client; None without a privacy section."""
+def plan_run_noise(scenario: Scenario, context: PlanContext) -> NoisePlan | None:
+    """Returns what the stages declare about the run's releases; None without a privacy section."""
     if scenario.privacy is None:
         return None
+    noise = plan_noise(scenario.privacy, context)
+    # A model, and an update with noise shares, has no zeros to leave out.
+    return noise if not _sends_models(scenario) and scenario.noise_shares is None else replace(noise, wire=DENSE)
+
+
+def plan_context(
+    scenario: Scenario, records_per_client: NDArray[np.int64], shape: Shape, schedule: RunSchedule
+) -> PlanContext:
+    """Returns what calibration and stages may know before the first round."""
     protocol = scenario.protocol
-    context = PlanContext(
+    return PlanContext(
         clients=scenario.clients,
         train_per_round=protocol.cohort_size,
         exchange_with=protocol.exchange_with if isinstance(protocol, Gossip) else None,
         rounds=scenario.rounds,
         records=records_per_client,
         topology=topology_of(scenario),
-        rehash=scenario.anonymity.rehash == "every_round",
+        rehash=scenario.anonymity.rehash != "never",
         selection=protocol.selection,
+        noise_factor=schedule.noise_factor,
+        shape=shape,
+        budget=None if scenario.privacy is None else scenario.privacy.resolved_budget(),
     )
-    return plan_noise(scenario.privacy, context)
 
 
-def _make_learning(scenario: Scenario, learner: Learner | None, noise: NoisePlan | None) -> Learning:
+def _sends_models(scenario: Scenario) -> bool:
+    return getattr(scenario.protocol, "exchange", "update") == "model"
+
+
+def _shape_of(scenario: Scenario, learner: Learner | None) -> Shape:
+    """Returns the form of an update."""
+    if learner is not None:
+        return Shape(learner.dimension, learner.layers)
+    form = scenario.data.form()
+    if form is None:
+        raise UserError("learning = none: the shape of a `file` data set is not known; use `torch` or another set")
+    return update_shape(scenario, form, scenario.model.parameters(*form))
+
+
+def update_shape(scenario: Scenario, form: tuple[tuple[int, ...], int], dimension: int) -> Shape:
+    """Returns the form of an update without training; a module is built only if a stage works layer by layer."""
+    stages = () if scenario.privacy is None else scenario.privacy.release_stages
+    if not any(getattr(stage, "by_layer", False) for stage in stages):
+        return Shape(dimension)
+    from nodes.learning.module_contract import layer_sizes
+
+    return Shape(dimension, layer_sizes(scenario.model.build(*form)))
+
+
+def _make_learning(
+    scenario: Scenario,
+    learner: Learner | None,
+    noise: NoisePlan | None,
+    context: PlanContext,
+) -> Learning:
+    wire = DENSE if noise is None else noise.wire
     if learner is None:
-        form = scenario.data.form()
-        if form is None:
-            raise UserError("learning = none: the shape of a `file` data set is not known; use `torch` or another set")
-        return NoLearning(scenario.model.parameters(*form))
-    privacy, models = scenario.privacy, getattr(scenario.protocol, "exchange", "update") == "model"
-    if privacy is None or noise is None:
-        return DeferredLearning(learner, scenario.clients, NoProtection(), scenario.seed, models)
-    pipeline = ClipAndNoise(privacy.clip, privacy.noise, noise.noise_std)
-    return DeferredLearning(learner, scenario.clients, pipeline, scenario.seed, models)
+        return NoLearning(context.shape.dimension, wire)
+    pipeline = ReleaseStages()
+    if scenario.privacy is not None:
+        pipeline = make_stages(scenario.privacy.release_stages, context, scenario.seed, scenario.training.rate, wire)
+    models, bound = _sends_models(scenario), loss_bound(scenario.schedule)
+    return DeferredLearning(learner, scenario.clients, pipeline, scenario.seed, models, loss_bound=bound)
 
 
 def _make_recorder(scenario: Scenario, world: World, learning: Learning) -> Recorder | None:
@@ -344,11 +423,12 @@ def _make_clients(
     records: dict[int, RoundRecord],
     records_per_client: NDArray[np.int64],
     noise: NoisePlan | None,
+    schedule: RunSchedule,
 ) -> list[Client]:
     speeds = per_client(scenario.network.devices, "compute", scenario.compute, scenario.seed, scenario.clients)
     # Rounded like all durations, so that equal inputs give equal instants on every platform.
     train_s = rounded(scenario.training.epochs * records_per_client / speeds, "s")
-    rules = ledger_rules(scenario, noise)
+    rules = ledger_rules(scenario, noise, schedule)
     clients = []
     for node in range(scenario.clients):
         std, sensitivity = (0.0, 0.0) if noise is None else (float(noise.noise_std[node]), noise.sensitivity)
@@ -360,18 +440,28 @@ def _make_clients(
     return clients
 
 
-def ledger_rules(scenario: Scenario, noise: NoisePlan | None) -> list[LedgerRule]:
+def ledger_rules(scenario: Scenario, noise: NoisePlan | None, schedule: RunSchedule) -> list[LedgerRule]:
     """Returns the rule of each client's ledger, shared by clients with equal epsilon; empty without privacy."""
     if scenario.privacy is None or noise is None:
         return []
     epsilons = budget_epsilons(scenario.privacy, scenario.clients, scenario.seed).tolist()
     # The limits of a rule are costly to compute, and thousands of clients share a few epsilons.
-    rules = {epsilon: ledger_rule(scenario.privacy, noise, epsilon) for epsilon in set(epsilons)}
+    terms: dict[str, Any] = {
+        "noise_factor": schedule.noise_factor,
+        "filtered": bool(schedule.reads),
+        "report_mu2": report_mu2(scenario.schedule),
+    }
+    rules = {epsilon: ledger_rule(scenario.privacy, noise, epsilon, **terms) for epsilon in set(epsilons)}
     return [rules[epsilon] for epsilon in epsilons]
 
 
 def _make_plan(
-    scenario: Scenario, observer: Observer, sharing: NoiseSharing | None, answer: Callable[[CallAnswer], Answer]
+    scenario: Scenario,
+    observer: Observer,
+    sharing: NoiseSharing | None,
+    answer: Callable[[CallAnswer], Answer],
+    schedule: RunSchedule,
+    losses: RoundLosses,
 ) -> ProxyConfig:
     protocol = scenario.protocol
     return ProxyConfig(
@@ -387,6 +477,8 @@ def _make_plan(
         on_forming=observer.on_forming,
         on_closed=observer.on_closed,
         on_quiet=observer.on_quiet,
+        schedule=schedule,
+        loss_of=losses.of,
         tracker=None if sharing is None else sharing.tracker,
         extra_s=0.0 if sharing is None else sharing.extra_s,
     )

@@ -25,12 +25,17 @@ from nodes.protocols.central import Central
 from nodes.protocols.gossip import Gossip
 from nodes.protocols.rotating_leader import RotatingLeader
 from nodes.proxy.settings import ProxySettings
+from nodes.schedules import SCHEDULES
+from nodes.schedules.budgets import Budgets
+from nodes.schedules.discounting import Discounting
+from nodes.schedules.fixed import Fixed
 from p2p.config.choices import Choice
 from p2p.config.distributions import Constant, SpeedPerNode
 from p2p.links.settings import NetworkSettings
 from privacy.anonymity.settings import Anonymity
 from privacy.noise_shares.settings import NoiseShares
 from privacy.settings import Privacy
+from privacy.stages.table import STAGE_NEEDS, STAGES, AnyStage
 
 Data = Annotated[
     Digits | Synthetic | File | Mnist | FashionMnist | Cifar10 | Adult,
@@ -47,7 +52,10 @@ Availability = Annotated[Always | Churn | UpTrace, Choice(AVAILABILITIES)]
 Faults = tuple[Annotated[Fault, Choice(FAULTS, needs=("install",))], ...]
 Adversaries = tuple[Annotated[AnyObserver, Choice(OBSERVERS)], ...]
 Attacks = tuple[Annotated[AnyAttack, Choice(ATTACKS, needs=("unfit", "guess", "score"))], ...]
+Update = tuple[Annotated[AnyStage, Choice(STAGES, needs=STAGE_NEEDS)], ...]
 Protocol = Annotated[Gossip | RotatingLeader | Central, Choice(PROTOCOLS, needs=PROTOCOL_NEEDS)]
+
+Schedule = Annotated[Fixed | Discounting | Budgets, Choice(SCHEDULES)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +75,9 @@ class Scenario:
         evaluation: when and for which clients accuracy is measured
         protocol: how updates are exchanged and aggregated
         anonymity: what peers may know of each other
+        update: stages between training and release, in order; `privacy.clip` and `privacy.noise` are their short form
         privacy: clipping and noise of updates; none leaves them unprotected
+        schedule: how many rounds the run has, and how much noise each of them gets
         noise_shares: noise shares exchanged by peers, which cancel in the sum; none exchanges nothing
         network: links, latencies and losses
         compute: samples per second a client trains on
@@ -92,7 +102,9 @@ class Scenario:
     evaluation: Evaluation = field(default_factory=Evaluation)
     protocol: Protocol
     anonymity: Anonymity = field(default_factory=Anonymity)
+    update: Update = ()
     privacy: Privacy | None = None
+    schedule: Schedule = field(default_factory=Fixed)
     noise_shares: NoiseShares | None = None
     network: NetworkSettings = field(default_factory=NetworkSettings)
     compute: SpeedPerNode = field(default_factory=lambda: Constant(value=200.0))

@@ -45,6 +45,7 @@ def worlds(draw: st.DrawFn, kinds: list[str], loss: st.SearchStrategy[float]) ->
         # Shorter than many a transfer, so that leaders are declared lost that are merely slow.
         rules["leader_timeout"] = f"{draw(st.sampled_from([1, 2, 5, 30]))} s"
         rules["model_deadline"] = f"{draw(st.sampled_from([5, 20, 60]))} s"
+        rules["repeat_leaders"] = draw(st.booleans())
         rules["handover_timeout"] = f"{draw(st.sampled_from([2, 20]))} s"
     if "exchange_with" in {field.name for field in fields(PROTOCOLS[kind])}:
         rules |= draw(graphs(clients, cohort, bool(rules["include_own"])))
@@ -57,7 +58,7 @@ def worlds(draw: st.DrawFn, kinds: list[str], loss: st.SearchStrategy[float]) ->
         f"rounds={draw(st.integers(1, 3))}",
         f"protocol={{{protocol}}}",
         f"anonymity.sealed={draw(st.sampled_from(['true', 'sizes', 'false']))}",
-        f"anonymity.rehash={draw(st.sampled_from(['every_round', 'never']))}",
+        f"anonymity.rehash={draw(st.sampled_from(['every_round', 'chained', 'never']))}",
         f"network.sharing={draw(st.sampled_from(sorted(SHARINGS)))}",
         f"network.uplink={up}",
         f"network.downlink={down}",

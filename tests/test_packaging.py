@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("p2p", "nodes", "topologies", "privacy", "scenarios")
+PACKAGES = ("p2p", "nodes", "topologies", "privacy", "scenarios", "peerveil")
 
 
 def test_our_packages_win_over_namesakes() -> None:
-    """All five come from one parent and carry our docstring; public distributions of these names exist."""
+    """All six come from one parent and carry our docstring; public distributions of these names exist."""
     modules = [importlib.import_module(name) for name in PACKAGES]
     assert len({Path(str(module.__file__)).parents[1] for module in modules}) == 1
     for module, name in zip(modules, PACKAGES, strict=True):

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from nodes.learning.deferred_learning import Scores, Vector
+from nodes.learning.deferred_learning import Matrix, Scores, Vector
+from privacy.stages.wire import DENSE, WireFormat
 
 
 class NoLearning:
@@ -15,10 +16,11 @@ class NoLearning:
 
     learns = False
 
-    def __init__(self, dimension: int) -> None:
+    def __init__(self, dimension: int, wire: WireFormat = DENSE) -> None:
         self.dimension = dimension
-        # One vector serves all messages, since its values are never changed.
-        self._shared_zeros = Vector(dimension, lambda: np.zeros(dimension, dtype=np.float32))
+        # One vector serves all messages of an encoding, since its values are never changed.
+        self._shared_zeros = Vector(dimension, self._zeros)
+        self._shared_release = Vector(dimension, self._zeros, wire)
 
     def first_model(self) -> Vector:
         """Returns a zero vector of the model's size."""
@@ -28,8 +30,8 @@ class NoLearning:
         """Does nothing."""
 
     def release(self, node: int, round_number: int) -> Vector:
-        """Returns a zero vector of the model's size."""
-        return self._vector()
+        """Returns a zero vector of the model's size, encoded as releases are."""
+        return self._shared_release
 
     def model(self, node: int) -> Vector:
         """Returns a zero vector of the model's size."""
@@ -59,6 +61,9 @@ class NoLearning:
     def scores_before(self, round_number: int) -> Scores | None:
         """Returns None: there are no scores."""
         return None
+
+    def _zeros(self) -> Matrix:
+        return np.zeros(self.dimension, dtype=np.float32)
 
     def _vector(self) -> Vector:
         return self._shared_zeros

@@ -8,8 +8,8 @@ references to rows, never copies, and a released row is never written again.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 from weakref import WeakSet
 
 import numpy as np
@@ -20,7 +20,9 @@ from nodes.learning.deferred_vectors import Matrix as Matrix
 from nodes.learning.deferred_vectors import Name, NamedVector, stacked
 from nodes.learning.deferred_vectors import Vector as Vector
 from nodes.learning.deferred_vectors import mean_vector as mean_vector
-from p2p.random_streams import streams
+from nodes.learning.release_stages import ReleaseStages
+from p2p.random_streams import stream, streams
+from privacy.stages.wire import DENSE, WireFormat
 
 Scores = tuple[NDArray[np.float64], NDArray[np.float64]]
 Noise = Callable[[], NDArray[np.float64]]
@@ -34,11 +36,13 @@ class LearningState:
         models: every client's model, and the server's in the last row.
         noise_numbers: number of noise draws of each client so far.
         given: named vectors that may still be read.
+        memory: what the stages of a release remember, by name.
     """
 
     models: Matrix
     noise_numbers: NDArray[np.int64]
     given: Mapping[Name, Matrix]
+    memory: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
 
 class Learning(Protocol):
@@ -87,14 +91,11 @@ class Trainer(Protocol):
     def evaluate(self, models: Matrix) -> Scores:
         """Returns accuracy and loss of each model on the test set."""
 
+    def public_loss(self, model: Matrix) -> float:
+        """Returns the loss of a model on the public validation set."""
 
-class Pipeline(Protocol):
-    """The transformation of updates between training and release."""
-
-    def apply(
-        self, rows: Matrix, nodes: Sequence[int], generators: Sequence[np.random.Generator], threads: int
-    ) -> Matrix:
-        """Clips rows and adds noise, in place."""
+    def own_losses(self, models: Matrix, nodes: Sequence[int]) -> NDArray[np.float64]:
+        """Returns the loss of each node's model on the node's own records."""
 
 
 class DeferredLearning:
@@ -105,13 +106,23 @@ class DeferredLearning:
 
     Args:
         releases_models: whether a release is the node's model after the noisy local step, instead of the noisy update.
+        loss_bound: whether, and up to which value, nodes measure the model that they train from on their own records.
     """
 
     learns = True
 
     def __init__(
-        self, trainer: Trainer, clients: int, pipeline: Pipeline, seed: int, releases_models: bool = False
+        self,
+        trainer: Trainer,
+        clients: int,
+        pipeline: ReleaseStages,
+        seed: int,
+        releases_models: bool = False,
+        *,
+        loss_bound: float | None = None,
     ) -> None:
+        self._loss_bound = loss_bound
+        self._own_losses: dict[int, dict[int, tuple[float, int]]] = {}
         self._releases_models = releases_models
         self.dimension = trainer.dimension
         self._trainer, self._pipeline, self._seed = trainer, pipeline, seed
@@ -147,7 +158,7 @@ class DeferredLearning:
 
     def release(self, node: int, round_number: int) -> Vector:
         """Returns the clipped and noised update of a node that has started training."""
-        return self._named_vector(("release", round_number, node))
+        return self._named_vector(("release", round_number, node), wire=self._pipeline.wire)
 
     def released(self, nodes: Sequence[int], round_number: int) -> Matrix:
         """Returns the releases of nodes as the rows of a read-only matrix."""
@@ -211,6 +222,21 @@ class DeferredLearning:
         accuracy, loss = self._trainer.evaluate(model.array()[None, :])
         return float(accuracy[0]), float(loss[0])
 
+    def public_loss(self, node: int) -> float:
+        """Returns the loss of a node's current model on the public validation set."""
+        self._take_steps()
+        return self._trainer.public_loss(self._models[self._row(node)])
+
+    def noisy_losses(self, nodes: Sequence[int], round_number: int, std: float) -> list[float]:
+        """Returns the clipped and noised losses, on their own records, of the models that nodes trained from."""
+        self._train(round_number)
+        known = self._own_losses.get(round_number, {})
+        found = []
+        for loss, number, node in ((*known[node], node) for node in nodes if node in known):
+            # Named by the release's number, like its noise: training anew draws anew.
+            found.append(loss + std * float(stream(self._seed, "loss noise", node, number).standard_normal()))
+        return found
+
     def forget(self, round_number: int) -> None:
         """Frees a round's updates once no message carries them; vectors that are still referenced keep their values."""
         self._take_steps()
@@ -218,7 +244,7 @@ class DeferredLearning:
         for vector in self._named:
             if vector.name[:2] == ("release", round_number):
                 vector.array()  # caches the values in the vector before their source is freed
-        for kept in (self._releases, self._waiting, self._watched, self._before):
+        for kept in (self._releases, self._waiting, self._watched, self._before, self._own_losses):
             kept.pop(round_number, None)
         self._protections = {key: kept for key, kept in self._protections.items() if key[0] != round_number}
 
@@ -240,7 +266,7 @@ class DeferredLearning:
         }
         for vector in self._named:
             given.setdefault(vector.name, vector.array())
-        return LearningState(self._models, self._noise_numbers, given)
+        return LearningState(self._models, self._noise_numbers, given, self._pipeline.memory)
 
     def pause(self) -> None:
         """Pauses learning until `wake`: vectors have only names, and noise draws are only counted."""
@@ -251,6 +277,8 @@ class DeferredLearning:
         self.paused = False
         self._models[:] = state.models
         self._noise_numbers[:] = state.noise_numbers
+        for name, array in state.memory.items():
+            self._pipeline.memory[name][:] = array
         for (what, number, node), row in state.given.items():
             if what == "release" and number in self._open_rounds:
                 self._releases.setdefault(number, {})[node] = row
@@ -286,8 +314,8 @@ class DeferredLearning:
             self._blank.flags.writeable = False
         return self._blank
 
-    def _named_vector(self, name: Name, array: Matrix | None = None) -> Vector:
-        vector = NamedVector(self, name, array)
+    def _named_vector(self, name: Name, array: Matrix | None = None, wire: WireFormat = DENSE) -> Vector:
+        vector = NamedVector(self, name, array, wire)
         self._named.add(vector)
         return vector
 
@@ -303,12 +331,18 @@ class DeferredLearning:
             return
         nodes = sorted(waiting)  # a fixed order: the grouping of models, and so rounding, must not depend on timing
         before = self._models[nodes]
+        if self._loss_bound is not None:
+            losses = np.nan_to_num(self._trainer.own_losses(before, nodes), nan=self._loss_bound)
+            told = np.clip(losses, 0.0, self._loss_bound).tolist()
+            self._own_losses.setdefault(round_number, {}).update(
+                {node: (loss, waiting[node]) for node, loss in zip(nodes, told, strict=True)}
+            )
         trained = self._trainer.train(before, nodes, round_number)
         self._score_before(round_number, nodes, trained)
         # `before` is a copy (fancy indexing), so it can hold the updates without another matrix.
         updates = np.subtract(before, trained, out=before)
         generators = streams(self._seed, [("noise", node, waiting[node]) for node in nodes])
-        updates = self._pipeline.apply(updates, nodes, generators, self._trainer.threads)
+        updates = self._pipeline.apply(updates, nodes, generators, self._models, round_number, self._trainer.threads)
         if self._releases_models:
             # The models that training started from; pending training is computed before a model changes.
             updates = self._models[nodes] - updates

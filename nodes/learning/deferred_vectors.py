@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacy.sealing.envelopes import Payload
-from privacy.sealing.wire_format import decode_vector, encode_vector, vector_size
+from privacy.stages.wire import DENSE, WireFormat
 
 Matrix = NDArray[np.float32]
 Name = tuple[str, int, int]
@@ -22,12 +22,13 @@ Name = tuple[str, int, int]
 
 
 class Vector:
-    """A vector of the model's size that is computed on first access."""
+    """A vector of the model's size that is computed on first access; `wire` is its encoding in messages."""
 
-    __slots__ = ("__weakref__", "_array", "_find", "size")  # weak references, for the workbench's WeakSet
+    __slots__ = ("__weakref__", "_array", "_find", "size", "wire")  # weak references, for the workbench's WeakSet
 
-    def __init__(self, size: int, find: Callable[[], Matrix]) -> None:
+    def __init__(self, size: int, find: Callable[[], Matrix], wire: WireFormat = DENSE) -> None:
         self.size = size
+        self.wire = wire
         self._find = find
         self._array: Matrix | None = None
 
@@ -39,13 +40,13 @@ class Vector:
 
     def payload(self) -> Payload:
         """Returns this vector as a message payload."""
-        return Payload(self, vector_size(self.size), self._encode, self._decode)
+        return Payload(self, self.wire.size_bytes(self.size), self._encode, self._decode)
 
     def _encode(self) -> bytes:
-        return encode_vector(self.array())
+        return self.wire.encode(self.array())
 
     def _decode(self, data: bytes) -> Vector:
-        return Vector(self.size, lambda: decode_vector(data))
+        return Vector(self.size, lambda: self.wire.decode(data, self.size), self.wire)
 
 
 class VectorSource(Protocol):
@@ -66,8 +67,8 @@ class NamedVector(Vector):
 
     __slots__ = ("_source", "name")
 
-    def __init__(self, source: VectorSource, name: Name, array: Matrix | None = None) -> None:
-        super().__init__(source.dimension, lambda: source.find(name))
+    def __init__(self, source: VectorSource, name: Name, array: Matrix | None = None, wire: WireFormat = DENSE) -> None:
+        super().__init__(source.dimension, lambda: source.find(name), wire)
         self._source, self.name = source, name
         self._array = array
 
@@ -85,12 +86,13 @@ class NamedVector(Vector):
         """Returns this vector as a message payload; if sealed while paused, its bytes stay zeros."""
         if not self._source.paused:
             return super().payload()
-        size_bytes = vector_size(self.size)
+        size_bytes = self.wire.size_bytes(self.size)
         return Payload(self, size_bytes, lambda: bytes(size_bytes), self._decode_over_zeros)
 
     def _decode_over_zeros(self, data: bytes) -> Vector:
         """Decodes a payload of zeros: bits that arrive set were flipped in transit, and are flipped in the values."""
-        return Vector(self.size, lambda: decode_vector(_xor(encode_vector(self.array()), data)))
+        wire = self.wire
+        return Vector(self.size, lambda: wire.decode(_xor(wire.encode(self.array()), data), self.size), wire)
 
 
 def _xor(data: bytes, bits: bytes) -> bytes:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import groupby
+
 import torch
 from torch import Tensor, nn
 
@@ -42,3 +44,10 @@ def check_module(module: nn.Module, records: Tensor, classes: int) -> None:
 
 def _has_state(module: nn.Module) -> bool:
     return any(True for _ in module.buffers())
+
+
+def layer_sizes(module: nn.Module) -> tuple[int, ...]:
+    """Returns the numbers of each layer in the order of a flat model: the parameters of one torch module together."""
+    named = module.named_parameters()
+    grouped = groupby(named, key=lambda item: item[0].rpartition(".")[0])
+    return tuple(sum(part.numel() for _, part in parts) for _, parts in grouped)

@@ -19,7 +19,7 @@ from nodes.learning.kernels.generic import Kernel, OneByOne, Samples, SgdStep, S
 from nodes.learning.kernels.mlp import match_mlp
 from nodes.learning.minibatches import draw_batches
 from nodes.learning.models import Model
-from nodes.learning.module_contract import check_module
+from nodes.learning.module_contract import check_module, layer_sizes
 from nodes.learning.objectives import ClientObjectives, CrossEntropy, Objective
 from nodes.learning.thread_pool import chunks, run_parallel
 from nodes.learning.training import Training
@@ -43,6 +43,7 @@ class Learner:
 
     Args:
         objective: what clients minimise; by default cross-entropy.
+        validation: share of the test records that is a public validation set; accuracy is measured on the others.
         at_once: clients trained in one stack; by default as many as fit the cache.
         threads: stacks trained in parallel; by default torch's number of threads.
     """
@@ -56,13 +57,17 @@ class Learner:
         seed: int,
         *,
         objective: Objective | None = None,
+        validation: float = 0.0,
         at_once: int | None = None,
         threads: int | None = None,
     ) -> None:
         self.module, self._initial = _initialise(model, dataset, seed)
         self.dimension = len(self._initial)
+        self.layers = layer_sizes(self.module)
         self._train = _samples(dataset.train_x, dataset.train_y, dataset.classes)
-        self._test = _samples(dataset.test_x, dataset.test_y, dataset.classes)
+        public = _public_records(len(dataset.test_y), validation, seed)
+        self._test = _samples(dataset.test_x[~public], dataset.test_y[~public], dataset.classes)
+        self._public = _samples(dataset.test_x[public], dataset.test_y[public], dataset.classes)
         self._shards, self._training, self._seed = shards, training, seed
         self._objective = objective or CrossEntropy()
         self.kernel = choose_kernel(self.module, self._train.records[:2])
@@ -106,10 +111,24 @@ class Learner:
 
         def measure_chunk(chunk: slice) -> None:
             stack = torch.from_numpy(np.asarray(models[first[chunk]], dtype=np.float32))
-            figures[:, chunk] = self._measure(stack)
+            figures[:, chunk] = self._measure(stack, self._test)
 
         self._run(measure_chunk, len(first))
         return figures[0, inverse], figures[1, inverse]
+
+    def public_loss(self, model: Floats) -> float:
+        """Returns the mean cross-entropy of a model on the public validation set."""
+        return float(self._measure(torch.from_numpy(model[None].copy()), self._public)[1, 0])
+
+    def own_losses(self, models: Floats, nodes: Sequence[int]) -> NDArray[np.float64]:
+        """Returns the mean cross-entropy of each node's model on the node's own records; 0 if it has none."""
+        losses = np.zeros(len(nodes))
+        for row, node in enumerate(nodes):
+            if self.records(node):
+                mine = torch.from_numpy(self._shards[node])
+                parts = (part[mine] for part in (self._train.records, self._train.labels, self._train.targets))
+                losses[row] = self._measure(torch.from_numpy(models[row : row + 1].copy()), Samples(*parts))[1, 0]
+        return losses
 
     def state_dict(self, vector: Floats) -> dict[str, Tensor]:
         """Returns a flat model as named tensors, ready to save or to load into the module."""
@@ -121,18 +140,18 @@ class Learner:
         rows, weights = torch.from_numpy(drawn.rows), torch.from_numpy(drawn.weights)
         return [SgdStep(rows[i, :count], weights[i, :count]) for i, count in enumerate(drawn.active.tolist())]
 
-    def _measure(self, stack: Tensor) -> NDArray[np.float64]:
+    def _measure(self, stack: Tensor, samples: Samples) -> NDArray[np.float64]:
         # float64: a float32 sum over thousands of losses would lose digits.
         right = torch.zeros(len(stack), dtype=torch.float64)
         loss = torch.zeros(len(stack), dtype=torch.float64)
-        for start in range(0, len(self._test.labels), TEST_RECORDS_AT_ONCE):
+        for start in range(0, len(samples.labels), TEST_RECORDS_AT_ONCE):
             part = slice(start, start + TEST_RECORDS_AT_ONCE)
-            records, labels = self._test.records[part], self._test.labels[part]
+            records, labels = samples.records[part], samples.labels[part]
             scores = self.kernel.scores(stack, records)
             right += (scores.argmax(2) == labels).sum(1)
             chosen = scores.gather(2, labels.expand(len(stack), -1).unsqueeze(2)).squeeze(2)
             loss += (scores.logsumexp(2) - chosen).sum(1, dtype=torch.float64)
-        return (torch.stack([right, loss]) / len(self._test.labels)).numpy()
+        return (torch.stack([right, loss]) / len(samples.labels)).numpy()
 
     def _run(self, work: Callable[[slice], None], count: int) -> None:
         """Runs `work` on `count` models, in stacks."""
@@ -185,6 +204,15 @@ def _distinct(models: Floats) -> tuple[list[int], Ints]:
         if inverse[row] == len(first):
             first.append(row)
     return first, inverse
+
+
+def _public_records(count: int, share: float, seed: int) -> NDArray[np.bool_]:
+    """Marks the test records that are the public validation set; at least one is left to test on."""
+    public = np.zeros(count, dtype=np.bool_)
+    if share > 0.0:
+        chosen = min(max(1, round(share * count)), count - 1)
+        public[stream(seed, "validation").permutation(count)[:chosen]] = True
+    return public
 
 
 def _samples(records: Floats, labels: Ints, classes: int) -> Samples:

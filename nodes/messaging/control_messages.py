@@ -80,7 +80,8 @@ class Answer(NamedTuple):
 class Done(NamedTuple):
     """A member's report that its part of a round is done, with its model's round or a skipped aggregation.
 
-    `epoch` names the assignment it refers to, since the round may have been re-planned meanwhile.
+    `epoch` names the assignment it refers to, since the round may have been re-planned meanwhile. `has_loss` says that
+    it carries the loss that the schedule reads; the value is computed when the proxy reads it.
     """
 
     round_number: int
@@ -88,6 +89,7 @@ class Done(NamedTuple):
     model_round: int = -1
     skipped: bool = False
     epoch: int = 0
+    has_loss: bool = False
 
     @property
     def key(self) -> Hashable:
@@ -96,8 +98,8 @@ class Done(NamedTuple):
 
     @property
     def payload_bytes(self) -> int:
-        """Bytes on the wire without framing."""
-        return control_size("done")
+        """Bytes on the wire without framing; a loss takes eight."""
+        return control_size("done") + 8 * self.has_loss
 
 
 class LeaderTimeout(NamedTuple):
@@ -238,6 +240,8 @@ class Assignment(NamedTuple):
             proxy when the member's time is up
         weight_total: where updates carry weights, their denominator (members or records); else 0
         mixing: the weight of each peer's vector in the member's average; None means equal ones
+        planned_rounds: where the schedule changes them: how many rounds are planned now, from which members know their
+            noise; else 0
     """
 
     round_number: int
@@ -256,6 +260,7 @@ class Assignment(NamedTuple):
     acknowledge: Callable[[float], None] | None = None
     public_key: bytes | None = None
     mixing: Mapping[bytes, float] | None = None
+    planned_rounds: float = 0.0
 
     @property
     def key(self) -> Hashable:
@@ -270,9 +275,9 @@ class Assignment(NamedTuple):
 
     @property
     def payload_bytes(self) -> int:
-        """Bytes on the wire without framing; a weight total takes eight, as does each weight of a peer."""
-        weights = bool(self.weight_total) + len(self.mixing or ())
-        return assignment_size(self.known, self.edges, self.keyed) + 8 * weights
+        """Bytes on the wire without framing; a weight total, planned rounds and each weight of a peer take eight."""
+        numbers = bool(self.weight_total) + bool(self.planned_rounds) + len(self.mixing or ())
+        return assignment_size(self.known, self.edges, self.keyed) + 8 * numbers
 
 
 _CLOSES_S = Assignment._fields.index("closes_s")

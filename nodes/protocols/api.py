@@ -6,7 +6,7 @@ runs `take_part`.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -42,6 +42,7 @@ class RoundContext:
         holder: the node that has the newest aggregate, or NOBODY
         stale: members whose model is older than that
         clients: how many clients the run has; their identities are 0 to clients - 1
+        led: the leaders of earlier rounds, once for each round
     """
 
     seed: int
@@ -51,6 +52,7 @@ class RoundContext:
     stale: NDArray[np.int64]
     server: int
     clients: int = 0
+    led: Sequence[int] = ()
 
 
 @dataclass(frozen=True, slots=True)

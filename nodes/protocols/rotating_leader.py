@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nodes.messaging.control_messages import Close, LeaderTimeout
 from nodes.protocols.api import Assignment, Client, Disclosure, RoundContext, RoundPlan, RoundRules, Steps
@@ -22,6 +23,8 @@ class RotatingLeader(RoundRules):
     """Members send their update to the round's leader; it sends the new model back.
 
     Attributes:
+        repeat_leaders: whether a leader may be drawn again while other members of its round have led less often; the
+            thesis wants the proxy to keep leaders from repeating
         newcomers: last_leader serves the current model to members whose own is stale, stale leaves them as published
         handover_timeout: how long a stale member waits for that model before it trains with what it has
         collect: whose model is the final one: the last leader's, a random client's, or the mean of all
@@ -35,6 +38,7 @@ class RotatingLeader(RoundRules):
         handed over.
     """
 
+    repeat_leaders: bool = True
     newcomers: Literal["last_leader", "stale"] = "last_leader"
     handover_timeout: PositiveSeconds = 20.0
     leader_timeout: PositiveSeconds = 30.0
@@ -47,14 +51,22 @@ class RotatingLeader(RoundRules):
         return self.deadline + self.model_deadline
 
     def plan_round(self, context: RoundContext) -> RoundPlan:
-        """Draws a leader uniformly; the previous one hands its model to stale members first."""
-        leader = int(stream(context.seed, "leader", context.round_number).choice(context.members))
+        """Draws a leader among those who may lead; the previous one hands its model to stale members first."""
+        leader = int(stream(context.seed, "leader", context.round_number).choice(self._candidates(context)))
         others = context.members[context.members != leader]
         updates = np.column_stack([others, np.full_like(others, leader)])
         edges = {"update": updates, "model": updates[:, ::-1]}
         if self.newcomers == "last_leader" and context.holder != NOBODY and len(context.stale):
             edges["handover"] = np.column_stack([np.full_like(context.stale, context.holder), context.stale])
         return RoundPlan(edges, leader)
+
+    def _candidates(self, context: RoundContext) -> NDArray[np.int64]:
+        """Returns the members that may lead: all, or those that have led least often."""
+        if self.repeat_leaders:
+            return context.members
+        times = np.bincount(np.array(context.led, dtype=np.int64), minlength=context.clients)[context.members]
+        least: NDArray[np.int64] = context.members[times == times.min()]
+        return least
 
     def disclosure(self) -> Disclosure:
         """Declares updates, and aggregates from which everyone trains."""

@@ -23,7 +23,7 @@ class RoundTerms:
     Attributes:
         whole_graph: whether every member is given all members and edges
         weight_total: the denominator of the updates' weights, where updates carry weights
-        lasts_s, acknowledge: see Assignment
+        lasts_s, acknowledge, planned_rounds: see Assignment
     """
 
     round_number: int
@@ -34,6 +34,7 @@ class RoundTerms:
     weight_total: float = 0.0
     lasts_s: float = 0.0
     acknowledge: Callable[[float], None] | None = None
+    planned_rounds: float = 0.0
 
 
 def make_assignments(
@@ -71,6 +72,7 @@ def make_assignments(
             acknowledge=terms.acknowledge,
             public_key=peer.public_key,
             mixing=mixing.get(node),
+            planned_rounds=terms.planned_rounds,
         )
     return assignments
 

@@ -28,7 +28,9 @@ class Orders:
             record.addresses |= addresses
         whole, number = self._config.hand_out == "graph", running.round_number
         weights, times = self._weight_total(running), (running.lasts_s, running.extend)
-        terms = RoundTerms(number, running.closes_s, barrier_s, running.epoch, whole, weights, *times)
+        schedule = self._config.schedule
+        planned = schedule.planned_rounds() if schedule.reads and number <= self._config.rounds else 0.0
+        terms = RoundTerms(number, running.closes_s, barrier_s, running.epoch, whole, weights, *times, planned)
         running.assignments |= make_assignments(running.round_plan, terms, addresses, running.answers, running.members)
         if "update" in running.round_plan.edges:
             self._world.network.prefetch(running.round_plan.edges["update"])

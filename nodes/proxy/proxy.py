@@ -45,6 +45,7 @@ class Proxy:
         self._first_answers: dict[int, Answer] = {}
         self._newcomers: set[int] = set()
         self._newest, self._holder = 0, NOBODY
+        self._led: list[int] = []
         self._running: RoundState | None = None
         self._next_round = 0
         self._started = (0, 0.0, 0)
@@ -90,7 +91,11 @@ class Proxy:
         if self._next_round == 0:
             yield from self._set_up()
         while self._next_round <= self._config.rounds and not self._stopped:
-            yield from self._round(self._next_round)
+            why_over = self._config.schedule.why_over(self._next_round)
+            if why_over:
+                self._stop(why_over)
+            else:
+                yield from self._round(self._next_round)
         if not self._config.central and not self.outcome.collected_from:
             yield from self._collect(self._config.rounds + 1)
 
@@ -194,7 +199,7 @@ class Proxy:
         holder = self._holder if self._holder in answers else NOBODY
         stale_members = np.array(stale, dtype=np.int64)
         ends = self._world.server, self._config.clients
-        return RoundContext(self._world.seed, round_number, members, holder, stale_members, *ends)
+        return RoundContext(self._world.seed, round_number, members, holder, stale_members, *ends, self._led)
 
     def _serve_newcomers(self, round_plan: RoundPlan, answers: dict[int, Answer]) -> None:
         """Adds edges from the server to late registrants, which receive the first model beside this round."""
@@ -256,16 +261,22 @@ class Proxy:
             # Not after a repeated set-up, whose round is still to come.
             self._world.network.close_round(round_number)
         if round_number in self._records:
-            self._close(self._records[round_number])
+            self._close(
+                self._records[round_number], [report.node for report in running.done.values() if report.has_loss]
+            )
         self._endpoint.inbox.forget(("done", round_number))
         taken_part = self._to_forget.setdefault(round_number, {})
         taken_part.update(dict.fromkeys(running.assignments))
         self._world.network.when_drained(round_number, lambda: self._forget(round_number))
 
-    def _close(self, record: RoundRecord) -> None:
+    def _close(self, record: RoundRecord, reported: Sequence[int]) -> None:
         record.close(self._world.log, self._now_s)
+        loss = self._config.loss_of(record, reported) if self._config.schedule.reads else None
+        self._config.schedule.note(record.round_number, loss)
         if record.leader in record.aggregated_s:
             self._newest, self._holder = record.round_number, record.leader
+        # An elected leader has led its round, not the one that it replaced.
+        self._led.append(record.leader)
         self._next_round = record.round_number + 1
         self.outcome.rounds_completed = record.round_number
         self._config.on_closed(record)

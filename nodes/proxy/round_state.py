@@ -14,12 +14,18 @@ from nodes.noise_shares.partner_graph import Tracker
 from nodes.protocols.api import PeerProtocol, RoundPlan
 from nodes.protocols.round_rules import RoundRules
 from nodes.round_record import RoundRecord
+from nodes.schedules.fixed import RunSchedule
 from p2p.transport.messages import CallAnswer
 
 
 @dataclass(slots=True)
 class ProxyConfig:
-    """The proxy's configuration; the callbacks belong to the observer, which changes nothing."""
+    """The proxy's configuration; the callbacks `on_...` belong to the observer, which changes nothing.
+
+    Attributes:
+        schedule: how many rounds there are
+        loss_of: the loss that the schedule reads, from a round's record and the nodes that reported it
+    """
 
     clients: int
     rounds: int
@@ -33,6 +39,8 @@ class ProxyConfig:
     on_forming: Callable[[int, NDArray[np.int64]], None]
     on_closed: Callable[[RoundRecord], None]
     on_quiet: Callable[[int, Sequence[int]], None]
+    schedule: RunSchedule
+    loss_of: Callable[[RoundRecord, Sequence[int]], float | None] = lambda record, reported: None
     tracker: Tracker | None = None
     extra_s: float = 0.0
 

@@ -126,6 +126,8 @@ class Client(Participant):
     def charge(self, assignment: Assignment) -> None:
         """Charges this round's release to the ledger and logs the charge."""
         std = self.profile.noise_std if self.shares is None else self.shares.charged_std(assignment)
+        if self.ledger is not None:
+            std *= self.ledger.rule.noise_factor(assignment.round_number)
         self._charge(assignment.round_number, std)
 
     def _charge(self, round_number: int, std: float) -> None:
@@ -189,8 +191,14 @@ class Client(Participant):
         self.endpoint.active_round = -1
         self.endpoint.inbox.forget(("reorder", round_number))
         self.endpoint.inbox.forget(("verdict", round_number))
-        done = Done(round_number, self.node, self.model_round, self.skipped, self.endpoint.epoch(round_number))
-        self.report(done)
+        epoch, has_loss = self.endpoint.epoch(round_number), self._reports_loss(round_number)
+        self.report(Done(round_number, self.node, self.model_round, self.skipped, epoch, has_loss))
+
+    def _reports_loss(self, round_number: int) -> bool:
+        """Returns whether its report carries a loss: the leader's of the new model, or its own if that is charged."""
+        if self.world.reported_loss == "noisy_losses":
+            return self.ledger is not None and self.ledger.last_round == round_number
+        return self.has_public_loss(round_number)
 
     def _log_invitation(self, round_number: int) -> None:
         """Logs the time since it answered its invitation, or since it was free if another part came between."""

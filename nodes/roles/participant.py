@@ -104,6 +104,11 @@ class Participant:
         self._reported = done
         self.tell_proxy(done.round_number, done)
 
+    def has_public_loss(self, round_number: int) -> bool:
+        """Returns whether it reports the loss of the round's model, which it made, on public records."""
+        record = self._records.get(round_number) if self.world.reported_loss == "public_loss" else None
+        return record is not None and record.leader == self.node and self.node in record.aggregated_s
+
     def has_reported(self, assignment: Assignment) -> bool:
         """Returns whether its part is done already; if so, repeats the report, which the proxy may have lost."""
         done = self._reported

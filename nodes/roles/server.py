@@ -47,4 +47,5 @@ class Server(Participant):
             self.endpoint.mark_used(self.collected)
         elif order.role == "leader" and isinstance(self._protocol, Central):
             yield from self._protocol.serve(self, order)
-        self.report(Done(order.round_number, self.node, -1, self.skipped, order.epoch))
+        has_loss = self.has_public_loss(order.round_number)
+        self.report(Done(order.round_number, self.node, -1, self.skipped, order.epoch, has_loss))

@@ -8,7 +8,7 @@ depend on: every aggregate where aggregates are public, the whole ancestry of wh
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from privacy.accounting.gaussian_view import joint_mu2, sums_mu2
 from privacy.accounting.paths import Paths
 from privacy.accounting.public_sums import PublicSums
 from privacy.accounting.setting import Learned, Setting
+from privacy.accounting.zcdp import zcdp_epsilon
 
 RECEIVERS = -1
 """An observer that stands for all receivers of updates together: it sees every release, and all that was opened."""
@@ -30,6 +31,8 @@ _SHARED_NOISE = "the run is too large to follow what each peer knows of the nois
 _ADAPTIVE_SHARES = "updates with common noise may depend on each other within a round under this protocol"
 _FACTORS = "random factors on shares are counted with a tail bound"
 _SERVER_BY_PATH = "a server under this protocol is taken to receive every update"
+_PRESET = "the preset budget of the zCDP filter: noise and number of rounds depend on earlier outputs"
+_OVERSPENT = "the rounds spent more than the preset budget of the zCDP filter"
 _SLACK = 1e-9
 
 
@@ -60,6 +63,9 @@ class Views:
         return Views(
             local=nothing, receiver=nothing, peer_worst=nothing, peer_median=nothing, coalition=coalition, model=nothing
         )
+
+
+_FIGURES = tuple(field.name for field in fields(Views))
 
 
 class Accountant:
@@ -136,7 +142,17 @@ class Accountant:
             # The server that collects models in the end is a receiver of what stands behind them.
             told = (views.peer_worst, views.model) if setting.spread == "by_path" else (views.peer_worst,)
             views = replace(views, receiver=max(told, key=lambda figure: figure.epsilon))
-        return views.unproved(_CONTRADICTION) if setting.followed and self._contradicts(found) else views
+        if setting.followed and self._contradicts(found):
+            return views.unproved(_CONTRADICTION)
+        return views if setting.preset_rho is None else self._filtered(views, setting.preset_rho)
+
+    def _filtered(self, views: Views, rho: float) -> Views:
+        """Returns the filter's preset budget in the place of every finite figure: the realised sum is an output."""
+        if float(self._local.max(initial=0.0)) / 2.0 > rho * (1.0 + _SLACK) and views.local.how != "inf":
+            return views.unproved(_OVERSPENT)
+        preset = Figure(zcdp_epsilon(rho, self.setting.delta), "bound", _PRESET)
+        figures = {name: getattr(views, name) for name in _FIGURES}
+        return Views(**{name: preset if figure and figure.how != "inf" else figure for name, figure in figures.items()})
 
     def _server(self, found: Learned, local: Figure) -> Figure:
         setting = self.setting

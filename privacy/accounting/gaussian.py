@@ -103,11 +103,6 @@ def max_releases(epsilon: float, delta: float, noise_multiplier: float) -> int:
     return math.floor((mu_of(epsilon, delta) * noise_multiplier) ** 2 * (1.0 + 1e-12))
 
 
-def zcdp_epsilon(rho: float, delta: float) -> float:
-    """Returns epsilon of a rho-zCDP mechanism, `rho + 2 sqrt(rho ln(1/delta))` (Bun & Steinke 2016)."""
-    return rho + 2.0 * math.sqrt(rho * math.log(1.0 / delta))
-
-
 def _log_delta_at(epsilon: float, mu: float) -> float:
     return float(_log_delta(np.array([mu / 2 - epsilon / mu]), np.array([mu]))[0])
 

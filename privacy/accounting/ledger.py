@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from privacy.accounting.zcdp import zcdp_budget
+from privacy.calibration.published_rules import NoiseFactor, constant_noise
 from privacy.settings import By
 
 if TYPE_CHECKING:
@@ -36,6 +38,8 @@ class LedgerRule:
         max_round: the last global round that `published` allows.
         mu2_limit: the largest sum of mu^2 that `rigorous` allows.
         view_share: the part of a release's mu^2 that the budgeted view sees.
+        noise_factor: the schedule's factor on the noise of each round.
+        report_mu2: what a client spends with each release on the loss that it reports.
     """
 
     by: By
@@ -44,16 +48,26 @@ class LedgerRule:
     max_round: float = math.inf
     mu2_limit: float = math.inf
     view_share: float = 1.0
+    noise_factor: NoiseFactor = constant_noise
+    report_mu2: float = 0.0
 
 
-def ledger_rule(privacy: Privacy, plan: NoisePlan, own_epsilon: float | None = None) -> LedgerRule:
+def ledger_rule(
+    privacy: Privacy,
+    plan: NoisePlan,
+    own_epsilon: float | None = None,
+    *,
+    noise_factor: NoiseFactor = constant_noise,
+    filtered: bool = False,
+    report_mu2: float = 0.0,
+) -> LedgerRule:
     """Returns the rule of a run; solves for its limits once, so that a million ledgers take no further computation.
 
     Args:
         own_epsilon: budget of a class of clients; the section's epsilon unless given.
+        filtered: whether later noise depends on earlier outputs: the limit is then that of a zCDP filter.
+        noise_factor, report_mu2: see `LedgerRule`.
     """
-    from privacy.accounting.gaussian import mu_of
-
     # Where no published rule applies, `by: published` limits nothing, and `max_round` stays infinite.
     by, epsilon, delta = privacy.resolved_budget()
     epsilon = epsilon if own_epsilon is None else own_epsilon
@@ -63,9 +77,18 @@ def ledger_rule(privacy: Privacy, plan: NoisePlan, own_epsilon: float | None = N
         delta=delta,
         published=plan.published,
         max_round=plan.published.max_rounds(epsilon) if counted and plan.published else math.inf,
-        mu2_limit=mu_of(epsilon, delta) ** 2 if by == "rigorous" else math.inf,
+        mu2_limit=_mu2_limit(epsilon, delta, filtered) if by == "rigorous" else math.inf,
         view_share=plan.view_share,
+        noise_factor=noise_factor,
+        report_mu2=report_mu2,
     )
+
+
+def _mu2_limit(epsilon: float, delta: float, filtered: bool) -> float:
+    from privacy.accounting.gaussian import mu_of
+
+    # A release with mu is mu^2/2-zCDP.
+    return 2.0 * zcdp_budget(epsilon, delta) if filtered else mu_of(epsilon, delta) ** 2
 
 
 class Ledger:
@@ -91,7 +114,8 @@ class Ledger:
 
     def may_release(self, round_number: int) -> bool:
         """Returns whether one more release with the planned noise, in that round, stays within the budget."""
-        return self._allows(round_number, self.planned_mu2)
+        planned = self.planned_mu2 / self.rule.noise_factor(round_number) ** 2
+        return self._allows(round_number, planned + self.rule.report_mu2)
 
     def charge(self, round_number: int, noise_std: float, sensitivity: float, number: int | None = None) -> bool:
         """Charges one release; returns False if release `number` has been charged before.
@@ -102,7 +126,7 @@ class Ledger:
         # Numbers only grow, so an equal or smaller one is a retransmission of the same noisy vector.
         if number is not None and number <= self.last_number:
             return False
-        cost = release_mu2(noise_std, sensitivity)
+        cost = release_mu2(noise_std, sensitivity) + self.rule.report_mu2
         if not self._allows(round_number, cost):
             raise LedgerError(f"release {self.releases + 1} in round {round_number} would exceed the budget")
         self.mu2 += cost

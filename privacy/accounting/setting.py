@@ -26,6 +26,8 @@ class Setting:
         server: the node that receives updates and is no client; None if there is none.
         random_factors: whether shares are taken with random factors (tau > 0).
         if_infinite: what to say where the noise does not suffice.
+        preset_rho: where noise or rounds depend on earlier outputs, the budget of the zCDP filter that bounds what any
+            client spends; none if all is fixed before the first round.
     """
 
     clients: int
@@ -36,6 +38,7 @@ class Setting:
     server: int | None = None
     random_factors: bool = False
     if_infinite: str = "an update was left without noise that its receiver does not know"
+    preset_rho: float | None = None
 
     @property
     def followed(self) -> bool:

@@ -9,6 +9,7 @@ from annotated_types import Ge, Le
 
 from p2p.config.errors import UserError
 
+Rehash = Literal["every_round", "chained", "never"]
 Sealed = Literal[True, "sizes", False]
 """`true` encrypts, `sizes` only counts the bytes of encryption, `false` sends headers and plain payloads."""
 
@@ -18,7 +19,8 @@ class Anonymity:
     """What peers can learn about each other.
 
     Attributes:
-        rehash: every_round gives each member a new address each round; never keeps one, to study the effect
+        rehash: every_round gives each member a new address each round, from its initial one; chained from the address
+            of the round before, as the thesis prints it; never keeps one, to study the effect
         hand_out: neighbours gives a member only the peers it exchanges with; graph gives all members the whole graph
         sealed: true encrypts messages, sizes counts the same bytes without encryption, false does not seal
         routing: assumed means an anonymous transport exists and its cost is not included; relay sends data over relays
@@ -26,7 +28,7 @@ class Anonymity:
         hops: number of different relays that a message crosses, drawn for each message
     """
 
-    rehash: Literal["every_round", "never"] = "every_round"
+    rehash: Rehash = "every_round"
     hand_out: Literal["neighbours", "graph"] = "neighbours"
     sealed: Sealed = True
     routing: Literal["assumed", "relay"] = "assumed"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from privacy.accounting import gaussian, moments, rdp
+from privacy.accounting.zcdp import zcdp_epsilon
 from privacy.calc.inputs import Count, Delta, Fraction, Natural, NonNegative, Positive, Rate, Result, answer, refuse
 
 
@@ -30,7 +31,7 @@ def gaussian_composition_eps(*, noise_multiplier: Positive, releases: Natural, d
         "mu": mu,
         "eps_exact": gaussian.epsilon_of(mu, delta),
         "rho_zcdp": rho,
-        "eps_zcdp": gaussian.zcdp_epsilon(rho, delta),
+        "eps_zcdp": zcdp_epsilon(rho, delta),
     }
 
 

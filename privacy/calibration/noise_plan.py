@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from p2p.config.errors import UserError
-from privacy.calibration.published_rules import PublishedRule, Theorem8Rule, theorem8_for, theorem8_notes
+from privacy.calibration.published_rules import (
+    NoiseFactor,
+    PublishedRule,
+    Theorem8Rule,
+    constant_noise,
+    theorem8_for,
+    theorem8_notes,
+)
+from privacy.stages.api import Shape
+from privacy.stages.wire import DENSE, WireFormat
 
 if TYPE_CHECKING:
-    from privacy.settings import Privacy
+    from privacy.accounting.loss_events import LossEvent
+    from privacy.settings import ResolvedBudget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +38,9 @@ class PlanContext:
         topology: how updates are combined.
         rehash: whether addresses change every round; Theorem 8 assumes it.
         selection: `first_come` is not sampling, so it gives no amplification.
+        noise_factor: the schedule's factor on the noise of each round, as far as known when it is asked.
+        shape: form of an update.
+        budget: the run's budget; None if it does not matter.
     """
 
     clients: int
@@ -39,6 +51,9 @@ class PlanContext:
     topology: Literal["gossip", "pseudo_central", "central"]
     rehash: bool = True
     selection: Literal["uniform", "first_come"] = "uniform"
+    noise_factor: NoiseFactor = constant_noise
+    shape: Shape = field(default_factory=lambda: Shape(1))
+    budget: ResolvedBudget | None = None
 
     @property
     def rate(self) -> float:
@@ -48,15 +63,19 @@ class PlanContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoisePlan:
-    """The noise of a run.
+    """The noise of a run, and all else that its stages declare about a release.
 
     Attributes:
-        noise_std: standard deviation added to each coordinate, for each client.
+        noise_std: standard deviation of Gaussian noise added to each coordinate, for each client.
         clip_norm: bound on an update's norm; infinite without clipping.
         sensitivity: L2 sensitivity of an update at client level, replace-one: twice the clip norm.
         published: accounting rule of the papers; None where it does not apply.
         view_share: fraction of a release's mu^2 that the budgeted view sees (1 for `local`).
         notes: conditions of the chosen formula that this run does not meet, one sentence each.
+        losses: for noise that is not Gaussian, the privacy loss of one release of each client; empty otherwise.
+        unaccounted: what leaves with a release and is not charged, or makes its noise depend on private data.
+        wire: encoding of a release.
+        kept: coordinates that a release sends; None means all.
     """
 
     noise_std: NDArray[np.float64]
@@ -65,29 +84,21 @@ class NoisePlan:
     published: PublishedRule | None
     view_share: float = 1.0
     notes: tuple[str, ...] = ()
+    losses: tuple[LossEvent, ...] = ()
+    unaccounted: tuple[str, ...] = ()
+    wire: WireFormat = DENSE
+    kept: int | None = None
+
+    @property
+    def noised(self) -> bool:
+        """Whether every client's releases have noise that is accounted for."""
+        return bool(self.losses) or bool(self.noise_std.min() > 0.0)
 
 
-def plan_noise(privacy: Privacy, context: PlanContext) -> NoisePlan:
-    """Returns the noise of a run: calibrated, given, or none.
-
-    Raises:
-        UserError: the settings contradict each other; lists all problems.
-    """
-    problems = privacy.problems()
-    if problems:
-        raise UserError(problems)
-    clip_norm = privacy.clip_norm
-    if privacy.calibration is not None:
-        return privacy.calibration.plan(clip_norm, context)
-    if privacy.noise_std is not None:
-        return _given_plan(privacy, privacy.noise_std, clip_norm, context)
-    return _fixed_plan(0.0, clip_norm, None, context, ("no accounted noise: rigorous epsilon is infinite",))
-
-
-def _given_plan(privacy: Privacy, std: float, clip_norm: float, context: PlanContext) -> NoisePlan:
+def given_plan(std: float, clip_norm: float, context: PlanContext) -> NoisePlan:
     """Returns the plan for noise given in the scenario; Theorem 8 accounts for it only if the budget asks for it."""
-    budget = privacy.resolved_budget()
-    if budget.by != "published" or math.isinf(clip_norm):
+    budget = context.budget
+    if budget is None or budget.by != "published" or math.isinf(clip_norm):
         return _fixed_plan(std, clip_norm, None, context, ())
     theorem = theorem8_for(context, budget.delta)
     # Inverts std = 2 C sigma / n. The client with the fewest records has the smallest sigma, so its epsilon covers all.
@@ -100,8 +111,6 @@ def _given_plan(privacy: Privacy, std: float, clip_norm: float, context: PlanCon
 def _fixed_plan(
     std: float, clip_norm: float, rule: PublishedRule | None, context: PlanContext, notes: tuple[str, ...]
 ) -> NoisePlan:
-    if math.isinf(clip_norm):
-        notes = (*notes, "updates are not clipped: sensitivity and rigorous epsilon are infinite")
     return NoisePlan(
         noise_std=np.full(context.clients, std),
         clip_norm=clip_norm,

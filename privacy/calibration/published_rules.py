@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from privacy.accounting.zcdp import zcdp_budget, zcdp_epsilon
 from privacy.papers.adpdfl_noise_scale import Theorem8, shortcut_conditions
 
 if TYPE_CHECKING:
     from privacy.calibration.noise_plan import PlanContext
+
+
+NoiseFactor = Callable[[int], float]
+"""The factor on the noise of a round, by its number."""
+
+
+def constant_noise(round_number: int) -> float:
+    """Returns 1: all rounds have the same noise."""
+    return 1.0
 
 
 class PublishedRule(Protocol):
@@ -88,6 +100,43 @@ class SampledRule:
             return by_rdp
         # PLD is tighter than RDP, so the count by RDP is a close first guess. No run has more rounds than the limit.
         return max_steps(self.epsilon_after, target, by_rdp, MOST_PLD_STEPS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeiRule:
+    """CDP of Wei et al. 2020: epsilon as Theorem 1 and (19) count it, or by the paper's own moments where corrected.
+
+    Attributes:
+        epsilon: what all planned rounds with the first round's noise spend.
+        rounds: T, the rounds planned at first.
+        corrected: whether the noise is Theorem 1's, or larger as its moments require (E-C06).
+        noise_factor: of each round, in units of the first round's noise.
+    """
+
+    epsilon: float
+    delta: float
+    rounds: int
+    corrected: bool
+    noise_factor: NoiseFactor = constant_noise
+
+    @property
+    def formula(self) -> str:
+        """Name of the rule in tables."""
+        return "Theorem 1 of Wei et al., corrected" if self.corrected else "Theorem 1 of Wei et al."
+
+    def epsilon_after(self, global_rounds: int) -> float:
+        """Returns epsilon of the noise that the rounds so far had."""
+        spent = sum(self.noise_factor(number) ** -2 for number in range(1, global_rounds + 1)) / self.rounds
+        if not self.corrected:
+            return self.epsilon * math.sqrt(spent)
+        return zcdp_epsilon(spent * zcdp_budget(self.epsilon, self.delta), self.delta)
+
+    def max_rounds(self, epsilon: float) -> int:
+        """Returns the rounds that epsilon allows with the first round's noise, with a relative slack of 1e-9."""
+        fraction = (epsilon / self.epsilon) ** 2
+        if self.corrected:
+            fraction = zcdp_budget(epsilon, self.delta) / zcdp_budget(self.epsilon, self.delta)
+        return math.floor(self.rounds * fraction * (1.0 + 1e-9))
 
 
 def theorem8_for(context: PlanContext, delta: float, m_reading: str = "M") -> Theorem8:

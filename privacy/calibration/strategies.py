@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -11,7 +12,8 @@ from annotated_types import Ge, Gt, Lt
 
 from p2p.config.errors import UserError
 from privacy.calibration.noise_plan import NoisePlan, PlanContext
-from privacy.calibration.published_rules import SampledRule, Theorem8Rule, theorem8_for, theorem8_notes
+from privacy.calibration.published_rules import SampledRule, Theorem8Rule, WeiRule, theorem8_for, theorem8_notes
+from privacy.papers.cdp_discounting import best_moment, corrected_sigma, epsilon_by_own_moments, published_sigma
 
 Epsilon = Annotated[float, Gt(0)]
 Delta = Annotated[float, Gt(0), Lt(1)]
@@ -83,18 +85,97 @@ class DpFedAvgCalibration:
                 f"privacy.noise.calibrate.epsilon = {self.epsilon:g}: no noise that can be computed gives it at delta "
                 f"{self.delta:g} over {context.rounds} rounds; use a less extreme one"
             ) from error
-        rule = SampledRule(rate=context.rate, noise_multiplier=z, delta=self.delta, accountant=self.accountant)
-        note = "the accountant assumes Poisson sampling; the cohort here has a fixed size"
-        if context.selection == "first_come":
-            note = "first-come selection is not sampling: calibrated without amplification"
-        # m independent noises of standard deviation z C / sqrt(m) sum to the z C that the accountant assumes.
+        return _sampled_plan(z, clip_norm, context, self.delta, self.accountant)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BaseNoise:
+    """Noise of DP-FedAvg with a given multiplier z, each client adds `z C / sqrt(m)`; epsilon follows from it.
+
+    Attributes:
+        multiplier: z, the noise of a round's sum in multiples of the clip norm; the thesis compares with 2.
+        delta: failure probability.
+        accountant: `rdp` (integer orders) or the tighter `pld`.
+    """
+
+    multiplier: Annotated[float, Gt(0)] = 2.0
+    delta: Delta = 1e-5
+    accountant: Literal["rdp", "pld"] = "rdp"
+
+    @property
+    def epsilon(self) -> float:
+        """No target: the noise is given, and only a budget of its own limits the run."""
+        return math.inf
+
+    def plan(self, clip_norm: float, context: PlanContext) -> NoisePlan:
+        """Returns the given noise, divided over the cohort."""
+        return _sampled_plan(self.multiplier, clip_norm, context, self.delta, self.accountant)
+
+
+def _sampled_plan(
+    z: float, clip_norm: float, context: PlanContext, delta: float, accountant: Literal["rdp", "pld"]
+) -> NoisePlan:
+    rule = SampledRule(rate=context.rate, noise_multiplier=z, delta=delta, accountant=accountant)
+    note = "the accountant assumes Poisson sampling; the cohort here has a fixed size"
+    if context.selection == "first_come":
+        note = "first-come selection is not sampling: calibrated without amplification"
+    # m independent noises of standard deviation z C / sqrt(m) sum to the z C that the accountant assumes.
+    return NoisePlan(
+        noise_std=np.full(context.clients, z * clip_norm / math.sqrt(context.train_per_round)),
+        clip_norm=clip_norm,
+        sensitivity=2.0 * clip_norm,
+        published=rule,
+        notes=(note,),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeiCdpCalibration:
+    """Theorem 1 of Wei et al. 2020: `2C/n sqrt(2 q T ln(1/delta)) / epsilon` at a client with n records.
+
+    Attributes:
+        epsilon: claimed epsilon after all planned rounds.
+        delta: failure probability of the claim.
+        reading: `published` is too small by its own moments (E-C06); `corrected` is what they give.
+        unit: `record` divides by the records as printed (E-C02); `client` does not, and counts no sampling (E-C03),
+            so that with `corrected` the claim is proved.
+    """
+
+    epsilon: Epsilon = 10.0
+    delta: Delta = 0.01
+    reading: Literal["published", "corrected"] = "published"
+    unit: Literal["record", "client"] = "record"
+
+    def plan(self, clip_norm: float, context: PlanContext) -> NoisePlan:
+        """Returns the noise for the planned rounds; notes list the conditions of the proof that fail."""
+        formula = published_sigma if self.reading == "published" else corrected_sigma
+        rate = context.rate if self.unit == "record" else 1.0
+        sigma = formula(rate, 2.0 * clip_norm, context.rounds, self.epsilon, self.delta)
+        divisor = np.maximum(context.records, 1) if self.unit == "record" else np.ones(context.clients)
         return NoisePlan(
-            noise_std=np.full(context.clients, z * clip_norm / math.sqrt(context.train_per_round)),
+            noise_std=sigma / divisor.astype(np.float64),
             clip_norm=clip_norm,
             sensitivity=2.0 * clip_norm,
-            published=rule,
-            notes=(note,),
+            published=WeiRule(
+                epsilon=self.epsilon,
+                delta=self.delta,
+                rounds=context.rounds,
+                corrected=self.reading == "corrected",
+                noise_factor=context.noise_factor,
+            ),
+            notes=tuple(self._notes(context)),
         )
+
+    def _notes(self, context: PlanContext) -> Iterator[str]:
+        if self.reading == "published":
+            more = epsilon_by_own_moments(self.epsilon, self.delta)
+            yield f"by its own moments the published noise gives epsilon {more:.4g}, not {self.epsilon:g} (E-C06)"
+            if best_moment(self.epsilon, self.delta) < 1.0:
+                yield f"epsilon {self.epsilon:g} is above the 4/3 ln(1/delta) that integer moments need (E-C05)"
+        if self.unit == "record":
+            yield "the sensitivity 2C/n holds for one full-batch step with clipped records only (E-C02)"
+            if context.rate < 1.0:
+                yield "the server knows who was sampled, so sampling hides nothing from it (E-C03)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,5 +224,10 @@ class RigorousCalibration:
 CALIBRATIONS: dict[str, type] = {
     "adpdfl": AdpdflCalibration,
     "dp_fedavg": DpFedAvgCalibration,
+    "base_noise": BaseNoise,
+    "wei_cdp": WeiCdpCalibration,
     "rigorous": RigorousCalibration,
 }
+PUBLISHED = (AdpdflCalibration, DpFedAvgCalibration, BaseNoise, WeiCdpCalibration)
+"""Those that claim a paper's epsilon."""
+Calibration = AdpdflCalibration | DpFedAvgCalibration | BaseNoise | WeiCdpCalibration | RigorousCalibration

@@ -1,4 +1,4 @@
-"""Clipping and noise for updates before release, in place on the rows of a float32 matrix."""
+"""The short form of clipping and noise in the `privacy` section, and their arithmetic on rows of a float32 matrix."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from annotated_types import Ge, Gt
 from numpy.typing import NDArray
 
 from p2p.config.choices import Choice
-from privacy.calibration.strategies import CALIBRATIONS, AdpdflCalibration, DpFedAvgCalibration, RigorousCalibration
+from privacy.calibration.strategies import CALIBRATIONS, Calibration
 
 Matrix = NDArray[np.float32]
 # A float32 product may round up, by a relative 2^-24 per coordinate; this margin keeps a clipped row's norm at most C.
@@ -38,17 +38,6 @@ class FlatClip:
         """Bound that this clipping enforces."""
         return self.norm
 
-    def clip(self, rows: Matrix) -> tuple[Matrix, NDArray[np.float64]]:
-        """Clips `rows` in place and returns them with the norms they had before."""
-        norms = row_norms(rows)
-        # A diverged update cannot be scaled, and one NaN would destroy every model that averages it.
-        rows[~np.isfinite(norms)] = 0.0
-        # A float64 factor: NumPy 2 then computes the product in float64 and rounds it once.
-        for index in np.flatnonzero(np.isfinite(norms) & (norms > self.norm)):
-            factor = np.float64(self.norm / norms[index] * _ROUND_DOWN)
-            np.multiply(rows[index], factor, out=rows[index], casting="same_kind")
-        return rows, norms
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoClip:
@@ -58,10 +47,6 @@ class NoClip:
     def norm_bound(self) -> float:
         """No bound."""
         return math.inf
-
-    def clip(self, rows: Matrix) -> tuple[Matrix, NDArray[np.float64]]:
-        """Returns the rows unchanged, and their norms."""
-        return rows, row_norms(rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,39 +63,49 @@ class GaussianNoise:
     """
 
     sigma: Annotated[float, Ge(0)] | None = None
-    calibrate: Annotated[AdpdflCalibration | DpFedAvgCalibration | RigorousCalibration, Choice(CALIBRATIONS)] | None = (
-        None
-    )
+    calibrate: Annotated[Calibration, Choice(CALIBRATIONS)] | None = None
 
     def __post_init__(self) -> None:
         if (self.sigma is None) == (self.calibrate is None):
             raise ValueError("needs exactly one of `sigma` and `calibrate`; remove or add one")
-
-    def add(self, rows: Matrix, stds: NDArray[np.float64], generators: Sequence[np.random.Generator]) -> Matrix:
-        """Adds noise in place; row i gets `stds[i]` and draws from `generators[i]` alone.
-
-        Each release needs its own generator (`stream(seed, "noise", node, release_number)`). A row's noise then does
-        not depend on the batching of rows, and no noise is used for two different updates.
-        """
-        for row, std, generator in zip(rows, stds, generators, strict=True):
-            if std > 0.0:
-                noise = generator.standard_normal(row.shape, dtype=np.float32)
-                noise *= np.float32(std)
-                row += noise
-        return rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoNoise:
     """Adds no noise. Guarantees nothing: rigorous epsilon is infinite."""
 
-    def add(self, rows: Matrix, stds: NDArray[np.float64], generators: Sequence[np.random.Generator]) -> Matrix:
-        """Returns the rows unchanged."""
-        return rows
-
 
 CLIPS: dict[str, type] = {"flat": FlatClip, "none": NoClip}
 NOISES: dict[str, type] = {"gaussian": GaussianNoise, "none": NoNoise}
+
+
+def clip_rows(rows: Matrix, norm: float) -> NDArray[np.float64]:
+    """Scales every row down to an L2 norm of at most `norm`, in place; returns the norms from before.
+
+    Guarantees:
+        Every row has L2 norm at most `norm`, rounding included; a row that is not finite becomes zero.
+    """
+    norms = row_norms(rows)
+    # A diverged update cannot be scaled, and one NaN would destroy every model that averages it.
+    rows[~np.isfinite(norms)] = 0.0
+    # A float64 factor: NumPy 2 then computes the product in float64 and rounds it once.
+    for index in np.flatnonzero(np.isfinite(norms) & (norms > norm)):
+        factor = np.float64(norm / norms[index] * _ROUND_DOWN)
+        np.multiply(rows[index], factor, out=rows[index], casting="same_kind")
+    return norms
+
+
+def add_normal(rows: Matrix, stds: NDArray[np.float64], generators: Sequence[np.random.Generator]) -> None:
+    """Adds normal noise in place; row i gets `stds[i]` and draws from `generators[i]` alone.
+
+    Each release needs its own generator (`stream(seed, "noise", node, release_number)`). A row's noise then does not
+    depend on the batching of rows, and no noise is used for two different updates.
+    """
+    for row, std, generator in zip(rows, stds, generators, strict=True):
+        if std > 0.0:
+            noise = generator.standard_normal(row.shape, dtype=np.float32)
+            noise *= np.float32(std)
+            row += noise
 
 
 def row_norms(rows: Matrix) -> NDArray[np.float64]:

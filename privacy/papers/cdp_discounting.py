@@ -7,8 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
+
+from privacy.accounting.zcdp import zcdp_budget
+
+Rounding = Literal["literal", "floor", "ceil"]
 
 
 def published_sigma(rate: float, sensitivity: float, rounds: float, epsilon: float, delta: float) -> float:
@@ -18,10 +22,7 @@ def published_sigma(rate: float, sensitivity: float, rounds: float, epsilon: flo
 
 def corrected_sigma(rate: float, sensitivity: float, rounds: float, epsilon: float, delta: float) -> float:
     """The sigma whose `rho = q T sensitivity^2/(2 sigma^2)` has `rho + 2 sqrt(rho ln(1/delta))` = epsilon."""
-    log = math.log(1.0 / delta)
-    # The positive root for sqrt(rho), rationalised: the difference of square roots would cancel for small epsilon.
-    root_rho = epsilon / (math.sqrt(log + epsilon) + math.sqrt(log))
-    return sensitivity * math.sqrt(rate * rounds / 2.0) / root_rho
+    return sensitivity * math.sqrt(rate * rounds / 2.0) / math.sqrt(zcdp_budget(epsilon, delta))
 
 
 def epsilon_by_own_moments(epsilon: float, delta: float) -> float:
@@ -48,36 +49,73 @@ class Discounting:
         return self.budget_ratio > 1.0 + 1e-9  # tolerates rounding of the sum
 
 
+@dataclass(slots=True)
+class RoundsDiscounting:
+    """Algorithm 2 with (19), one round at a time: `T <- beta^2 (T - t) + t` whenever the loss did not fall in round t.
+
+    Attributes:
+        budget: the limit of the sum of 1/sigma^2.
+        planned: T, how many rounds are planned now.
+        discount: beta.
+        rounding: `literal` keeps T real and overspends in the last round (E-C09).
+        done: t, how many rounds are over; the paper counts them from 0.
+        spent: the sum of 1/sigma^2 over them.
+        sigma: of the coming round.
+
+    Guarantees:
+        with `floor` or `ceil` the sum of 1/sigma^2 stays within the budget (a zCDP filter). An unchanged T leaves sigma
+        unchanged to the bit.
+    """
+
+    budget: float
+    planned: float
+    discount: float
+    rounding: Rounding
+    done: int = 0
+    spent: float = 0.0
+    sigma: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.sigma = self._spread()
+
+    @property
+    def over(self) -> bool:
+        """Whether no round is left."""
+        return not self.done < self.planned
+
+    def finish(self, *, discounts: bool) -> None:
+        """Ends the current round; `discounts` says that the loss did not fall in it."""
+        self.spent += 1.0 / self.sigma**2
+        t, self.done = self.done, self.done + 1
+        before = self.planned
+        if discounts:
+            self.planned = _rounded(self.discount**2 * (self.planned - t) + t, self.done, self.rounding)
+        # Recomputed only then: the quotient of an unchanged T differs from the old sigma by rounding.
+        if self.planned != before and not self.over:
+            self.sigma = self._spread()
+
+    def _spread(self) -> float:
+        """Spreads the remaining budget evenly over the remaining rounds."""
+        return math.sqrt((self.planned - self.done) / (self.budget - self.spent))
+
+
 def discounted_rounds(
-    budget: float,
-    rounds: float,
-    discount: float,
-    losses: Sequence[float],
-    rounding: Literal["literal", "floor", "ceil"],
+    budget: float, rounds: float, discount: float, losses: Sequence[float], rounding: Rounding
 ) -> Discounting:
-    """Algorithm 2 with (19): whenever the loss did not fall in round t, `T <- beta^2 (T - t) + t`.
+    """Runs Algorithm 2 on given losses.
 
     Args:
         budget: `eps^2 / (2 q sensitivity^2 ln(1/delta))`, the limit of the sum of 1/sigma^2.
         losses: before round 0, after round 0, after round 1, ...; the run ends with the last one at the latest.
-        rounding: `literal` keeps T real and overspends in the last round (E-C09).
-
-    Guarantees:
-        with `floor` or `ceil` the sum of 1/sigma^2 stays within the budget (a zCDP filter).
     """
     sigmas: list[float] = []
     planned: list[float] = []
-    spent, t, total = 0.0, 0, float(rounds)
-    while t < total and t + 1 < len(losses):
-        # Spreads the remaining budget evenly over the remaining rounds.
-        sigma = math.sqrt((total - t) / (budget - spent))
-        sigmas.append(sigma)
-        planned.append(total)
-        spent += 1.0 / sigma**2
-        if losses[t + 1] >= losses[t]:
-            total = _rounded(discount**2 * (total - t) + t, t + 1, rounding)
-        t += 1
-    return Discounting(sigmas, planned, spent / budget)
+    run = RoundsDiscounting(budget, float(rounds), discount, rounding)
+    while not run.over and run.done + 1 < len(losses):
+        sigmas.append(run.sigma)
+        planned.append(run.planned)
+        run.finish(discounts=losses[run.done + 1] >= losses[run.done])
+    return Discounting(sigmas, planned, run.spent / budget)
 
 
 def discounting_budget(rate: float, sensitivity: float, epsilon: float, delta: float) -> float:

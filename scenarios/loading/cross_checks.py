@@ -29,6 +29,7 @@ from scenarios.loading.graph_checks import graph_findings, is_default_exchange, 
 from scenarios.loading.privacy_classes import privacy_findings
 from scenarios.loading.problems import Path, Problems
 from scenarios.loading.ratio_keys import SHARES
+from scenarios.loading.schedule_checks import schedule_findings
 
 Finding = tuple[Path, Any, str]
 Check = Callable[..., Iterator[Finding]]
@@ -228,6 +229,7 @@ CHECKS: tuple[tuple[tuple[str, ...], Check], ...] = (
     (("reserved", "clients"), reserved_findings),
     (("adversaries", "protocol", "reserved", "clients"), observer_findings),
     (("attacks", "adversaries", "data", *ATTACKED_PARTS), attack_findings),
+    (("schedule", "privacy", "protocol", "noise_shares", "learning"), schedule_findings),
 )
 
 

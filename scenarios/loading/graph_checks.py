@@ -10,7 +10,7 @@ import numpy as np
 from nodes.protocols.gossip import Gossip
 from nodes.protocols.graphs import FromFile, kind_name
 from nodes.protocols.redraws import EveryRound, OnePeerExponential
-from privacy.calibration.strategies import AdpdflCalibration, DpFedAvgCalibration
+from privacy.calibration.strategies import AdpdflCalibration, BaseNoise, DpFedAvgCalibration, WeiCdpCalibration
 from scenarios.loading.problems import Path, Problems
 from topologies.edge_arrays import is_symmetric
 from topologies.given_graphs import FromNetworkx
@@ -74,7 +74,9 @@ def privacy_fits_graph(privacy: Any, protocol: Any) -> Iterator[Finding]:
         return
     if isinstance(privacy.calibration, AdpdflCalibration):
         yield ("privacy", "noise", "calibrate"), "adpdfl", _THEOREM
-    elif privacy.resolved_budget().by == "published" and not isinstance(privacy.calibration, DpFedAvgCalibration):
+    elif privacy.resolved_budget().by == "published" and not isinstance(
+        privacy.calibration, DpFedAvgCalibration | BaseNoise | WeiCdpCalibration
+    ):
         yield ("privacy", "budget", "by"), "published", _THEOREM
 
 

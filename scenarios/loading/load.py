@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from p2p.config.errors import UserError
+from privacy.settings import Privacy
 from scenarios.loading.catalog import catalog_path
 from scenarios.loading.cross_checks import check_parts
 from scenarios.loading.field_docs import REQUIRED, keys_of
 from scenarios.loading.graph_checks import refuse_gossip_keys
-from scenarios.loading.overrides import apply_overrides
+from scenarios.loading.overrides import Change, apply_changes, read_overrides
 from scenarios.loading.plugins import Plugins, blaming_plugins
 from scenarios.loading.problems import Problems, printable
 from scenarios.loading.ratio_keys import shares_to_counts
@@ -31,14 +33,10 @@ def load_scenario(
     Raises:
         UserError: all problems at once, each as `path = value: rule; cure`.
     """
-    path = catalog_path(ref)
-    return parse_scenario(
-        _read_text(path),
-        source=str(ref),
-        folder=path.parent,
-        overrides=overrides if seed is None else [*overrides, f"seed={seed}"],
-        allow_plugins=allow_plugins,
-    )
+    problems = Problems()
+    data, folder = scenario_keys(ref)
+    texts = overrides if seed is None else [*overrides, f"seed={seed}"]
+    return read_scenario(data, read_overrides(texts, problems), str(ref), folder, allow_plugins, problems)
 
 
 def parse_scenario(
@@ -49,16 +47,34 @@ def parse_scenario(
     allow_plugins: bool = False,
 ) -> Scenario:
     """Parses a scenario; files and plug-ins are searched for in `folder`."""
-    # All steps run even after a problem, so that one error reports everything.
     problems = Problems()
     data = _mapping(text, source)
-    touched = apply_overrides(data, overrides, problems)
-    # After the overrides, which may set a ratio or the number of clients.
+    return read_scenario(data, read_overrides(overrides, problems), source, folder, allow_plugins, problems)
+
+
+def read_scenario(
+    data: dict[str, Any],
+    changes: Sequence[Change] = (),
+    source: str = "scenario",
+    folder: Path | None = None,
+    allow_plugins: bool = False,
+    problems: Problems | None = None,
+) -> Scenario:
+    """Reads a scenario from the plain values of its keys, which are changed in place.
+
+    Args:
+        problems: those found before, reported together with the ones found here.
+    """
+    # All steps run even after a problem, so that one error reports everything.
+    problems = Problems() if problems is None else problems
+    touched = apply_changes(data, changes, problems)
+    # After the changes, which may set a ratio or the number of clients.
     shares_to_counts(data, problems)
     refuse_gossip_keys(data, problems, touched)
     plugins = Plugins(allow_plugins)
     reader = Reader(folder or Path.cwd(), problems, plugins, touched)
     parts, _ = reader.fields(Scenario, data, ())
+    _join_stages(parts, data)
     # The checks ask parts about themselves, plug-ins too.
     with blaming_plugins(plugins.found):
         check_parts(_checkable(parts, reader, data), problems)
@@ -74,6 +90,12 @@ def dump_scenario(scenario: Scenario) -> str:
     return to_yaml(dump_keys(scenario))
 
 
+def scenario_keys(ref: str | Path) -> tuple[dict[str, Any], Path]:
+    """Returns the plain values of a scenario's keys, found by path or catalog name, and the folder it lies in."""
+    path = catalog_path(ref)
+    return _mapping(_read_text(path), str(ref)), path.parent
+
+
 def _mapping(text: str, source: str) -> dict[str, Any]:
     try:
         data = parse_yaml(text)
@@ -84,6 +106,13 @@ def _mapping(text: str, source: str) -> dict[str, Any]:
     return data
 
 
+def _join_stages(parts: dict[str, Any], data: dict[str, Any]) -> None:
+    """Gives the stages of `update` to the privacy section, which holds budget and delta; one by default."""
+    # An unreadable privacy section is a problem of its own; without a section the defaults hold.
+    if parts.get("update") and (data.get("privacy") in (None, "none") or "privacy" in parts):
+        parts["privacy"] = replace(parts.get("privacy") or Privacy(), stages=parts["update"])
+
+
 def _checkable(parts: dict[str, Any], reader: Reader, data: dict[str, Any]) -> dict[str, Any]:
     """Returns the input of the checks: readable sections, defaults of absent ones, and partial sections.
 
@@ -92,7 +121,8 @@ def _checkable(parts: dict[str, Any], reader: Reader, data: dict[str, Any]) -> d
     absent = {key.name: key.default for key in keys_of(Scenario) if key.name not in data}
     defaults = {name: value for name, value in absent.items() if value is not REQUIRED}
     partial = {name: reader.partial[(name,)] for name in ("protocol", "evaluation") if (name,) in reader.partial}
-    return partial | parts | defaults
+    # Stages of `update` give an absent privacy section its content, so what was read wins over defaults.
+    return partial | defaults | parts
 
 
 def _read_text(path: Path) -> str:

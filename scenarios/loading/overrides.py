@@ -1,4 +1,4 @@
-"""`--set a.b=v`: changes a scenario's plain values before they are read and checked."""
+"""Changes a scenario's plain values before they are read and checked: `--set a.b=v`, and keywords from Python."""
 
 from __future__ import annotations
 
@@ -12,24 +12,34 @@ NAMED_BY = {"data": "name"}
 """The key that names the chosen part of a section, where it is not `kind`."""
 
 
-def apply_overrides(data: dict[str, Any], overrides: Sequence[str], problems: Problems) -> dict[Path, str]:
-    """Sets each `path=value` in `data`, in order.
+Change = tuple[Path, Any]
+"""The path of a key, and its new value."""
 
-    Returns:
-        Every path that was set; for a part whose kind changed, the part's path with its old kind.
-    """
-    touched: dict[Path, str] = {}
-    for text in overrides:
+
+def read_overrides(texts: Sequence[str], problems: Problems) -> list[Change]:
+    """Reads texts of the form `path=value`, the value as in a scenario file."""
+    changes: list[Change] = []
+    for text in texts:
         name, equals, value_text = text.partition("=")
         path: Path = tuple(name.strip().split("."))
         if not equals or not all(path):
             problems.add([_bad(text, "must be path=value; write for example `--set rounds=5`")])
             continue
         try:
-            value = parse_yaml(value_text)
+            changes.append((path, parse_yaml(value_text)))
         except ValueError as reason:
             problems.add([_bad(text, str(reason))])
-            continue
+    return changes
+
+
+def apply_changes(data: dict[str, Any], changes: Sequence[Change], problems: Problems) -> dict[Path, str]:
+    """Sets each path in `data` to its value, in order.
+
+    Returns:
+        Every path that was set; for a part whose kind changed, the part's path with its old kind.
+    """
+    touched: dict[Path, str] = {}
+    for path, value in changes:
         # Before the value is set: afterwards the old kind is gone.
         _note_old_kind(data, path, touched)
         touched[path] = ""

@@ -10,7 +10,7 @@ from nodes.datasets.preparation import public_facts
 from privacy.accounting.accountant import Accountant, Views
 from privacy.accounting.figures import infinite
 from privacy.calibration.noise_plan import NoisePlan
-from privacy.calibration.strategies import AdpdflCalibration, DpFedAvgCalibration
+from privacy.calibration.strategies import PUBLISHED
 from privacy.settings import Privacy
 from scenarios.build import Simulation
 from scenarios.loading.privacy_classes import budget_epsilons, colluding_nodes
@@ -25,7 +25,7 @@ _RECORD_COUNTS = "number of records of each client (training takes time, and noi
 def report_privacy(simulation: Simulation) -> dict[str, Any]:
     """The published epsilon, the rigorous ones per view, and what was left out of both."""
     privacy, noise = simulation.scenario.privacy, simulation.noise
-    unaccounted = unaccounted_releases(simulation.scenario)
+    unaccounted = unaccounted_releases(simulation.scenario, noise)
     if privacy is None or noise is None:
         rigorous = views_report(no_views("no noise is added", ())) | {"unit": "client"}
         rigorous["unaccounted_releases"] = unaccounted
@@ -112,9 +112,7 @@ def _published(simulation: Simulation, privacy: Privacy, noise: NoisePlan) -> di
 
 def claims_a_formula(privacy: Privacy) -> bool:
     """Whether the noise or the budget speaks of a paper's epsilon; given or provable noise alone claims none."""
-    return privacy.resolved_budget().by == "published" or isinstance(
-        privacy.calibration, AdpdflCalibration | DpFedAvgCalibration
-    )
+    return privacy.resolved_budget().by == "published" or isinstance(privacy.calibration, PUBLISHED)
 
 
 def why_infinite(rigorous: Mapping[str, Any]) -> str | None:

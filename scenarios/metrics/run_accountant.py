@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from nodes.schedules.discounting import report_mu2
+from privacy.accounting.ledger import release_mu2
 from privacy.accounting.setting import Setting
+from privacy.accounting.zcdp import zcdp_budget
 from privacy.calibration.noise_plan import NoisePlan
 from privacy.noise_shares.settings import NoiseShares
 from privacy.settings import Privacy
-from scenarios.loading.privacy_classes import colluding_nodes
+from scenarios.loading.privacy_classes import budget_epsilons, colluding_nodes
 from scenarios.metrics.unaccounted import disclosed
 from scenarios.schema import Scenario
 
@@ -27,7 +30,21 @@ def setting_of(scenario: Scenario, privacy: Privacy, noise: NoisePlan, *, centra
         server=scenario.clients + _SERVER if central else None,
         random_factors=shares is not None and has_random_factors(shares),
         if_infinite=_if_infinite(noise, shares),
+        preset_rho=_preset_rho(scenario, privacy, noise) if scenario.schedule.reads else None,
     )
+
+
+def _preset_rho(scenario: Scenario, privacy: Privacy, noise: NoisePlan) -> float:
+    """Returns the budget that no client can overspend, whatever the schedule reads, as zCDP.
+
+    A rigorous budget is one; otherwise it is what all planned rounds with the first round's noise spend, and with it a
+    report of the loss in each: the schedule spreads that total over fewer rounds.
+    """
+    by, _, delta = privacy.resolved_budget()
+    if by == "rigorous":
+        return zcdp_budget(float(budget_epsilons(privacy, scenario.clients, scenario.seed).max()), delta)
+    each = release_mu2(float(noise.noise_std.min()), noise.sensitivity) + report_mu2(scenario.schedule)
+    return scenario.rounds * each / 2.0
 
 
 def has_random_factors(shares: NoiseShares) -> bool:

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from nodes.datasets.preparation import pooled_releases
 from nodes.protocols.api import Disclosure, disclosure_of
+from nodes.schedules.discounting import Discounting
+from privacy.calibration.noise_plan import NoisePlan
 from scenarios.schema import Scenario
 
 _DEPENDS = "who sends what and when depends on what was learned"
 
 
-def unaccounted_releases(scenario: Scenario) -> list[str]:
+def unaccounted_releases(scenario: Scenario, noise: NoisePlan | None) -> list[str]:
     """Returns what leaves clients and is not charged, one sentence each; any of it makes every figure infinite.
 
-    Models and graphs release nothing, and data sets only what they pool over clients. A protocol or a part of the
-    privacy section that is a plug-in may.
+    Models and graphs release nothing, and data sets only what they pool over clients. A protocol, a stage of the
+    update, or a part of the privacy section that is a plug-in may.
     """
-    found = [*_undeclared(scenario), *pooled_releases(scenario.data), *disclosed(scenario).unaccounted]
+    declared = () if noise is None else noise.unaccounted
+    found = [*_undeclared(scenario), *declared, *pooled_releases(scenario.data), *disclosed(scenario).unaccounted]
     if disclosed(scenario).events_depend_on_learning:
         found.append(_DEPENDS)
+    found += scenario.schedule.unaccounted() if isinstance(scenario.schedule, Discounting) else ()
     settings = scenario.noise_shares
     if settings is not None and settings.weights == "records" and not settings.records_public:
         found.append("record counts, which the weights of updates tell; declare `noise_shares.records_public`")
@@ -25,6 +29,11 @@ def unaccounted_releases(scenario: Scenario) -> list[str]:
     if settings is not None and settings.unequal == "list" and isinstance(sizes, tuple) and len(set(sizes)) > 1:
         found.append("sigma_k, which the number of partners tells; use `noise_shares.unequal: pad`")
     return found
+
+
+def events_depend_on_learning(scenario: Scenario) -> bool:
+    """Returns whether who sends what and when depends on what was learned, by the protocol or by the schedule."""
+    return disclosed(scenario).events_depend_on_learning or bool(scenario.schedule.reads)
 
 
 def disclosed(scenario: Scenario) -> Disclosure:
@@ -37,6 +46,6 @@ def _undeclared(scenario: Scenario) -> list[str]:
     privacy = scenario.privacy
     parts: list[object] = [] if disclosure_of(scenario.protocol) else [scenario.protocol]
     if privacy is not None:
-        parts += [privacy.clip, privacy.noise, privacy.calibration]
+        parts += [privacy.clip, privacy.noise, privacy.calibration, *privacy.stages]
     names = [f"{type(part).__module__}:{type(part).__qualname__}" for part in parts]
     return [f"plug-in {name} does not declare what it releases" for name in scenario.plugins if name in names]

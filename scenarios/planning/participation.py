@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from nodes.protocols.api import RoundContext, RoundPlan
 from nodes.protocols.rotating_leader import RotatingLeader
 from nodes.proxy.cohort_selection import choose_cohort
+from nodes.schedules.fixed import RunSchedule
 from p2p.log.records import NOBODY
 from privacy.accounting.ledger import SLACK, LedgerRule
 from scenarios.schema import Scenario
@@ -61,14 +62,20 @@ class Rehearsal:
 
 
 def project_participation(
-    scenario: Scenario, rules: Sequence[LedgerRule], release_mu2: NDArray[np.float64]
+    scenario: Scenario, rules: Sequence[LedgerRule], release_mu2: NDArray[np.float64], schedule: RunSchedule
 ) -> Rehearsal:
-    """Projects the rounds; without privacy `rules` is empty and `release_mu2` unused."""
+    """Projects the rounds; without privacy `rules` is empty and `release_mu2` unused.
+
+    A schedule that reads losses is projected with the rounds planned at first.
+    """
     limits = Limits.of(scenario.clients, rules, release_mu2)
-    most = int(min(scenario.rounds, _MOST_ROUNDS, max(3.0, _MOST_DRAWS / scenario.clients)))
+    planned = int(min(scenario.rounds, schedule.planned_rounds()))
+    most = int(min(planned, _MOST_ROUNDS, max(3.0, _MOST_DRAWS / scenario.clients)))
     found = _project(scenario, limits, most)
-    if found.stopped_in is None and found.rounds < scenario.rounds:
-        _extrapolate(found, scenario, limits)
+    if found.stopped_in is None and found.rounds < planned:
+        _extrapolate(found, scenario, limits, planned)
+    if found.stopped_in is None and planned < scenario.rounds:
+        found.stopped_in, found.why = planned + 1, schedule.why_over(planned + 1)
     return found
 
 
@@ -117,7 +124,8 @@ def _project(scenario: Scenario, limits: Limits, most: int) -> Rehearsal:
         members = _cohort(scenario, everyone[willing], size, number)
         # Beyond the limit only cohorts are drawn: they are cheap and decide when budgets end.
         if edges <= _MOST_EDGES and len(found.arranged) < _MOST_ARRANGED:
-            planned = _arrange(scenario, number, members, models, holder)
+            led = [earlier.round_plan.leader for earlier in found.arranged]
+            planned = _arrange(scenario, number, members, models, holder, led)
             planned.declining = scenario.clients - left
             edges += sum(len(rows) for rows in planned.round_plan.edges.values())
             found.arranged.append(planned)
@@ -137,12 +145,12 @@ def _cohort(scenario: Scenario, willing: Ids, size: int, number: int) -> Ids:
     return choose_cohort(willing, size, "uniform", scenario.seed, number)
 
 
-def _arrange(scenario: Scenario, number: int, members: Ids, models: Ids, holder: int) -> PlannedRound:
+def _arrange(scenario: Scenario, number: int, members: Ids, models: Ids, holder: int, led: list[int]) -> PlannedRound:
     # Members that missed the last round hold an older model; before the first leader all hold the initial one.
     stale = members[models[members] < number - 1] if holder != NOBODY else members[:0]
     server = scenario.clients + _SERVER
     round_plan = scenario.protocol.plan_round(
-        RoundContext(scenario.seed, number, members, holder, stale, server, scenario.clients)
+        RoundContext(scenario.seed, number, members, holder, stale, server, scenario.clients, led)
     )
     releasing = members
     if isinstance(scenario.protocol, RotatingLeader) and not scenario.protocol.include_own:
@@ -150,7 +158,7 @@ def _arrange(scenario: Scenario, number: int, members: Ids, models: Ids, holder:
     return PlannedRound(number, members, releasing, round_plan)
 
 
-def _extrapolate(found: Rehearsal, scenario: Scenario, limits: Limits) -> None:
+def _extrapolate(found: Rehearsal, scenario: Scenario, limits: Limits, planned: int) -> None:
     """Extends a long run by expectation: each client takes part in an equal fraction of the rounds."""
     rate = scenario.protocol.cohort_size / scenario.clients
     # The expected round in which each client makes its last release.
@@ -158,8 +166,8 @@ def _extrapolate(found: Rehearsal, scenario: Scenario, limits: Limits) -> None:
     # The run ends when fewer clients than a cohort are left: at the cohort_size-th largest of the ends.
     enough = np.sort(ends)[scenario.clients - scenario.protocol.cohort_size]
     found.extrapolated = True
-    found.rounds = int(min(scenario.rounds, enough))
-    if found.rounds < scenario.rounds:
+    found.rounds = int(min(planned, enough))
+    if found.rounds < planned:
         found.stopped_in = found.rounds + 1
         found.why = f"about round {found.stopped_in}: too few clients have budget left"
     if ends.min() < found.rounds and found.first_exhaustion is None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from nodes.datasets.preparation import record_counts
 from privacy.accounting.ledger import LedgerRule, release_mu2
 from privacy.calibration.noise_plan import NoisePlan
-from scenarios.build import ledger_rules, plan_run_noise, topology_of
+from scenarios.build import ledger_rules, plan_context, plan_run_noise, run_schedule, topology_of, update_shape
 from scenarios.loading.privacy_classes import budget_epsilons
 from scenarios.metrics.objective_report import objective_report
 from scenarios.planning.memory import estimate_memory, machine_bytes, refuse_what_does_not_fit
@@ -37,9 +37,11 @@ def make_plan(scenario: Scenario, memory_bytes: int | None = None, data_dir: Pat
     refuse_what_does_not_fit(estimate_memory(scenario, shape, unprojected), available, scenario)
     # Noise may depend on record counts, so they are those of the run.
     records = record_counts(scenario.data, scenario.clients, data_dir, scenario.seed, scenario.reserved)
-    noise = plan_run_noise(scenario, records)
-    rules, costs = ledger_rules(scenario, noise), _release_costs(scenario, noise)
-    rehearsal = project_participation(scenario, rules, costs)
+    schedule = run_schedule(scenario)
+    update = update_shape(scenario, (shape.record, shape.classes), shape.dimension)
+    noise = plan_run_noise(scenario, plan_context(scenario, records, update, schedule))
+    rules, costs = ledger_rules(scenario, noise, schedule), _release_costs(scenario, noise)
+    rehearsal = project_participation(scenario, rules, costs, schedule)
     memory = estimate_memory(scenario, shape, rehearsal)
     refuse_what_does_not_fit(memory, available, scenario)
     timing = measure(scenario, shape, rehearsal)
@@ -59,7 +61,7 @@ def make_plan(scenario: Scenario, memory_bytes: int | None = None, data_dir: Pat
         "classes": _classes(scenario, rules, costs, rehearsal),
         "privacy": privacy_forecast(scenario, topology_of(scenario), noise, rehearsal, float(costs.max(initial=0.0))),
         "noise_to_signal": None if noise is None else noise_to_signal(scenario, noise, shape.dimension),
-        "bytes": _bytes(planned_bytes(scenario, rehearsal, shape.dimension)),
+        "bytes": _bytes(planned_bytes(scenario, rehearsal, shape.dimension, noise)),
         "simulated_s": None
         if timing is None
         else {"per_round": timing.round_s, "total": timing.total_s(rehearsal.rounds)},
@@ -120,6 +122,8 @@ def _remarks(scenario: Scenario, records: NDArray[np.int64]) -> list[str]:
 def _caveats(scenario: Scenario, rehearsal: Rehearsal, untimed: bool) -> Iterator[str]:
     if scenario.network.loss:
         yield "lost messages are counted by their expectation"
+    if scenario.schedule.reads:
+        yield "the schedule may end the run earlier: it depends on losses"
     if scenario.faults:
         yield "faults are left out"
     if type(scenario.availability).__name__ != "Always":

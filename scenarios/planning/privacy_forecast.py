@@ -33,7 +33,7 @@ def privacy_forecast(
     scenario: Scenario, topology: Topology, noise: NoisePlan | None, rehearsal: Rehearsal, release_mu2: float
 ) -> dict[str, Any]:
     """Returns the `privacy` entry that the summary of a fault-free run will have, and its verdict."""
-    unaccounted = unaccounted_releases(scenario)
+    unaccounted = unaccounted_releases(scenario, noise)
     if scenario.privacy is None or noise is None:
         rigorous: dict[str, Any] = views_report(no_views("no noise is added", ())) | {"unit": "client"}
         entry: dict[str, Any] = {"published": None, "rigorous": rigorous, "notes": []}
@@ -103,7 +103,7 @@ def _views(
 ) -> Views:
     """Returns the views of the projected rounds; bounded by the local view where not every round was projected."""
     setting = setting_of(scenario, privacy, noise, central=topology == "central")
-    unaccounted = unaccounted_releases(scenario)
+    unaccounted = unaccounted_releases(scenario, noise)
     if unaccounted:
         return no_views(unaccounted[0], setting.colluders)
     silent = not noise.noise_std.min() > 0.0
@@ -138,7 +138,9 @@ def _collected(scenario: Scenario) -> list[int] | None:
 def _draw(scenario: Scenario, noise: NoisePlan, rehearsal: Rehearsal, planned: PlannedRound) -> Draw:
     """Returns how a projected cohort is drawn: from all clients, as long as none has exhausted its budget."""
     first, failed = rehearsal.first_exhaustion, ""
-    if scenario.protocol.selection != "uniform":
+    if scenario.schedule.reads:
+        failed = "noise and number of rounds depend on earlier outputs"
+    elif scenario.protocol.selection != "uniform":
         failed = "the cohort is no uniform sample"
     elif first is not None and first <= planned.number:
         failed = "some clients have no budget left, so the cohort depends on who took part before"

@@ -16,9 +16,10 @@ from nodes.protocols.api import RoundPlan
 from nodes.protocols.central import Central
 from nodes.protocols.rotating_leader import RotatingLeader
 from privacy.anonymity.settings import Sealed
+from privacy.calibration.noise_plan import NoisePlan
 from privacy.sealing.control_format import KEY_BYTES
 from privacy.sealing.message_sizes import message_size
-from privacy.sealing.wire_format import vector_size
+from privacy.stages.wire import DENSE, WireFormat
 from scenarios.planning.participation import PlannedRound, Rehearsal
 from scenarios.schema import Scenario
 
@@ -28,19 +29,21 @@ Bytes = Counter[str]
 class Sizes:
     """Message sizes of a scenario, in bytes."""
 
-    def __init__(self, scenario: Scenario, dimension: int) -> None:
-        self._scenario, self._dimension = scenario, dimension
+    def __init__(self, scenario: Scenario, dimension: int, wire: WireFormat = DENSE) -> None:
+        self._scenario, self._dimension, self._wire = scenario, dimension, wire
         # Public keys travel in registrations and answers only if messages are sealed.
         self._key = b"" if scenario.anonymity.sealed is False else bytes(KEY_BYTES)
 
-    def vectors(self, edges: NDArray[np.int64]) -> int:
-        """Returns the bytes of all messages along these edges, relay hops included.
+    def vectors(self, edges: NDArray[np.int64], kind: str = "model") -> int:
+        """Returns the bytes of all messages of a kind along these edges, relay hops included.
 
         Each sender has one payload, sealed either for a single receiver or for several at once.
         """
+        wire = self._wire if kind == "update" else DENSE
         _, receivers = np.unique(edges[:, 0], return_counts=True)
         single, many = int((receivers == 1).sum()), int(receivers[receivers > 1].sum())
-        return single * self._vector(many=False) + many * self._vector(many=True)
+        payload = wire.size_bytes(self._dimension)
+        return single * self._vector(payload, many=False) + many * self._vector(payload, many=True)
 
     def control(self, said: Control) -> int:
         """Returns the size of one control message."""
@@ -82,9 +85,9 @@ class Sizes:
     def _assignment(self, known: int, edges: int) -> Assignment:
         return Assignment(1, "member", b"", {}, {}, known=known, edges=edges, keyed=bool(self._key))
 
-    def _vector(self, *, many: bool) -> int:
+    def _vector(self, payload: int, *, many: bool) -> int:
         """Returns the bytes of one message over all its hops."""
-        size = message_size(vector_size(self._dimension), many=many and self._sealed is not False, sealed=self._sealed)
+        size = message_size(payload, many=many and self._sealed is not False, sealed=self._sealed)
         if not self._scenario.anonymity.relay_count:
             return size
         hops, layer = self._scenario.anonymity.hops, message_size(0, many=False, sealed=self._sealed)
@@ -96,9 +99,11 @@ class Sizes:
         return self._scenario.anonymity.sealed
 
 
-def planned_bytes(scenario: Scenario, rehearsal: Rehearsal, dimension: int) -> dict[str, Mapping[str, int]]:
+def planned_bytes(
+    scenario: Scenario, rehearsal: Rehearsal, dimension: int, noise: NoisePlan | None
+) -> dict[str, Mapping[str, int]]:
     """Returns bytes by kind of an average round, and of the whole run with set-up and collection."""
-    sizes = Sizes(scenario, dimension)
+    sizes = Sizes(scenario, dimension, DENSE if noise is None else noise.wire)
     rounds: Bytes = Counter()
     for planned in rehearsal.arranged:
         rounds.update(_round(scenario, sizes, planned))
@@ -117,7 +122,7 @@ def transmissions(loss: float, tries: int) -> float:
 
 
 def _round(scenario: Scenario, sizes: Sizes, planned: PlannedRound) -> Bytes:
-    found: Bytes = Counter({kind: sizes.vectors(edges) for kind, edges in planned.round_plan.edges.items()})
+    found: Bytes = Counter({kind: sizes.vectors(edges, kind) for kind, edges in planned.round_plan.edges.items()})
     found["control"] = _invited(scenario) * sizes.question() + planned.declining * sizes.refusal()
     found["control"] += sizes.orders(planned.round_plan, planned.members)
     if isinstance(scenario.protocol, RotatingLeader):

@@ -16,11 +16,13 @@ from nodes.learning.byte_counts_only import NoLearning
 from nodes.learning.deferred_learning import DeferredLearning, Scores
 from nodes.roles.participant import Participant
 from nodes.round_record import RoundRecord
+from nodes.schedules.fixed import RunSchedule
 from nodes.world import World
 from privacy.attacks.linkage import Linkage
 from privacy.calibration.noise_plan import NoisePlan
 from scenarios.running.noise_share_setup import NoiseSharing
 from scenarios.running.privacy_per_round import RoundPrivacy
+from scenarios.running.schedule_losses import RoundLosses
 from scenarios.schema import Scenario
 
 Figures = Mapping[str, Any]
@@ -47,9 +49,12 @@ class Observer:
         noise: NoisePlan | None,
         listeners: Sequence[RoundListener],
         privacy: RoundPrivacy,
-        sharing: NoiseSharing | None = None,
+        sharing: NoiseSharing | None,
+        schedule: RunSchedule,
+        losses: RoundLosses,
         recorder: Recorder | None = None,
     ) -> None:
+        self._schedule, self._losses = schedule, losses
         self._scenario, self._world, self._learning, self._noise = scenario, world, learning, noise
         self._participants, self._listeners = participants, listeners
         self._chosen = scenario.evaluation.chosen(scenario.clients, scenario.seed)
@@ -71,7 +76,7 @@ class Observer:
         """Completes the round's row and notifies the watchers."""
         # During a replay models are not available, so the figures saved before the interruption are used.
         figures = self.measured.get(record.round_number) or self._accuracies(record)
-        row = record.row() | {"noise_std": self._noise_std(record)} | dict(figures)
+        row = record.row() | {"noise_std": self._noise_std(record)} | dict(figures) | self._scheduled(record)
         row |= self.privacy.figures(record)
         if self._sharing is not None:
             row |= self._sharing.figures(record.round_number, self._world.log)
@@ -98,7 +103,16 @@ class Observer:
             self._sharing.book.forget(round_number)
 
     def _noise_std(self, record: RoundRecord) -> float | None:
-        return None if self._noise is None else float(np.mean(self._noise.noise_std[record.cohort]))
+        if self._noise is None:
+            return None
+        return float(np.mean(self._noise.noise_std[record.cohort]) * self._schedule.noise_factor(record.round_number))
+
+    def _scheduled(self, record: RoundRecord) -> dict[str, Any]:
+        """Returns the rounds planned after this one and the loss that decided, where a schedule reads losses."""
+        if not self._schedule.reads:
+            return {}
+        loss = self._losses.measured.get(record.round_number)
+        return {"planned_rounds": self._schedule.planned_rounds(), "schedule_loss": loss}
 
     def _accuracies(self, record: RoundRecord) -> dict[str, Any]:
         due = self._scenario.evaluation.due(record.round_number, self._scenario.rounds)

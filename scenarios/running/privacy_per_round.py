@@ -99,7 +99,7 @@ class RoundPrivacy:
 
     def _new_accountant(self) -> Accountant | None:
         scenario = self._scenario
-        if scenario.privacy is None or self._noise is None or unaccounted_releases(scenario):
+        if scenario.privacy is None or self._noise is None or unaccounted_releases(scenario, self._noise):
             return None
         return Accountant(setting_of(scenario, scenario.privacy, self._noise, central=self._central))
 
@@ -122,7 +122,9 @@ class RoundPrivacy:
         self._exhausted_from = min(before, after)
         joined = joined_in_round(self._log, self._scenario.clients, record.round_number, record.first_row)
         failed = ""
-        if self._scenario.protocol.selection != "uniform":
+        if self._scenario.schedule.reads:
+            failed = "noise and number of rounds depend on earlier outputs"
+        elif self._scenario.protocol.selection != "uniform":
             failed = "the cohort is no uniform sample"
         elif before <= record.round_number:
             failed = "some clients have no budget left, so the cohort depends on who took part before"

@@ -22,6 +22,7 @@ from scenarios.running.checkpoint import Arrays, Checkpoint
 from scenarios.running.observer import FIGURES, Figures
 
 _WHATS = ("release", "model")
+_MEMORY = "memory_"
 
 
 class Replay:
@@ -33,6 +34,7 @@ class Replay:
         if self.under_way and simulation.deferred_learning is not None:
             # Before pausing: the observer must not evaluate models that do not exist during the replay.
             simulation.observer.measured = _read_figures(checkpoint.part("figures"))
+            simulation.losses.restore(checkpoint.part("schedule"))
             simulation.deferred_learning.pause()
 
     def check(self, round_number: int, chain: NDArray[np.uint8]) -> None:
@@ -74,6 +76,7 @@ def learnt(simulation: Simulation) -> dict[str, NDArray[Any]]:
         "learning": _learning(learning.state()),
         "linkage": simulation.observer.linkage.state(),
         "figures": _figures(simulation.log.rounds),
+        "schedule": simulation.losses.state(),
     }
     return {f"{part}.{name}": array for part, arrays in parts.items() for name, array in arrays.items()}
 
@@ -83,12 +86,13 @@ def _learning(state: LearningState) -> Arrays:
     rows = np.stack([state.given[name] for name in names]) if names else np.zeros((0, state.models.shape[1]), "<f4")
     # Names as integers: safetensors stores arrays only.
     numbers = [(_WHATS.index(what), first, second) for what, first, second in names]
-    return {
+    arrays: dict[str, NDArray[Any]] = {
         "models": state.models,
         "noise_numbers": state.noise_numbers,
         "given_names": np.array(numbers, dtype=np.int64).reshape(-1, 3),
         "given_rows": rows,
     }
+    return arrays | {f"{_MEMORY}{name}": array for name, array in state.memory.items()}
 
 
 def _read_learning(arrays: Arrays) -> LearningState:
@@ -96,7 +100,8 @@ def _read_learning(arrays: Arrays) -> LearningState:
     # Messages share these vectors, so no receiver may change them.
     rows.flags.writeable = False
     names = [(_WHATS[what], first, second) for what, first, second in arrays["given_names"].tolist()]
-    return LearningState(arrays["models"], arrays["noise_numbers"], dict(zip(names, rows, strict=True)))
+    memory = {name.removeprefix(_MEMORY): array for name, array in arrays.items() if name.startswith(_MEMORY)}
+    return LearningState(arrays["models"], arrays["noise_numbers"], dict(zip(names, rows, strict=True)), memory)
 
 
 def _figures(rounds: list[dict[str, Any]]) -> Arrays:

@@ -25,6 +25,7 @@ from scenarios.metrics.noise_share_report import add_share_views, share_summary
 from scenarios.metrics.objective_report import objective_report
 from scenarios.metrics.privacy_report import report_privacy
 from scenarios.metrics.run_facts import RunFacts
+from scenarios.metrics.unaccounted import events_depend_on_learning
 from scenarios.run_folder.environment import describe_environment
 from scenarios.run_folder.summary import summarise
 from scenarios.run_folder.writer import RunFolder
@@ -192,6 +193,7 @@ def _summarise(simulation: Simulation, interrupted: bool, wall_s: float, resumes
         collected_accuracy=None if collected is None else collected[0],
         collected_loss=None if collected is None else collected[1],
         protocol=kind_of(Choice(PROTOCOLS), scenario.protocol),
+        events_depend_on_learning=events_depend_on_learning(scenario),
         sealed=scenario.anonymity.sealed,
         routing=scenario.anonymity.routing,
         relays=relay_nodes(scenario),

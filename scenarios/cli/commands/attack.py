@@ -13,7 +13,7 @@ from privacy.attacks.attack import Attack
 from scenarios.attacking.attack_run import attack_run
 from scenarios.loading.field_docs import summary_of
 from scenarios.loading.load import parse_scenario
-from scenarios.loading.overrides import apply_overrides
+from scenarios.loading.overrides import apply_changes, read_overrides
 from scenarios.loading.plugins import Plugins
 from scenarios.loading.problems import Problems, suggestion
 from scenarios.loading.reader import INVALID, Reader
@@ -57,7 +57,7 @@ def _read_attack(kind: str, overrides: list[str], by: str) -> Attack:
         raise UserError(f"KIND = {kind}: unknown attack; {suggestion(kind, ATTACKS)}")
     problems = Problems()
     keys: dict[str, Any] = {"kind": kind, "by": by}
-    apply_overrides(keys, overrides, problems)
+    apply_changes(keys, read_overrides(overrides, problems), problems)
     attack = Reader(Path.cwd(), problems, Plugins(False))._choice(Choice(ATTACKS), keys, (), None)
     problems.refuse("attack")
     if attack is INVALID:

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from nodes.learning.clip_and_noise import NoProtection
 from nodes.learning.deferred_learning import DeferredLearning, Matrix, Scores, Vector, mean_vector
+from nodes.learning.release_stages import ReleaseStages
 
 
 class Halver:
@@ -37,11 +37,19 @@ class Halver:
         first = models[:, 0].astype(np.float64)
         return first, -first
 
+    def public_loss(self, model: Matrix) -> float:
+        """The first coordinate."""
+        return float(model[0])
+
+    def own_losses(self, models: Matrix, nodes: Sequence[int]) -> NDArray[np.float64]:
+        """The first coordinates."""
+        return models[:, 0].astype(np.float64)
+
 
 def bench(clients: int = 4) -> tuple[DeferredLearning, Halver]:
     """A workbench without privacy, and its teacher."""
     teacher = Halver()
-    return DeferredLearning(teacher, clients, NoProtection(), 1), teacher
+    return DeferredLearning(teacher, clients, ReleaseStages(), 1), teacher
 
 
 def constant(value: float) -> Vector:

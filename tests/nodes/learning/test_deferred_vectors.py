@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
-from nodes.learning.clip_and_noise import NoProtection
 from nodes.learning.deferred_learning import DeferredLearning, Matrix, Scores
+from nodes.learning.release_stages import ReleaseStages
 from privacy.sealing.sealers import make_sealer
 
 ADDRESSES = (b"a" * 32, b"b" * 32)
@@ -31,10 +32,18 @@ class Halver:
         """Nothing worth measuring."""
         return models[:, 0].astype(np.float64), models[:, 0].astype(np.float64)
 
+    def public_loss(self, model: Matrix) -> float:
+        """The first coordinate."""
+        return float(model[0])
+
+    def own_losses(self, models: Matrix, nodes: Sequence[int]) -> NDArray[np.float64]:
+        """The first coordinates."""
+        return models[:, 0].astype(np.float64)
+
 
 def bench() -> DeferredLearning:
     """Four clients, no privacy."""
-    return DeferredLearning(Halver(), 4, NoProtection(), 1)
+    return DeferredLearning(Halver(), 4, ReleaseStages(), 1)
 
 
 def test_a_sleeper_wakes_where_another_stopped() -> None:

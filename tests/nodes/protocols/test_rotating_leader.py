@@ -204,3 +204,22 @@ def test_a_leader_without_its_own_training_still_averages(simulate: Simulate, st
     mixed.run()
     (averaged,) = [what for _, node, what in story(mixed.log, 1, []) if node == leader]
     assert averaged == "averages " + " ".join(map(str, others))
+
+
+def test_leaders_do_not_repeat_before_all_have_led(simulate: Simulate) -> None:
+    """With full participation and `repeat_leaders: false` four rounds have four leaders; by default they repeat."""
+    rule = "protocol={kind: rotating_leader, train_per_round: 4, deadline: 60 s, repeat_leaders: false}"
+    led = [record.leader for record in simulate(*FOUR[:2], rule, "rounds=8").records.values()]
+    assert sorted(led[:4]) == sorted(led[4:]) == [0, 1, 2, 3]
+    plain = [record.leader for record in simulate(*FOUR, "rounds=8").records.values()]
+    assert len(set(plain[:4])) < 4
+
+
+def test_an_elected_leader_has_led_its_round(simulate: Simulate) -> None:
+    """A leader that was lost before its model was committed leads a later round; its successor does not."""
+    rule = "protocol={kind: rotating_leader, train_per_round: 4, deadline: 60 s, repeat_leaders: false}"
+    crash = "faults=[{kind: crash, who: leader, round: 1, phase: broadcast, lasts: 90 s}]"
+    lost = simulate(*FOUR[:2], rule, "rounds=1").records[1].leader
+    led = [record.leader for record in simulate(*FOUR[:2], rule, "rounds=4", crash).records.values()]
+    assert led[0] != lost
+    assert sorted(led) == [0, 1, 2, 3]

@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privacy.accounting.ledger import Ledger, LedgerError, LedgerRule, ledger_rule, rigorous_epsilons
-from privacy.calibration.noise_plan import PlanContext, plan_noise
+from privacy.calibration.noise_plan import PlanContext
 from privacy.calibration.strategies import AdpdflCalibration, DpFedAvgCalibration, RigorousCalibration
 from privacy.mechanisms.clip_and_noise import FlatClip, GaussianNoise
 from privacy.settings import Budget, Privacy
+from privacy.stages.release_plan import plan_noise
 
 
 def context(rounds: int = 50, clients: int = 100, cohort: int = 70, **changes: object) -> PlanContext:

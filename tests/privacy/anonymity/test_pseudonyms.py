@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 
 from hypothesis import given, settings
@@ -86,3 +87,30 @@ def test_another_seed_gives_other_addresses() -> None:
     """Addresses depend on the seed, and on nothing else."""
     assert book(1).register(0) != book(2).register(0)
     assert book(1).register(0) == book(1).register(0)
+
+
+def test_chained_addresses_are_the_stated_chain() -> None:
+    """With `chained` all addresses move on in every round, and a member is known by the hash of its current one."""
+    pseudonyms = book(rehash="chained")
+    secrets = {round: stream(1, "round-secret", round).bytes(32) for round in (0, 2, 3)}
+    address = pseudonyms.register(3)
+    pseudonyms.open_round(0, [0, 1])  # member 3 is absent, its address moves on nevertheless
+    pseudonyms.open_round(2, [3])
+    found = pseudonyms.open_round(3, [3])
+    for secret in secrets.values():
+        address = hmac.new(secret, address, "sha256").digest()
+    assert found == {3: hashlib.sha256(address).digest()}
+    assert pseudonyms.open_round(3, iter([3])) == found  # a second call of the round moves nothing
+
+
+def test_chained_addresses_admit_late_registrants() -> None:
+    """A node that registers during a round joins the chain in that round and goes on with all others."""
+    pseudonyms = book(rehash="chained")
+    pseudonyms.open_round(1, [0])
+    pseudonyms.register(9)
+    late = pseudonyms.open_round(1, [9, 0])
+    assert len(set(late.values())) == 2
+    first = hmac.new(stream(1, "round-secret", 1).bytes(32), pseudonyms.register(9), "sha256").digest()
+    assert late[9] == hashlib.sha256(first).digest()
+    second = hmac.new(stream(1, "round-secret", 2).bytes(32), first, "sha256").digest()
+    assert pseudonyms.open_round(2, [9]) == {9: hashlib.sha256(second).digest()}

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from p2p.config.errors import UserError
 from privacy.accounting.gaussian import epsilon_of
-from privacy.calibration.noise_plan import PlanContext, plan_noise
+from privacy.calibration.noise_plan import PlanContext
 from privacy.calibration.strategies import CALIBRATIONS, AdpdflCalibration, DpFedAvgCalibration, RigorousCalibration
 from privacy.mechanisms.clip_and_noise import CLIPS, NOISES, FlatClip, GaussianNoise, NoClip, NoNoise
 from privacy.settings import Budget, Privacy
+from privacy.stages.release_plan import plan_noise
 
 
 def context(**changes: object) -> PlanContext:

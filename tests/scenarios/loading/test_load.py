@@ -11,6 +11,7 @@ from nodes.protocols.gossip import Gossip
 from nodes.protocols.rotating_leader import RotatingLeader
 from p2p.config.distributions import Constant, Empirical, Lognormal
 from p2p.config.errors import UserError
+from privacy.mechanisms.clip_and_noise import GaussianNoise
 from scenarios.loading.catalog import catalog
 from scenarios.loading.load import dump_scenario, load_scenario, parse_scenario
 from scenarios.schema import Scenario
@@ -88,6 +89,37 @@ BAD: list[tuple[list[str], list[str]]] = [
     (["protocl={kind: gossip}"], ["protocl: unknown key; did you mean `protocol`?"]),
     (["protocol.exchange_wiht=2"], ["protocol.exchange_wiht: unknown key; did you mean `exchange_with`?"]),
     (["availability={kind: churn}"], ["availability.mean_up: needs exactly one of mean_up and up"]),
+    (
+        ["schedule={kind: crd}", "learning=none"],
+        [
+            "learning = none: has no losses, which `schedule: {kind: crd}` reads",
+            "schedule.driven_by = public_loss: needs one model of the round, and with gossip every member has its own",
+            "schedule.kind = crd: changes the Gaussian noise of clients, and they add none; add `privacy.noise`",
+        ],
+    ),
+    (
+        [
+            "schedule={kind: crd, driven_by: public_loss}",
+            "privacy={clip: {kind: flat}, noise: {kind: gaussian, sigma: 1}}",
+        ],
+        ["schedule.driven_by = public_loss: needs one model of the round, and with gossip every member has its own"],
+    ),
+    (
+        ["schedule={kind: crd, beta: 1.5}"],
+        ["schedule.beta = 1.5: must be <= 1"],
+    ),
+    (
+        [
+            "schedule={kind: crd, driven_by: noisy_losses}",
+            "privacy={clip: {kind: flat}, noise: {kind: gaussian, calibrate: {kind: rigorous}}}",
+        ],
+        ["privacy.noise.calibrate = rigorous: is exact for rounds that are fixed before the run, and crd changes them"],
+    ),
+    (["schedule={kind: budgets}"], ["schedule: needs `local`, `server` or both; add one"]),
+    (
+        ["schedule={kind: budgets, local: {epsilon: 1}}"],
+        ["schedule.local.sigma = none: is needed: no noise is given as a multiple; add it"],
+    ),
     (["rounds=many"], ["rounds = many: must be a whole number"]),
     (["rounds=true"], ["rounds = true: must be a whole number"]),
     (["rounds=0"], ["rounds = 0: must be >= 1"]),
@@ -100,7 +132,7 @@ BAD: list[tuple[list[str], list[str]]] = [
     (["network.uplink=0"], ["network.uplink = 0: must be > 0"]),
     (["compute=.inf"], ["compute = inf: must be a finite number"]),
     (["learning=jax"], ["learning = jax: must be `torch` or `none`"]),
-    (["anonymity.rehash=sometimes"], ["anonymity.rehash = sometimes: must be `every_round` or `never`"]),
+    (["anonymity.rehash=sometimes"], ["anonymity.rehash = sometimes: must be `every_round`, `chained` or `never`"]),
     (["name=" + "x" * 81], ["name = xxxxx"]),
     (["name="], ["name = none: must be text; put it in quotes"]),
     (["name=../up"], ["name = ../up: names the folder of results"]),
@@ -222,7 +254,7 @@ def test_overrides_change_what_is_read() -> None:
         ],
     )
     assert scenario.privacy is not None
-    assert scenario.privacy.noise_std == 0.1
+    assert scenario.privacy.noise == GaussianNoise(sigma=0.1)
     assert scenario.network.uplink == Constant(value=1e6)
     assert scenario.network.latency == Constant(value=0.005)
     assert dump_scenario(scenario).count("alpha: 0.1") == 1

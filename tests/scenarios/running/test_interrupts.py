@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Iterator
 
 import pytest
 
 from p2p.clock import Clock, Rank
 from scenarios.running.interrupts import stopping_between_events
+
+
+@pytest.fixture(autouse=True)
+def _heeds_interrupts() -> Iterator[None]:
+    """A suite that was started in the background of a shell ignores Ctrl-C; these tests need Python's own handler."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def test_the_event_under_way_is_completed(capfd: pytest.CaptureFixture[str]) -> None:

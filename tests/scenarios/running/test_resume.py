@@ -65,12 +65,22 @@ MODELS = (
     "mixing: metropolis, exchange: model, deadline: 20 s}"
 )
 OBJECTIVE = ("objective={kind: fednore_both, lam: 0.3}", "training.batch_size=all")
+DISCOUNTED = ("rounds=8", "schedule={kind: crd, beta: 0.9}")
+NOISY = ("rounds=8", "schedule={kind: crd, beta: 0.9, driven_by: {kind: noisy_losses, sigma: 5}}")
 LONG = 60
 """So many rounds that a signal comes in their midst."""
 VARIANTS = pytest.mark.parametrize(
     "overrides",
-    [(), (LEADER, CRASHES), ("learning=none",), (LEADER, CRASHES, "anonymity.sealed=false"), (MODELS, *OBJECTIVE)],
-    ids=["gossip", "leader", "no learning", "unsealed leader", "models"],
+    [
+        (),
+        (LEADER, CRASHES),
+        ("learning=none",),
+        (LEADER, CRASHES, "anonymity.sealed=false"),
+        (MODELS, *OBJECTIVE),
+        (LEADER, CRASHES, *DISCOUNTED),
+        NOISY,
+    ],
+    ids=["gossip", "leader", "no learning", "unsealed leader", "models", "discounted rounds", "noisy losses"],
 )
 
 

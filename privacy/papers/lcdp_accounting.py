@@ -1,0 +1,49 @@
+"""The accountants of LCDP-FL (Weng 2025, section 3.2): log moments of order 1 to 32 of a sampled Gaussian.
+
+Neither is a guarantee: 1/M is no sampling rate, clients' losses are added over disjoint data, sensitivities depend on
+data, and the server knows who was sampled (E-T11).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from privacy.accounting.moments import LogMoments, log_moments
+
+_MOST_ROUNDS = 1 << 40
+
+
+@dataclass(frozen=True, slots=True)
+class MomentsBudget:
+    """One accountant: rate q, multiplier sigma, steps per round, and the (epsilon, delta) that may be spent."""
+
+    rate: float
+    sigma: float
+    steps: int
+    epsilon: float
+    delta: float
+
+    def epsilon_after(self, rounds: int) -> float:
+        """Returns epsilon at the budget's delta after that many rounds."""
+        return self._moments().epsilon(self.steps * rounds, self.delta)[0] if rounds else 0.0
+
+    def log10_delta_after(self, rounds: int) -> float:
+        """Returns log10 of delta at the budget's epsilon after that many rounds."""
+        return self._moments().log10_delta(self.steps * rounds, self.epsilon)[0]
+
+    def max_rounds(self) -> int:
+        """Returns the most rounds whose epsilon is within the budget."""
+        moments = self._moments()
+        least, most = 0, 1
+        while most < _MOST_ROUNDS and moments.epsilon(self.steps * most, self.delta)[0] <= self.epsilon:
+            least, most = most, 2 * most
+        while most - least > 1:
+            middle = (least + most) // 2
+            if moments.epsilon(self.steps * middle, self.delta)[0] <= self.epsilon:
+                least = middle
+            else:
+                most = middle
+        return least
+
+    def _moments(self) -> LogMoments:
+        return log_moments(self.rate, self.sigma)

@@ -1,0 +1,186 @@
+"""The shape of a stage, and what stages declare.
+
+A stage is a frozen dataclass with one verb, `apply`, which works on the rows of a matrix in place, one row per client.
+Everything else about a run's releases (ledger, accountant, bytes, plan, report) follows from `bounds` and `declare`;
+no other code knows a stage by name.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privacy.stages.wire import DENSE, WireFormat
+
+if TYPE_CHECKING:
+    from privacy.accounting.loss_events import LossEvent
+    from privacy.calibration.noise_plan import PlanContext
+    from privacy.calibration.published_rules import PublishedRule
+
+Matrix = NDArray[np.float32]
+Floats = NDArray[np.float64]
+Problem = tuple[str, object, str]
+
+
+@dataclass(slots=True)
+class Update:
+    """Updates before noise, one row per client; nothing of them has left yet."""
+
+    rows: Matrix
+
+
+@dataclass(slots=True)
+class Released:
+    """Updates after noise, one row per client, as receivers get them; what follows is post-processing.
+
+    Attributes:
+        scalars: what else leaves with each row, by name, one number per row.
+    """
+
+    rows: Matrix
+    scalars: dict[str, Floats] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """How far one client's content can be from a public point, by three norms; infinite where nothing bounds it."""
+
+    l1: float = math.inf
+    l2: float = math.inf
+    linf: float = math.inf
+
+    def within(self, dimension: int) -> Bounds:
+        """Returns the bounds with each norm at most what the other two imply for this many coordinates."""
+        linf = min(self.linf, self.l2, self.l1)
+        l2 = min(self.l2, math.sqrt(dimension) * linf, self.l1)
+        return Bounds(l1=min(self.l1, math.sqrt(dimension) * l2), l2=l2, linf=min(linf, l2))
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The form of an update: its coordinates, and the lengths of its layers in order."""
+
+    dimension: int
+    layers: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declared:
+    """What is known of a release after some stages.
+
+    Attributes:
+        bounds: how far the content can be from a public point; a replaced client moves it by at most twice that.
+        noised: whether noise has been added.
+        std: standard deviation of Gaussian noise on each coordinate sent, of each client; zero without.
+        losses: for noise that is not Gaussian, the privacy loss of one release of each client.
+        kept: coordinates that are sent.
+        reads: what parameters of the stages depend on, beyond the public; one sentence per parameter.
+        unaccounted: what else leaves with the vector and is not charged, one sentence each.
+        wire: encoding of a release.
+        published: the paper's accounting rule, if one applies.
+        view_share: fraction of a release's mu^2 that the budgeted view sees.
+        notes: conditions of formulas that this run does not meet.
+    """
+
+    bounds: Bounds = field(default_factory=Bounds)
+    noised: bool = False
+    std: Floats
+    losses: tuple[LossEvent, ...] = ()
+    kept: int
+    reads: tuple[str, ...] = ()
+    unaccounted: tuple[str, ...] = ()
+    wire: WireFormat = DENSE
+    published: PublishedRule | None = None
+    view_share: float = 1.0
+    notes: tuple[str, ...] = ()
+
+    def reading(self, parameter: str) -> Declared:
+        """Returns this with one more parameter that depends on private data, as a sentence."""
+        return replace(self, reads=(*self.reads, parameter))
+
+    def leaking(self, item: str) -> Declared:
+        """Returns this with one more item that leaves with the vector and is not charged."""
+        return replace(self, unaccounted=(*self.unaccounted, item))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """The releases that are made together: row i is that of client `nodes[i]`.
+
+    Attributes:
+        nodes: the client of each row.
+        generators: each row's own random stream; no draw serves two rows.
+        round_number: the round.
+        seed: of the run, for draws that are public and common to all clients.
+        rate: learning rate of the round.
+        models: every client's model from which its training started, by client.
+        memory: what stages remember from release to release, by name, one row per client; part of a checkpoint.
+        losses: training loss of each row, summed over epochs; none unless a stage needs it.
+        noise_factor: the schedule's factor on the noise of this round; a stage that heeds it has `scales` set.
+    """
+
+    nodes: NDArray[np.int64]
+    generators: Sequence[np.random.Generator]
+    round_number: int
+    seed: int
+    rate: float
+    models: Matrix
+    memory: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    losses: Floats | None = None
+    noise_factor: float = 1.0
+
+    def part(self, rows: slice) -> Batch:
+        """Returns the same of some of the rows."""
+        return replace(
+            self,
+            nodes=self.nodes[rows],
+            generators=self.generators[rows],
+            losses=None if self.losses is None else self.losses[rows],
+        )
+
+
+class Stage(Protocol):
+    """One step from an update to what leaves the client.
+
+    `takes` names what it accepts and `gives` what it returns (None: what it was given), so that a list in the wrong
+    order is refused before the run.
+    """
+
+    takes: ClassVar[tuple[type, ...]]
+    gives: ClassVar[type | None]
+
+    def problems(self, before: Bounds) -> Iterator[Problem]:
+        """Yields (key, value, rule and cure) of what cannot work after such bounds; cheap, for `peerveil check`."""
+
+    def bounds(self, before: Bounds, shape: Shape) -> Bounds:
+        """Returns the bounds of the content after this stage."""
+
+    def declare(self, before: Declared, context: PlanContext) -> Declared:
+        """Returns what is known after this stage; called once, before the run."""
+
+    def remembers(self, clients: int, shape: Shape) -> dict[str, NDArray[Any]]:
+        """Returns the initial values of what this stage remembers from release to release, one row per client."""
+
+    def apply(self, rows: Any, plan: Declared, batch: Batch) -> Update | Released:
+        """Transforms the rows in place; `plan` is what this stage declared. Rows do not influence each other."""
+
+
+class PlainStage:
+    """Defaults of most stages: they take an update, give one back, and accept any bounds."""
+
+    __slots__ = ()
+    takes: ClassVar[tuple[type, ...]] = (Update,)
+    gives: ClassVar[type | None] = None
+
+    def problems(self, before: Bounds) -> Iterator[Problem]:
+        """Yields nothing."""
+        return iter(())
+
+    def remembers(self, clients: int, shape: Shape) -> dict[str, NDArray[Any]]:
+        """Returns nothing."""
+        return {}

@@ -1,0 +1,70 @@
+"""From a scenario's stages to the plan of its releases: who declares what, in the order of the list."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from p2p.config.errors import UserError
+from privacy.calibration.noise_plan import NoisePlan, PlanContext
+from privacy.settings import Privacy
+from privacy.stages.api import Declared, Stage
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedStage:
+    """A stage with what it declared for this run."""
+
+    stage: Stage
+    declared: Declared
+
+
+def plan_noise(privacy: Privacy, context: PlanContext) -> NoisePlan:
+    """Returns what the stages of a run declare about its releases.
+
+    Raises:
+        UserError: the settings contradict each other; lists all problems.
+    """
+    problems = privacy.problems()
+    if problems:
+        raise UserError(problems)
+    stages = plan_stages(privacy.release_stages, replace(context, budget=privacy.resolved_budget()))
+    return _plan(stages[-1].declared if stages else _nothing(context), context)
+
+
+def plan_stages(stages: Sequence[Stage], context: PlanContext) -> list[PlannedStage]:
+    """Returns each stage with what is known of a release after it."""
+    planned: list[PlannedStage] = []
+    known = _nothing(context)
+    for stage in stages:
+        known = stage.declare(known, context)
+        planned.append(PlannedStage(stage, known))
+    return planned
+
+
+def _nothing(context: PlanContext) -> Declared:
+    """Returns what is known of an update that no stage has touched."""
+    return Declared(std=np.zeros(context.clients), kept=context.shape.dimension)
+
+
+def _plan(known: Declared, context: PlanContext) -> NoisePlan:
+    notes = list(known.notes)
+    if not known.noised:
+        notes.append("no accounted noise: rigorous epsilon is infinite")
+    if math.isinf(known.bounds.l2):
+        notes.append("updates are not clipped: sensitivity and rigorous epsilon are infinite")
+    return NoisePlan(
+        noise_std=known.std,
+        clip_norm=known.bounds.l2,
+        sensitivity=2.0 * known.bounds.l2,
+        published=known.published,
+        view_share=known.view_share,
+        notes=tuple(notes),
+        losses=known.losses,
+        unaccounted=(*known.reads, *known.unaccounted),
+        wire=known.wire,
+        kept=known.kept,
+    )
