@@ -1,63 +1,54 @@
 """Linkability: the success of an observer in linking messages of one client across two consecutive rounds.
 
-The attack makes two guesses for each message of the later round: the earlier message with an equal address, and the
-earlier message with the most similar vector (largest cosine). It sees a `Sight`: addresses and vectors. True
-identities are used only to score the guesses, in `Linkage`.
+For each message of the later round the observer guesses the earlier message of the same client: by equal addresses, by
+the most similar vector, and by stronger attacks (`METHODS`). It sees addresses, vectors and arrival times. True
+identities are used only to score the guesses, in `Linkage`. A rate is a lower bound on what can be linked: other
+attacks may link more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from p2p.random_streams import stream
+from privacy.attacks.matching import Guess, Seen, centred, cosines, log_ratios, matched, nearest, timed
 
 EXACT_UP_TO = 2**25
 """Largest number of floats in a round's matrix for exact cosines; larger ones are sketched (see `sketch`)."""
 SKETCH_DIMENSIONS = 1024
 TARGETS_PER_ROUND = 512
 """Target messages per round, drawn at random if there are more; all earlier messages are candidates."""
+MATCHED_UP_TO = 2048
+"""Largest number of candidates for one-to-one matching, whose time grows with the square of it."""
+METHODS = ("cosine", "centred", "centred, matched", "centred, matched, arrival times")
+"""Attacks on contents, in order of strength; the last one uses arrival times as well."""
 # A constant: the attack must not depend on the run's seed, which would reveal the addresses.
 _OBSERVER_SEED = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Observation:
-    """One observer's view of one round: row i of `vectors` [k, d] came from `addresses[i]`."""
-
-    addresses: Sequence[bytes]
-    vectors: NDArray[np.float32]
-
-
-def guess_by_address(before: Observation, after: Observation) -> NDArray[np.int64]:
+def guess_by_address(before: Seen, after: Seen) -> Guess:
     """Returns for each message of `after` the row of `before` with an equal address, or -1."""
     rows = {address: row for row, address in enumerate(before.addresses)}
     return np.array([rows.get(address, -1) for address in after.addresses], dtype=np.int64)
 
 
-def guess_by_content(before: Observation, after: Observation) -> NDArray[np.int64]:
+def guess_by_content(before: Seen, after: Seen) -> Guess:
     """Returns for each message of `after` the row of `before` with the largest cosine."""
-    nearest: NDArray[np.int64] = np.argmax(cosines(after.vectors, before.vectors), axis=1)
-    return nearest
+    return nearest(cosines(after.vectors, before.vectors))
 
 
-def cosines(targets: NDArray[np.float32], candidates: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Returns the cosine of each target with each candidate; 0 for rows that are zero or not finite."""
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        scale = np.outer(1 / _lengths(targets), 1 / _lengths(candidates))
-        found = (targets @ candidates.T) * scale
-    return np.where(np.isfinite(found), found, np.float32(0))
-
-
-def _lengths(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Returns the L2 norm of each row."""
-    # `einsum` needs no temporary matrix, whose allocation would take longer than the sums.
-    squares: NDArray[np.float32] = np.einsum("ij,ij->i", vectors, vectors)
-    return np.sqrt(squares)
+def stronger_guesses(before: Seen, after: Seen) -> list[Guess]:
+    """Returns the guesses of `METHODS` after the first; fewer if there are too many candidates to match."""
+    content = cosines(centred(after.vectors), centred(before.vectors))
+    guesses = [nearest(content)]
+    if max(content.shape) <= MATCHED_UP_TO:
+        ratios = log_ratios(content)
+        guesses += [matched(ratios), matched(timed(ratios, after.times_s, before.times_s))]
+    return guesses
 
 
 def sketch(vectors: NDArray[np.float32], dimensions: int = SKETCH_DIMENSIONS) -> NDArray[np.float32]:
@@ -83,29 +74,33 @@ class Linkage:
     """
 
     def __init__(self) -> None:
-        self._before: tuple[NDArray[np.int64], Observation] | None = None
+        self._before: tuple[NDArray[np.int64], Seen] | None = None
         self._sketches: bool | None = None
         self._round = 0
         self._returning = 0
-        self._hits = np.zeros(3)
+        self._hits = np.zeros(2 + len(METHODS))
 
-    def observe(
-        self, true_ids: Sequence[int] | NDArray[np.int64], addresses: Sequence[bytes], vectors: NDArray[np.float32]
-    ) -> None:
+    def observe(self, true_ids: Sequence[int] | NDArray[np.int64], seen: Seen) -> None:
         """Adds the observations of the next round; `true_ids` score the guesses and are hidden from the attack."""
         ids = np.asarray(true_ids, dtype=np.int64)
-        after = Observation(addresses, self._keep(vectors))
+        after = seen._replace(vectors=self._keep(seen.vectors))
         if self._before is not None:
             self._score(*self._before, ids, after)
         self._before = (ids, after)
         self._round += 1
 
-    def rates(self) -> dict[str, float | None]:
-        """Returns the rates of linking returning clients by `address`, `content` and `chance`; None without any."""
+    def rates(self) -> dict[str, Any]:
+        """Returns the rates of linking returning clients; None without any.
+
+        `address`, `content` (nearest cosine) and `chance`; `content_at_least`, the best of several attacks on contents
+        and arrival times, and `content_by`, its name.
+        """
         if not self._returning:
-            return {"address": None, "content": None, "chance": None}
-        shares = (self._hits / self._returning).tolist()
-        return dict(zip(("address", "content", "chance"), shares, strict=True))
+            return dict.fromkeys(("address", "content", "chance", "content_at_least", "content_by"))
+        address, chance, *contents = (self._hits / self._returning).tolist()
+        best = int(np.argmax(contents))
+        found = {"address": address, "content": contents[0], "chance": chance}
+        return found | {"content_at_least": contents[best], "content_by": METHODS[best]}
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Returns the complete state as arrays, from which a resumed run continues."""
@@ -117,7 +112,7 @@ class Linkage:
         if self._before is not None:
             ids, sight = self._before
             addresses = np.frombuffer(b"".join(sight.addresses), dtype=np.uint8)
-            state |= {"ids": ids, "addresses": addresses, "vectors": sight.vectors}
+            state |= {"ids": ids, "addresses": addresses, "vectors": sight.vectors, "times_s": sight.times_s}
         return state
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
@@ -129,7 +124,7 @@ class Linkage:
             ids, data = state["ids"], state["addresses"].tobytes()
             width = len(data) // max(len(ids), 1)
             addresses = [data[place * width : (place + 1) * width] for place in range(len(ids))]
-            self._before = (ids, Observation(addresses, state["vectors"]))
+            self._before = (ids, Seen(addresses, state["vectors"], state["times_s"]))
 
     def _keep(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
         """Returns vectors to keep for the next round: sketches of large ones, copies of writable ones."""
@@ -140,22 +135,20 @@ class Linkage:
             return sketch(vectors)
         return np.array(vectors, dtype=np.float32) if vectors.flags.writeable else vectors
 
-    def _score(
-        self, ids_before: NDArray[np.int64], before: Observation, ids: NDArray[np.int64], after: Observation
-    ) -> None:
+    def _score(self, ids_before: NDArray[np.int64], before: Seen, ids: NDArray[np.int64], after: Seen) -> None:
         if not len(ids_before) or not len(ids):
             return
         chosen, targets = self._choose_targets(after)
         truth = ids[chosen]
         returning = np.isin(truth, ids_before)
         self._returning += int(returning.sum())
-        for place, guess in enumerate((guess_by_address, guess_by_content)):
-            rows = guess(before, targets)
+        self._hits[1] += returning.sum() / len(ids_before)  # expected hits of a uniform guess
+        guesses = [guess_by_content(before, targets), *stronger_guesses(before, targets)]
+        for place, rows in zip((0, 2, 3, 4, 5), [guess_by_address(before, targets), *guesses], strict=False):
             # Row -1 (no guess) indexes the last id; `rows >= 0` excludes it.
             self._hits[place] += np.sum(returning & (rows >= 0) & (ids_before[rows] == truth))
-        self._hits[2] += returning.sum() / len(ids_before)  # expected hits of a uniform guess
 
-    def _choose_targets(self, after: Observation) -> tuple[NDArray[np.int64], Observation]:
+    def _choose_targets(self, after: Seen) -> tuple[NDArray[np.int64], Seen]:
         """Returns the rows and observations of the target messages."""
         # Drawn regardless of who returns: a choice by identity would reveal that to the attack.
         rows = np.arange(len(after.addresses))
@@ -163,14 +156,13 @@ class Linkage:
             return rows, after
         rng = stream(_OBSERVER_SEED, "linkage-targets", self._round)
         rows = rng.choice(rows, TARGETS_PER_ROUND, replace=False)
-        return rows, Observation([after.addresses[row] for row in rows.tolist()], after.vectors[rows])
+        addresses = [after.addresses[row] for row in rows.tolist()]
+        return rows, Seen(addresses, after.vectors[rows], after.times_s[rows])
 
 
-def linkability(
-    rounds: Iterable[tuple[Sequence[int], Sequence[bytes], NDArray[np.float32]]],
-) -> dict[str, float | None]:
-    """Returns linkage rates over consecutive rounds, each `(true ids, addresses, vectors [k, d])` of one observer."""
+def linkability(rounds: Iterable[tuple[Sequence[int], Seen]]) -> dict[str, Any]:
+    """Returns linkage rates over consecutive rounds, each the true ids and what one observer saw."""
     linkage = Linkage()
-    for true_ids, addresses, vectors in rounds:
-        linkage.observe(true_ids, addresses, vectors)
+    for true_ids, seen in rounds:
+        linkage.observe(true_ids, seen)
     return linkage.rates()

@@ -59,6 +59,7 @@ FIGURES = {
     "model": Figure("epsilon rigorous, model", ("headline", "epsilon", "rigorous_model"), number_format.epsilon_text),
     "link_address": Figure("linked by address", ("linkability", "address"), number_format.share_text),
     "link_content": Figure("linked by content", ("linkability", "content"), number_format.share_text),
+    "link_at_least": Figure("linked at least", ("linkability", "content_at_least"), number_format.share_text),
     "link_chance": Figure("linked by chance", ("linkability", "chance"), number_format.share_text),
 }
 

@@ -99,5 +99,7 @@ def _privacy_rows(head: Mapping[str, Any], rigorous: Mapping[str, Any]) -> Itera
     for reason in reasons(labels):
         yield "rigorous", reason
     yield "verdict", epsilon["verdict"]
-    linked = (f"{share_text(links.get(what))} by {what}" for what in ("address", "content", "chance"))
-    yield "rounds linked", ", ".join(linked)
+    linked = ", ".join(f"{share_text(links.get(what))} by {what}" for what in ("address", "content", "chance"))
+    best = links.get("content_at_least")
+    # A lower bound: a better attack may link more.
+    yield "rounds linked", linked + ("" if best is None else f"; at least {share_text(best)} by {links['content_by']}")

@@ -21,7 +21,7 @@ class RunFacts:
         scenario: read for `name, seed, question, rounds, clients` and `evaluation.target_accuracy` only.
         client_accuracy: final accuracy of every evaluated client, None without learning.
         privacy: `{"published": ..., "rigorous": ...}`, see `scenarios.metrics.privacy_verdict`.
-        linkability: `{"address": ..., "content": ..., "chance": ...}`.
+        linkability: `{"address": ..., "content": ..., "chance": ..., "content_at_least": ..., "content_by": ...}`.
         sealed: `true`, `sizes` or `false`.
         relays: the nodes that forward messages.
         extra: further keys of the summary, after the documented ones.

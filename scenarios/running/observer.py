@@ -18,7 +18,9 @@ from nodes.roles.participant import Participant
 from nodes.round_record import RoundRecord
 from nodes.schedules.fixed import RunSchedule
 from nodes.world import World
+from p2p.log.records import KIND
 from privacy.attacks.linkage import Linkage
+from privacy.attacks.matching import Seen
 from privacy.calibration.noise_plan import NoisePlan
 from scenarios.running.noise_share_setup import NoiseSharing
 from scenarios.running.privacy_per_round import RoundPrivacy
@@ -162,7 +164,18 @@ class Observer:
         contributors, aggregators = record.averaged(self._world.log, void=True).T
         senders = np.unique(contributors[contributors != aggregators]).tolist()
         matrix = self._learning.released(senders, record.round_number)
-        self.linkage.observe(senders, [record.addresses[node] for node in senders], matrix)
+        times_s = self._first_arrivals(record, senders)
+        self.linkage.observe(senders, Seen([record.addresses[node] for node in senders], matrix, times_s))
+
+    def _first_arrivals(self, record: RoundRecord, senders: list[int]) -> NDArray[np.float64]:
+        """Returns when each sender's update first arrived anywhere, since the round began."""
+        columns, here = self._world.log.messages, slice(record.first_row, None)
+        mine = (columns["round"][here] == record.round_number) & (columns["kind"][here] == KIND["update"])
+        rows = record.first_row + np.flatnonzero(mine & np.isfinite(columns["arrived_s"][here]))
+        first = np.full(self._scenario.clients, np.inf)
+        sent_by_clients = rows[columns["origin"][rows] < len(first)]
+        np.minimum.at(first, columns["origin"][sent_by_clients], columns["arrived_s"][sent_by_clients])
+        return first[senders] - record.start_s
 
 
 def _figures(when: str, scores: Scores | None) -> dict[str, float | None]:

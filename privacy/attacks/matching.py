@@ -1,0 +1,148 @@
+"""Scores and matchings between the messages of two rounds: contents, arrival times, one-to-one assignment.
+
+Nothing here knows a client. Scales are estimated from the scores themselves: most pairs are of different clients, so
+medians over all pairs describe these, and the pairs of a one-to-one assignment are mostly those of equal clients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+from scipy.stats import norm
+
+Matrix = NDArray[np.float32]
+Scores = NDArray[np.float64]
+Guess = NDArray[np.int64]
+_STEPS = 4
+"""Alternations between matching and the estimate of scales."""
+MAD = 1.4826
+"""Ratio of the standard deviation to the median absolute deviation of a normal distribution."""
+_TINY = 1e-12
+
+
+class Seen(NamedTuple):
+    """The distinct messages that an observer got in one round, with their arrival since the round began."""
+
+    addresses: Sequence[bytes]
+    vectors: Matrix
+    times_s: NDArray[np.float64]
+
+
+def cosines(targets: Matrix, candidates: Matrix) -> Scores:
+    """Returns the cosine of each target with each candidate; 0 for rows that are zero or not finite."""
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        scale = np.outer(1 / _lengths(targets), 1 / _lengths(candidates))
+        found = (targets @ candidates.T) * scale
+    return np.where(np.isfinite(found), found, np.float32(0)).astype(np.float64)
+
+
+def _lengths(vectors: Matrix) -> NDArray[np.float32]:
+    # `einsum` needs no temporary matrix, whose allocation would take longer than the sums.
+    squares: NDArray[np.float32] = np.einsum("ij,ij->i", vectors, vectors)
+    return np.sqrt(squares)
+
+
+def centred(vectors: Matrix) -> Matrix:
+    """Returns the rows without their mean: what all clients have in common hides what is a client's own.
+
+    Rows that are not finite, as in a diverged run, become zero.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        broken = ~np.isfinite(_lengths(vectors))
+    found = np.array(vectors, dtype=np.float32)
+    found[broken] = 0.0
+    if not broken.all():
+        found -= found.sum(axis=0, keepdims=True) / np.float32(np.count_nonzero(~broken))
+    found[broken] = 0.0
+    return found
+
+
+def whitened(vectors: Matrix) -> Matrix:
+    """Returns centred rows with equal variance in every coordinate, so that no layer outweighs the others."""
+    found = centred(vectors)
+    spread = np.sqrt(np.einsum("ij,ij->j", found, found) / max(len(found), 1))
+    found /= np.maximum(spread, np.float32(_TINY))
+    return found
+
+
+def nearest(scores: Scores) -> Guess:
+    """Returns the best candidate of each target, several targets may have the same."""
+    found: Guess = np.argmax(scores, axis=1).astype(np.int64)
+    return found
+
+
+def assigned(scores: Scores) -> Guess:
+    """Returns the one-to-one assignment with the largest sum; -1 for targets that are left over."""
+    found = np.full(len(scores), -1, dtype=np.int64)
+    rows, columns = linear_sum_assignment(scores, maximize=True)
+    found[rows] = columns
+    return found
+
+
+def matched(ratios: Scores) -> Guess:
+    """Returns the one-to-one matching of the likeliest pairs.
+
+    Pairs that are unlikelier than not count as nothing, so that messages of clients that did not come back, which match
+    nothing, take no candidate from others.
+    """
+    # The small rest decides among those, so that each message has a guess.
+    return assigned(np.maximum(ratios, 0.0) + 1e-6 * np.clip(ratios, -1e3, 0.0))
+
+
+def log_ratios(scores: Scores) -> Scores:
+    """Returns the log-likelihood ratio of "the same client" for each pair, from scores of any scale."""
+    z = standard(scores)
+    found = assigned(z)
+    mean = _matched_mean(z, found, np.ones(len(z)))
+    for _ in range(_STEPS):
+        ratios = mean * z - mean**2 / 2
+        found = matched(ratios)
+        mean = _matched_mean(z, found, _weights(ratios, found))
+    return mean * z - mean**2 / 2
+
+
+def timed(content: Scores, targets_s: NDArray[np.float64], candidates_s: NDArray[np.float64]) -> Scores:
+    """Adds to log-likelihood ratios of contents those of arrival times.
+
+    A client's training time and rates hardly change, so log times of one client differ little between rounds.
+    """
+    gaps = np.subtract.outer(np.log(np.maximum(targets_s, 1e-9)), np.log(np.maximum(candidates_s, 1e-9)))
+    others = max(float(np.median(np.abs(gaps))) * MAD, _TINY)
+    total, same = content, others / 4
+    for _ in range(_STEPS):
+        found = matched(total)
+        there = np.flatnonzero(found >= 0)
+        weights = _weights(total, found)[there]
+        # A weighted median would be more robust; the weights already leave wrong pairs out.
+        same = float(np.sqrt(np.average(gaps[there, found[there]] ** 2, weights=weights + _TINY)))
+        same = min(max(same, others / 1e4), others)
+        total = content + np.log(others / same) - gaps**2 / 2 * (1 / same**2 - 1 / others**2)
+    return total
+
+
+def standard(scores: Scores) -> Scores:
+    """Returns scores in robust standard deviations of those of different clients."""
+    middle = float(np.median(scores))
+    spread = float(np.median(np.abs(scores - middle))) * MAD
+    found: Scores = (scores - middle) / max(spread, _TINY)
+    return found
+
+
+def _matched_mean(z: Scores, found: Guess, weights: NDArray[np.float64]) -> float:
+    """Returns by how many standard deviations pairs of one client stand out, without the effect of choosing pairs."""
+    there = np.flatnonzero(found >= 0)
+    mean = float(np.average(z[there, found[there]], weights=weights[there] + _TINY))
+    # The best assignment among n scores of pure noise has about this mean (simulated for 5 to 512: within 0.05).
+    by_chance = float(norm.ppf(1.0 - 1.0 / max(min(z.shape), 2)))
+    return float(np.sqrt(np.clip(mean**2 - by_chance**2, 0.05**2, 50.0**2)))
+
+
+def _weights(ratios: Scores, found: Guess) -> NDArray[np.float64]:
+    """Returns how likely each guessed pair is right, if half of them are."""
+    values = np.where(found >= 0, ratios[np.arange(len(ratios)), np.maximum(found, 0)], -50.0)
+    likely: NDArray[np.float64] = 1.0 / (1.0 + np.exp(-np.clip(values, -50.0, 50.0)))
+    return likely
