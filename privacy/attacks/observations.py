@@ -6,13 +6,14 @@ Nothing here tells true identities (except to one who holds the proxy's table), 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from p2p.log.records import KIND, KINDS
+from p2p.random_streams import stream
 from privacy.attacks.membership.ceiling import Claim
 
 UNKNOWN = -1
@@ -127,7 +128,8 @@ class Position:
         snapshots: whether models of the view are kept
         knows: the `knows` section, by key
         public: the parts of the scenario that everybody knows, by name: `model, training, objective, protocol,
-            anonymity, privacy, reserved, clients, rounds, learning, data_shape, classes, pixels`; never the seed
+            anonymity, privacy, noise_shares, reserved, clients, rounds, learning, data_shape, classes, pixels`; never
+            the seed
     """
 
     name: str
@@ -158,6 +160,18 @@ class View:
     def vectors(self, round_number: int) -> NDArray[np.float32]:
         """Returns the distinct vectors of a round's messages [k, d]; the column `vector` numbers them."""
         return self._tensor(f"round-{round_number}")
+
+    def with_noise(self, std: float, seed: int) -> View:
+        """Returns the view as it would be if every vector had that much more normal noise on each coordinate."""
+
+        def noisier(name: str) -> NDArray[np.float32]:
+            values = self._tensor(name)
+            if not name.startswith("round-"):
+                return values
+            noise = stream(seed, "added noise", name).standard_normal(values.shape, dtype=np.float32)
+            return values + np.float32(std) * noise
+
+        return replace(self, _tensor=noisier)
 
     def models(self, round_number: int) -> NDArray[np.float32]:
         """Returns the models of the view after a round [m, d]: of the observer's nodes, or the round's aggregate."""

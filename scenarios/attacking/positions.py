@@ -17,6 +17,7 @@ _PUBLIC = (
     "protocol",
     "anonymity",
     "privacy",
+    "noise_shares",
     "reserved",
     "clients",
     "rounds",

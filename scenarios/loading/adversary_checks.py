@@ -12,7 +12,7 @@ from scenarios.loading.problems import Path
 
 Finding = tuple[Path, Any, str]
 ATTACKED_PARTS = (
-    *("model", "training", "objective", "protocol", "anonymity", "privacy", "reserved"),
+    *("model", "training", "objective", "protocol", "anonymity", "privacy", "noise_shares", "reserved"),
     *("clients", "rounds", "learning"),
 )
 

@@ -61,7 +61,7 @@ def _one(place: int, result: AttackResult) -> str:
     entry = result.entry
     head = f"<h3>{html.text(entry.get('kind'))} by {html.text(entry.get('by'))}</h3>"
     said = html.paragraph(str(entry.get("headline", "")))
-    options = {key: value for key, value in (entry.get("options") or {}).items() if value not in (None, "", [])}
+    options = {key: value for key, value in (entry.get("options") or {}).items() if value not in (None, "none", "", [])}
     with_options = html.paragraph(f"Options: {_in_words(options)}.", "hint") if options else ""
     pictures = result.stored
     curves = [

@@ -143,11 +143,11 @@ def _against(claim: Claim, row: dict[str, Any], tried: int, comparisons: int) ->
         "method": row["method"],
         "claim": claim.name,
         "epsilon": claim.epsilon,
+        "verdict": judge(claim, row["balanced_accuracy"], row["right_pairs"], row["pairs"], tried, comparisons),
         "delta": claim.delta,
         "balanced_accuracy": row["balanced_accuracy"],
         "ceiling": claim.accuracy(),
         **{f"ceiling_of_{name}": claim.tpr_at(fpr) for name, fpr in SMALL_RATES.items()},
-        "verdict": judge(claim, row["balanced_accuracy"], row["right_pairs"], row["pairs"], tried, comparisons),
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,14 +18,14 @@ from nodes.adversaries.reconstruction.inversion import Inversion, Reconstruction
 from nodes.adversaries.reconstruction.label_recovery import recover_labels
 from nodes.datasets.dataset import PixelRange
 from p2p.config.errors import UserError
-from p2p.random_streams import stream
-from privacy.attacks.linkage_attack import LinkageAttack, Links
+from privacy.attacks.linkage_attack import LinkageAttack, Links, received_updates
 from privacy.attacks.observations import UNKNOWN, View
 
 if TYPE_CHECKING:
     from nodes.adversaries.reconstruction.attack import ReconstructionAttack
 
 Rows = NDArray[np.int64]
+MANNERS = ("one_round", "all_round", "sum")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,19 +55,20 @@ class Attempt:
 
 def attempts(attack: ReconstructionAttack, view: View) -> list[Attempt]:
     """Attacks the chosen uploads of a view."""
-    problem = _Problem(attack, view)
-    return [
-        problem.attempt(manner, rows, added)
-        for manner, rows in problem.attacked()
-        for added in (0.0, *attack.added_noise)
-    ]
+    views = {added: view.with_noise(added, attack.seed) if added else view for added in (0.0, *attack.added_noise)}
+    problems = [_Problem(attack, seen, added) for added, seen in views.items()]
+    found = [problem.attempt(manner, rows) for problem in problems for manner, rows in problem.attacked()]
+    # One manner after the other, each by growing noise.
+    return sorted(found, key=lambda one: MANNERS.index(one.manner))
 
 
 class _Problem:
     """The chosen round of a view."""
 
-    def __init__(self, attack: ReconstructionAttack, view: View) -> None:
-        self._attack, self._view = attack, view
+    def __init__(self, attack: ReconstructionAttack, view: View, added: float) -> None:
+        self._attack, self._view, self._added = attack, view, added
+        self._updates = received_updates(view)
+        self._vectors: dict[int, NDArray[np.float32]] = {}
         self._public = view.position.public
         self._module = build_module(self._public)
         self._round = self._chosen_round()
@@ -76,7 +77,7 @@ class _Problem:
 
     def attacked(self) -> Iterator[tuple[str, Rows]]:
         """Yields the rows whose vectors are added up, with the manner of the attack."""
-        rows = received(self._view, self._round)
+        rows = self._updates[self._round]
         if self._attack.target == "sum":
             yield "sum", rows
             return
@@ -85,20 +86,18 @@ class _Problem:
             yield from (("one_round", chosen[place : place + 1]) for place in range(len(chosen)))
         if self._attack.manner in ("all_round", "both"):
             links = LinkageAttack().guess(self._view)
-            yield from (("all_round", track(links, row)) for row in chosen.tolist())
+            yield from (("all_round", track(self._view, links, row)) for row in chosen.tolist())
 
-    def attempt(self, manner: str, rows: Rows, added: float) -> Attempt:
+    def attempt(self, manner: str, rows: Rows) -> Attempt:
         """Reconstructs the images behind some rows."""
         count = self._images * (len(rows) if manner == "sum" else 1)
         target = self._target(manner, rows, count)
-        if added:
-            target = replace(target, gradient=target.gradient + self._noise(rows, added, len(target.gradient)))
         found = self._reconstruct(target, rows, manner)
         return Attempt(
             rows=rows,
             round_number=self._round,
             manner=manner,
-            added_noise=added,
+            added_noise=self._added,
             scale=self._scale(self._round),
             labels_known=self._view.knowledge.labels is not None,
             pixels=target.pixels,
@@ -149,12 +148,16 @@ class _Problem:
         """Returns the gradient that an update amounts to: divided by the learning rate and the number of steps."""
         rows = self._view.rows
         number = int(rows["round"][row])
-        vector = self._view.vectors(number)[rows["vector"][row]]
+        if number not in self._vectors:
+            self._vectors[number] = self._view.vectors(number)
+        vector = self._vectors[number][rows["vector"][row]]
         return torch.from_numpy(np.array(vector, dtype=np.float32)) * self._scale(number)
 
     def _scale(self, round_number: int) -> float:
         training = self._public["training"]
-        return float(1.0 / (training.rate(round_number) * training.steps(self._images)))
+        # With noise shares a client uploads its update times its weight; weights sum to one.
+        weights = len(self._updates[round_number]) if self._public["noise_shares"] is not None else 1
+        return float(weights / (training.rate(round_number) * training.steps(self._images)))
 
     def _weights(self, manner: str, rows: Rows) -> Tensor:
         """Returns the models that the updates were trained from, as far as the observer knows them, [s, d]."""
@@ -174,12 +177,6 @@ class _Problem:
         place = nodes.index(by) if len(models) == len(nodes) > 1 and by in nodes else 0
         return torch.from_numpy(np.array(models[place]))
 
-    def _noise(self, rows: Rows, added: float, dimension: int) -> Tensor:
-        """Returns noise of a deviation in the update; every one of several updates would have had its own."""
-        rng = stream(self._attack.seed, "reconstruction", "noise", int(rows[-1]))
-        drawn = rng.standard_normal(dimension, dtype=np.float32)
-        return torch.from_numpy(drawn) * float(added * self._scale(self._round) / len(rows) ** 0.5)
-
     def _chosen_round(self) -> int:
         kept = [number for number in self._view.rows.rounds("update") if number in set(self._view.kept_rounds)]
         if not kept:
@@ -190,23 +187,17 @@ class _Problem:
         return int(asked)
 
 
-def received(view: View, round_number: int) -> Rows:
-    """Returns the rows of a round's updates with their vectors, each vector once, in order of arrival."""
-    rows = view.rows.received("update", round_number)
-    rows = rows[view.rows["vector"][rows] != UNKNOWN]
-    _, first = np.unique(view.rows["vector"][rows], return_index=True)
-    chosen: Rows = rows[np.sort(first)]
-    return chosen
+def track(view: View, links: Links, row: int) -> Rows:
+    """Returns the rows that are taken for one client's until `row`, which is the last; earlier rounds come first.
 
-
-def track(links: list[Links], row: int) -> Rows:
-    """Returns the rows that linkage takes for one client's, until `row`, which is the last; the first round first."""
-    found = [row]
-    for link in reversed(links):
-        place = np.flatnonzero(link.after == found[-1])
-        if not len(place):
-            continue
-        # An equal address is no guess; contents decide where addresses change.
-        guess = next(int(rows[place[0]]) for rows in link.guesses.values() if rows[place[0]] != UNKNOWN)
-        found.append(int(link.before[guess]))
-    return np.array(found[::-1], dtype=np.int64)
+    An observer that knows identities needs no guess.
+    """
+    last, identity = int(view.rows["round"][row]), int(view.rows["identity"][row])
+    place = int(np.flatnonzero(links.rows[last] == row)[0])
+    number = links.tracks[last][place]
+    found = []
+    for round_number in sorted(known for known in links.rows if known <= last):
+        rows = links.rows[round_number]
+        same = links.tracks[round_number] == number if identity == UNKNOWN else view.rows["identity"][rows] == identity
+        found.append(rows[same])
+    return np.concatenate(found)
