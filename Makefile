@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help install compile demo test lint format bench soak audit clean
+.PHONY: help install compile demo test extra lint format bench soak audit clean
 
 help:  ## what there is to make
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/'
@@ -27,6 +27,15 @@ compile: $(READY)  ## the event core, so that nothing else waits for it
 
 test: compile  ## all tests
 	$(BIN)/python -m pytest -q -n 2
+
+extra: compile $(VENV)/.extra  ## what takes longer or needs the extras: Dask clusters that are killed, trackers
+	$(BIN)/python -m pytest -q -n 2 -m extra
+
+$(VENV)/.extra: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt $(EXTRA)
+	touch $@
+
+EXTRA := distributed duckdb mlflow-skinny tensorboard
 
 lint: $(READY)  ## style and types
 	$(BIN)/ruff check .

@@ -47,6 +47,7 @@ from p2p.transport.messages import CallAnswer
 from p2p.transport.network import Network
 from p2p.transport.relays import Relays
 from privacy.accounting.ledger import Ledger, LedgerRule, ledger_rule
+from privacy.accounting.record_level import RecordAccount
 from privacy.anonymity.pseudonyms import Pseudonyms
 from privacy.calibration.noise_plan import NoisePlan, PlanContext
 from privacy.sealing.message_sizes import message_size
@@ -58,6 +59,7 @@ from scenarios.loading.privacy_classes import budget_epsilons
 from scenarios.running.noise_share_setup import NoiseSharing, share_noise
 from scenarios.running.observer import Observer, RoundListener
 from scenarios.running.privacy_per_round import RoundPrivacy
+from scenarios.running.record_setup import record_account
 from scenarios.running.schedule_losses import RoundLosses
 from scenarios.schema import Scenario
 
@@ -94,6 +96,7 @@ class Simulation:
     losses: RoundLosses
     records: dict[int, RoundRecord] = field(default_factory=dict)
     sharing: NoiseSharing | None = None
+    record_account: RecordAccount | None = None
 
     def run(self) -> None:
         """Runs the processes until the proxy has finished."""
@@ -167,16 +170,17 @@ def _build(
     shape = _shape_of(scenario, learner)
     context = plan_context(scenario, records_per_client, shape, schedule)
     noise = plan_run_noise(scenario, context)
+    account_of_records = record_account(scenario, records_per_client, noise)
     learning = _make_learning(scenario, learner, noise, context)
     losses = RoundLosses(scenario, learning, schedule)
     records: dict[int, RoundRecord] = {}
-    clients = _make_clients(scenario, world, learning, records, records_per_client, noise, schedule)
+    clients = _make_clients(scenario, world, learning, records, records_per_client, noise, schedule, account_of_records)
     server = Server(world.server, world, learning, records, scenario.protocol)
     participants: dict[int, Client | Server] = {client.node: client for client in clients} | {server.node: server}
     # Before the accountant, the observer and the proxy: they read the exchange's log and tracker.
     sharing = share_noise(scenario, world, participants, noise, records_per_client)
     central = isinstance(scenario.protocol, Central)
-    account = RoundPrivacy(scenario, world.log, noise, clients, sharing, central=central)
+    account = RoundPrivacy(scenario, world.log, noise, clients, sharing, account_of_records, central=central)
     recorder = _make_recorder(scenario, world, learning)
     observer = Observer(
         scenario, world, learning, participants, noise, listeners, account, sharing, schedule, losses, recorder
@@ -218,6 +222,7 @@ def _build(
         sharing=sharing,
         schedule=schedule,
         losses=losses,
+        record_account=account_of_records,
     )
 
 
@@ -316,9 +321,13 @@ def _make_learner(
         # The same counts as with learning: they set training times, hence events.
         return record_counts(scenario.data, scenario.clients, data_dir, scenario.seed, scenario.reserved), None
     # Imported here: torch takes seconds to load, and runs without learning do not need it.
+    from nodes.learning.dp_sgd import RecordNoise
     from nodes.learning.trainer import Learner
 
     dataset, shards = client_records(scenario.data, scenario.clients, data_dir, scenario.seed, scenario.reserved)
+    counts = np.array([len(shard) for shard in shards], dtype=np.int64)
+    # The noise of DP-SGD does not depend on what happens to updates afterwards.
+    settings, account = scenario.training.per_sample, record_account(scenario, counts, None)
     learner = Learner(
         scenario.model,
         dataset,
@@ -326,11 +335,12 @@ def _make_learner(
         scenario.training,
         scenario.seed,
         objective=scenario.objective,
+        record_noise=None if settings is None or account is None else RecordNoise(settings, account.multiplier),
         validation=public_share(scenario.schedule),
         at_once=at_once,
         threads=threads,
     )
-    return np.array([len(shard) for shard in shards], dtype=np.int64), learner
+    return counts, learner
 
 
 def plan_run_noise(scenario: Scenario, context: PlanContext) -> NoisePlan | None:
@@ -424,15 +434,17 @@ def _make_clients(
     records_per_client: NDArray[np.int64],
     noise: NoisePlan | None,
     schedule: RunSchedule,
+    account: RecordAccount | None,
 ) -> list[Client]:
     speeds = per_client(scenario.network.devices, "compute", scenario.compute, scenario.seed, scenario.clients)
     # Rounded like all durations, so that equal inputs give equal instants on every platform.
     train_s = rounded(scenario.training.epochs * records_per_client / speeds, "s")
     rules = ledger_rules(scenario, noise, schedule)
+    most_trainings = None if account is None else account.most_trainings
     clients = []
     for node in range(scenario.clients):
         std, sensitivity = (0.0, 0.0) if noise is None else (float(noise.noise_std[node]), noise.sensitivity)
-        profile = ClientProfile(float(train_s[node]), std, sensitivity)
+        profile = ClientProfile(float(train_s[node]), std, sensitivity, account is not None, most_trainings)
         ledger = Ledger(rules[node], std, sensitivity) if rules else None
         clients.append(Client(node, world, learning, records, scenario.protocol, profile, ledger))
         if isinstance(scenario.protocol, Central):

@@ -19,6 +19,7 @@ JOBS = {
     "simpy": "peers:against_simpy",
     "startup": "startup:startup",
     "accounting": "accounting:accounting",
+    "sweep": "sweeps:sweep_overhead",
     "demo": "sealing:demo",
     "inversion": "attacks:inversion",
 }

@@ -62,6 +62,20 @@ def pooled_releases(data: Any) -> list[str]:
     return list(data.pooled())
 
 
+def mixed_records(data: Any) -> list[str]:
+    """Returns what the preparation computes from several records of one client without noise, in sentences.
+
+    Through such a figure one record changes others, so that no bound on its own gradient covers it.
+    """
+    if getattr(data, "standardise", None) == "per_client":
+        return ["a client's feature means and deviations, which depend on the record, enter its other records"]
+    # Own data sets say so by an attribute or field `record_wise`.
+    if not (type(data).__module__.startswith("nodes.datasets.") or getattr(data, "record_wise", False)):
+        name = type(data).__qualname__
+        return [f"the data set {name} does not say that it prepares every record by itself; add record_wise = True"]
+    return []
+
+
 def public_facts(data: Any) -> list[str]:
     """Returns what depends on records of several clients and is taken as known: neighbouring data sets agree on it."""
     declared = list(data.public()) if hasattr(data, "public") else []

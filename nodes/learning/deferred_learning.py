@@ -85,8 +85,8 @@ class Trainer(Protocol):
     def initial(self) -> Matrix:
         """Returns the initial model."""
 
-    def train(self, models: Matrix, nodes: Sequence[int], round_number: int) -> Matrix:
-        """Returns the models after local training."""
+    def train(self, models: Matrix, nodes: Sequence[int], round_number: int, numbers: Sequence[int]) -> Matrix:
+        """Returns the models after local training; `numbers` counts each node's trainings before this one."""
 
     def evaluate(self, models: Matrix) -> Scores:
         """Returns accuracy and loss of each model on the test set."""
@@ -337,7 +337,7 @@ class DeferredLearning:
             self._own_losses.setdefault(round_number, {}).update(
                 {node: (loss, waiting[node]) for node, loss in zip(nodes, told, strict=True)}
             )
-        trained = self._trainer.train(before, nodes, round_number)
+        trained = self._trainer.train(before, nodes, round_number, [waiting[node] for node in nodes])
         self._score_before(round_number, nodes, trained)
         # `before` is a copy (fancy indexing), so it can hold the updates without another matrix.
         updates = np.subtract(before, trained, out=before)

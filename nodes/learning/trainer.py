@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from nodes.datasets.dataset import Dataset
+from nodes.learning.dp_sgd import DpSgd, RecordNoise
 from nodes.learning.kernels.cnn import recognise_cnn
 from nodes.learning.kernels.generic import Kernel, OneByOne, Samples, SgdStep, Stacked, unflatten
 from nodes.learning.kernels.mlp import match_mlp
+from nodes.learning.kernels.per_sample import choose_private_kernel
 from nodes.learning.minibatches import draw_batches
 from nodes.learning.models import Model
 from nodes.learning.module_contract import check_module, layer_sizes
@@ -43,6 +45,7 @@ class Learner:
 
     Args:
         objective: what clients minimise; by default cross-entropy.
+        record_noise: protection of single records by DP-SGD; by default none.
         validation: share of the test records that is a public validation set; accuracy is measured on the others.
         at_once: clients trained in one stack; by default as many as fit the cache.
         threads: stacks trained in parallel; by default torch's number of threads.
@@ -57,6 +60,7 @@ class Learner:
         seed: int,
         *,
         objective: Objective | None = None,
+        record_noise: RecordNoise | None = None,
         validation: float = 0.0,
         at_once: int | None = None,
         threads: int | None = None,
@@ -71,6 +75,10 @@ class Learner:
         self._shards, self._training, self._seed = shards, training, seed
         self._objective = objective or CrossEntropy()
         self.kernel = choose_kernel(self.module, self._train.records[:2])
+        self._dp_sgd: DpSgd | None = None
+        if record_noise is not None:
+            private = choose_private_kernel(self.module, self.kernel)
+            self._dp_sgd = DpSgd(private, record_noise, training, shards, seed)
         # Without a gain from stacking, single models balance the load between threads best.
         self._at_once = at_once or (max(1, CHUNK_BYTES // (4 * self.dimension)) if self.kernel.stacks else 1)
         self.threads = threads or torch.get_num_threads()
@@ -83,8 +91,14 @@ class Learner:
         """Returns the number of training records of a client."""
         return len(self._shards[node])
 
-    def train(self, models: Floats, nodes: Sequence[int], round_number: int) -> Floats:
-        """Returns the models [k, d] of `nodes` after a round's local training; the input is not changed."""
+    def train(
+        self, models: Floats, nodes: Sequence[int], round_number: int, numbers: Sequence[int] | None = None
+    ) -> Floats:
+        """Returns the models [k, d] of `nodes` after a round's local training; the input is not changed.
+
+        Args:
+            numbers: how many trainings each node had before; needed for DP-SGD, which names its draws by them.
+        """
         # Sorted by number of steps: the models that still train are then always the first rows of a stack.
         by_length = np.argsort([-self._training.steps(self.records(node)) for node in nodes], kind="stable")
         rate = self._training.rate(round_number)
@@ -94,10 +108,14 @@ class Learner:
             rows = by_length[chunk]
             stack = models[rows].astype(np.float32, copy=False)  # indexing copies, so the kernel may write to it
             members = [nodes[row] for row in rows.tolist()]
-            steps = self._steps(members, round_number)
             records = torch.tensor([float(self.records(node)) for node in members])
             objectives = ClientObjectives(self._objective, records)
-            self.kernel.train(torch.from_numpy(stack), self._train, steps, self._training, rate, objectives)
+            if self._dp_sgd is None:
+                steps = self._steps(members, round_number)
+                self.kernel.train(torch.from_numpy(stack), self._train, steps, self._training, rate, objectives)
+            else:
+                own = _numbers(numbers, rows)
+                self._dp_sgd.train(torch.from_numpy(stack), self._train, members, own, round_number, objectives)
             trained[rows] = stack
 
         self._run(train_chunk, len(nodes))
@@ -155,7 +173,15 @@ class Learner:
 
     def _run(self, work: Callable[[slice], None], count: int) -> None:
         """Runs `work` on `count` models, in stacks."""
-        run_parallel(work, chunks(count, self._at_once), self.threads if self.kernel.parallel else 1)
+        parallel = self.kernel.parallel and (self._dp_sgd is None or self._dp_sgd.kernel.parallel)
+        run_parallel(work, chunks(count, self._at_once), self.threads if parallel else 1)
+
+
+def _numbers(numbers: Sequence[int] | None, rows: Ints) -> list[int]:
+    # Without them, noise of one training would be used for another.
+    if numbers is None:
+        raise ValueError("DP-SGD needs the number of each client's training")
+    return [numbers[row] for row in rows.tolist()]
 
 
 def choose_kernel(module: nn.Module, records: Tensor) -> Kernel:

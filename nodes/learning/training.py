@@ -1,11 +1,48 @@
-"""Settings of local training: SGD with a learning-rate schedule."""
+"""Settings of local training: SGD with a learning-rate schedule, and DP-SGD where records are protected one by one."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 from annotated_types import Ge, Gt, Le, Lt
+
+
+class Exposure(NamedTuple):
+    """How often one record of a client enters its training in a round: in each of `steps` steps with chance `rate`."""
+
+    rate: float
+    steps: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PerSample:
+    """DP-SGD within a client: every record's gradient is clipped, and noise is added to their sum in every step.
+
+    Attributes:
+        clip: largest norm of one record's gradient (C)
+        noise: deviation of the noise in each coordinate of a step's sum, as a multiple of clip; give this or epsilon
+        epsilon: instead of noise, the most that one record of any client may lose over `participations` rounds
+        delta: failure probability of the record-level epsilon
+        participations: rounds that the noise is calibrated for, all of them by default; a client takes part no longer
+        sampling: poisson takes every record into every step by a coin of its own (amplifies), shuffled takes passes
+
+    Guarantees:
+        One record added or removed moves a step's sum by at most `clip`; the sum is divided by the expected number of
+        records, and an empty batch is noised like any other. The number of a client's records is public.
+    """
+
+    clip: Annotated[float, Gt(0)]
+    noise: Annotated[float, Ge(0)] | None = None
+    epsilon: Annotated[float, Gt(0)] | None = None
+    delta: Annotated[float, Gt(0), Lt(1)] = 1e-5
+    participations: Annotated[int, Ge(1)] | None = None
+    sampling: Literal["poisson", "shuffled"] = "poisson"
+
+    def __post_init__(self) -> None:
+        """Checks that exactly one of noise and epsilon is given."""
+        if (self.noise is None) == (self.epsilon is None):
+            raise ValueError("needs exactly one of `noise` and `epsilon`; remove or add one")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +57,7 @@ class Training:
         decay: factor on the learning rate from one round to the next
         decay_rounds: rounds after which the rate stays constant; none decays in all rounds
         weight_decay: pull towards zero, as a multiple of the weights in the gradient
+        per_sample: clips and noises the gradients of single records (DP-SGD); none uses them as they are
     """
 
     epochs: Annotated[int, Ge(1)] = 1
@@ -29,6 +67,7 @@ class Training:
     decay: Annotated[float, Gt(0), Le(1)] = 1.0
     decay_rounds: Annotated[int, Ge(0)] | None = None
     weight_decay: Annotated[float, Ge(0)] = 0.0
+    per_sample: PerSample | None = None
 
     def rate(self, round_number: int) -> float:
         """Returns the learning rate of a round; rounds count from 1."""
@@ -45,3 +84,16 @@ class Training:
     def widest_batch(self, records: int) -> int:
         """Returns the records of a full step, for clients with at most this many records."""
         return max(records, 1) if self.batch_size == "all" else self.batch_size
+
+    def expected_batch(self, records: int) -> float:
+        """Returns the expected records of a Poisson-sampled step; all of them where the batch size exceeds them."""
+        return float(min(self.widest_batch(records), max(records, 1)))
+
+    def exposure(self, records: int) -> Exposure:
+        """Returns how often one record enters a round's training, for clients with this many records.
+
+        A pass of shuffled batches uses every record once, in one step that anyone may know.
+        """
+        if self.per_sample is not None and self.per_sample.sampling == "shuffled":
+            return Exposure(1.0, self.epochs)
+        return Exposure(self.expected_batch(records) / max(records, 1), self.steps(records))

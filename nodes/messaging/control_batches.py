@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 
 import numpy as np
 
-from nodes.messaging.control_messages import Answer, Control, Register, is_urgent
-from p2p.transport.messages import Answers, Batch, CallAnswer, topic_code
+from nodes.messaging.control_messages import Answer, Control, Done, Register, is_urgent
+from p2p.transport.messages import TOPICS, Answers, Batch, CallAnswer, Delivery, Note, topic_code
 from privacy.anonymity.settings import Sealed
 from privacy.sealing.control_format import KEY_BYTES
 from privacy.sealing.message_sizes import message_size
@@ -46,3 +47,28 @@ def answers_to_invitations(content: Callable[[CallAnswer], Answer], sealed: Seal
     joins, refuses = (Answer(0, 0, why, b"" if sealed is False else bytes(KEY_BYTES)) for why in ("", "declined"))
     size_bytes = message_size(joins.payload_bytes, many=False, sealed=sealed)
     return Answers(content, size_bytes, size_bytes - joins.payload_bytes, refuses.payload_bytes - joins.payload_bytes)
+
+
+_EPOCH_BITS = 24
+
+
+@cache
+def report_note(sealed: Sealed, has_loss: bool) -> Note:
+    """Returns the form of reports, which are sent as numbers: there is one for every member of a round."""
+    payload_bytes = Done(0, 0, has_loss=has_loss).payload_bytes
+    size_bytes = message_size(payload_bytes, many=False, sealed=sealed)
+    return Note(TOPICS["done"], size_bytes, size_bytes - payload_bytes)
+
+
+def report_number(done: Done) -> int:
+    """Returns what a report says, as a number; its round and sender are those of the message."""
+    flags = done.skipped + 2 * done.has_loss
+    return ((done.model_round + 1) << _EPOCH_BITS + 2) + ((done.epoch + 1) << 2) + flags
+
+
+def read_report(delivery: Delivery) -> Done:
+    """Makes a report from its message."""
+    number = -delivery.batch
+    epoch = ((number >> 2) & ((1 << _EPOCH_BITS) - 1)) - 1
+    model_round = (number >> _EPOCH_BITS + 2) - 1
+    return Done(delivery.round_number, delivery.sender, model_round, bool(number & 1), epoch, bool(number & 2))

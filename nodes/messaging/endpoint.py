@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from types import MappingProxyType
-from typing import TypeVar
 
 import numpy as np
 
@@ -37,9 +36,8 @@ from privacy.sealing.keys import KeyPair
 
 # Shared empty defaults: most endpoints hold nothing most of the time, and a run may have very many of them.
 _NO_EARLY: Mapping[int, Message] = MappingProxyType({})
-_NO_KEYS: Mapping[int, KeyPair] = MappingProxyType({})
 _NO_SESSIONS: Mapping[int, RoundSession] = MappingProxyType({})
-_Held = TypeVar("_Held")
+_NO_CONTROLS: frozenset[tuple[int, int]] = frozenset()
 _ORDERS, _REGISTER = TOPICS["orders"], TOPICS["register"]
 _FILED_TOPICS = {TOPICS[name] for name in ("register", "orders", "answer", "done")}
 _SPECIAL = CORRUPTED | CARRIED | DOUBLED | COPY
@@ -64,18 +62,18 @@ class Endpoint:
     """
 
     __slots__ = (
-        *("_controls", "_early", "_keys", "_latest_round", "_sessions", "_probes", "_world"),
+        *("_controls", "_early", "_joined", "_latest_round", "_probes", "_world"),
         *("active_round", "answer", "inbox", "life", "node", "on_commit"),
     )
 
     def __init__(self, node: int, world: World) -> None:
         self.node = node
         self._world = world
-        self._keys: Mapping[int, KeyPair] = _NO_KEYS
-        self._sessions: Mapping[int, RoundSession] = _NO_SESSIONS
+        # The round that it has joined last, with the keys drawn for it; a session has its own keys.
+        self._joined: tuple[int, KeyPair] | None = None
         self._early: Mapping[int, Message] = _NO_EARLY  # by row
         self._probes: Sequence[LeaderProbe] = ()
-        self._controls: frozenset[tuple[int, int]] = frozenset()
+        self._controls = _NO_CONTROLS
         self._latest_round = -1
         self.life = world.first_incarnation
         self.active_round = -1
@@ -100,28 +98,37 @@ class Endpoint:
     def draw_keys(self, round_number: int) -> bytes:
         """Draws this round's one-time key pair and returns the public key; drops keys of rounds without a session."""
         self.inbox.read()
-        if self._keys:
-            self._keys = {number: keys for number, keys in self._keys.items() if number in self._sessions}
+        held = self.session(round_number)
+        keys = None if held is None else held.keys
+        if self._joined is not None and self.session(self._joined[0]) is None:
+            self._joined = None
         if self._early:
             self._judge_early()
-        keys = self._keys.get(round_number)
         if keys is None:
             world = self._world
             keys = world.sealer.draw_keys(world.seed, self.node, round_number, self.life)
-            self._keys = {**self._keys, round_number: keys}
+            self._joined = round_number, keys
         return keys.public
+
+    def session(self, round_number: int) -> RoundSession | None:
+        """Returns its session of a round."""
+        return self._world.sessions.get(round_number, _NO_SESSIONS).get(self.node)
+
+    def _has_joined(self, round_number: int) -> bool:
+        return self._joined is not None and self._joined[0] == round_number
 
     def lose_state(self) -> None:
         """Discards inbox, keys and addresses at a crash; messages kept for a later assignment are lost."""
         self.inbox.read()
         for message in self._early.values():
             self._world.network.lose(message, "receiver_down")
-        for round_number in self._sessions:
-            self._world.network.sessions.close(self.node, round_number)
+        for round_number, sessions in self._world.sessions.items():
+            if sessions.pop(self.node, None) is not None:
+                self._world.network.sessions.close(self.node, round_number)
         self.inbox.close()
         self._open_inbox()
-        self._keys, self._sessions, self._early = _NO_KEYS, _NO_SESSIONS, _NO_EARLY
-        self._controls, self._probes = frozenset(), ()
+        self._joined, self._early = None, _NO_EARLY
+        self._controls, self._probes = _NO_CONTROLS, ()
         # The next incarnation draws other keys: the old ones may have sealed messages with the same sequence numbers.
         self.life += 1
         self.active_round = -1
@@ -131,16 +138,17 @@ class Endpoint:
         # Earlier arrivals are judged by the sessions that were open when they arrived.
         self.inbox.read()
         round_number = assignment.round_number
-        known = self._sessions.get(round_number)
+        sessions = self._world.sessions.setdefault(round_number, {})
+        known = sessions.get(self.node)
         if known is None:
-            if round_number not in self._keys and self._world.network.has_answered(self.node, round_number):
+            if not self._has_joined(round_number) and self._world.network.has_answered(self.node, round_number):
                 # A repeated set-up of the round has ended since this node joined, and its keys with it. Drawn by name,
                 # they are the same again.
                 self.draw_keys(round_number)
-            keys = self._keys.get(round_number)
-            if keys is None or assignment.public_key not in (None, keys.public):
+            number, keys = self._joined or (-1, None)
+            if keys is None or number != round_number or assignment.public_key not in (None, keys.public):
                 return  # crashed between joining and its assignment: the keys that peers seal for are lost
-            self._sessions = {**self._sessions, round_number: RoundSession(assignment, keys, (assignment.expect_from,))}
+            sessions[self.node] = RoundSession(assignment, keys)
             self._world.network.sessions.open(self.node, round_number)
         else:
             known.update(assignment)
@@ -151,25 +159,21 @@ class Endpoint:
             self._answer_probes()
 
     def leave(self, round_number: int) -> None:
-        """Drops the round's address and keys, and late messages of a round that it is no longer in."""
-        self.inbox.read()
-        if round_number in self._sessions:
-            self._sessions = _without(self._sessions, round_number) or _NO_SESSIONS
-            self._world.network.sessions.close(self.node, round_number)
-        if round_number in self._keys:
-            self._keys = _without(self._keys, round_number) or _NO_KEYS
-        if self.active_round != round_number:
+        """Drops a drained round's keys, and late messages of a round that it is no longer in; see `leave_round`."""
+        if self._joined is not None and self._joined[0] == round_number:
+            self._joined = None
+        if self.active_round != round_number and not self.inbox.is_empty:
             self.inbox.clear(round_number, KINDS)
 
     def has_session(self, round_number: int) -> bool:
         """Returns whether it has an address in a round."""
-        return round_number in self._sessions
+        return self.session(round_number) is not None
 
     def send(self, round_number: int, kind: str, payload: Payload, give_up_s: float = np.inf) -> None:
         """Seals one payload for all peers the assignment names for this kind, and hands the messages over."""
-        held = self._sessions.get(round_number)
-        peers = held.assignment.send_to.get(kind, ()) if held else ()
-        if not held or not peers:
+        held = self.session(round_number)
+        peers = held.assignment.send_to.get(kind, ()) if held is not None else ()
+        if held is None or not peers:
             return
         held.sequence += 1
         world = self._world
@@ -187,7 +191,7 @@ class Endpoint:
         self, round_number: int, kind: str, items: Sequence[tuple[Peer, Payload]], give_up_s: float = np.inf
     ) -> None:
         """Seals a separate payload for each peer; all payloads have the same size."""
-        held = self._sessions.get(round_number)
+        held = self.session(round_number)
         if held is None or not items:
             return
         seal, sender, envelopes = self._world.sealer.seal_one, held.assignment.address, []
@@ -207,7 +211,8 @@ class Endpoint:
 
     def agree(self, round_number: int, peer: Peer, purpose: bytes) -> bytes:
         """Derives a shared secret with a peer from this round's one-time keys; sends nothing."""
-        return self._world.sealer.agree(round_number, self._sessions[round_number].keys, peer.public_key, purpose)
+        keys = self._world.sessions[round_number][self.node].keys
+        return self._world.sealer.agree(round_number, keys, peer.public_key, purpose)
 
     def send_envelopes(
         self, envelopes: Sequence[Envelope], kind: str, round_number: int, give_up_s: float = np.inf
@@ -270,8 +275,8 @@ class Endpoint:
         if message.kind == "control":
             return self._receive_control(message.sender, message.sequence, message.flags, message.content)
         envelope: Envelope = message.content
-        held = self._sessions.get(envelope.round)
-        if held is None and envelope.round in self._keys:
+        held = self.session(envelope.round)
+        if held is None and self._has_joined(envelope.round):
             self._early = {**self._early, message.row: message}
             clock = self._world.clock
             # None leaves the outcome open; a message whose assignment never comes is rejected after a while.
@@ -297,7 +302,10 @@ class Endpoint:
 
     def _open(self, deliveries: Sequence[Delivery]) -> None:
         """Checks and files messages from the inbox; every change of sessions reads the inbox first."""
-        for (topic, round_number), group in _by_topic(deliveries):
+        # Most inboxes hold messages of one topic and round; by index, which is faster than by name.
+        _, _, _, _, _, number, first, *_ = deliveries[0]
+        alike = len(deliveries) == 1 or len({(one[5], one[6]) for one in deliveries}) == 1
+        for (topic, round_number), group in [((first, number), deliveries)] if alike else _by_topic(deliveries):
             if topic >= FIRST_TOPIC:
                 self._open_controls(topic, group)
             else:
@@ -305,7 +313,7 @@ class Endpoint:
 
     def _open_sealed(self, kind: str, round_number: int, deliveries: Sequence[Delivery]) -> None:
         world, network = self._world, self._world.network
-        held = self._sessions.get(round_number)
+        held = self.session(round_number)
         # The common case, in bulk; one irregular message sends the whole group through the individual checks.
         if held is not None:
             items = held.open_unaltered(kind, deliveries, network.contents.of_batches(deliveries))
@@ -319,7 +327,7 @@ class Endpoint:
 
     def _open_one(self, envelope: Envelope, delivery: Delivery) -> str:
         """Opens one message by its own header, which corruption may have changed."""
-        held = self._sessions.get(envelope.round)
+        held = self.session(envelope.round)
         if held is None:
             return "stale_round" if envelope.round < self._latest_round else "unknown_address"
         return self._file_envelope(held, envelope, delivery.row, delivery.arrived_s)
@@ -366,7 +374,7 @@ class Endpoint:
 
     def epoch(self, round_number: int) -> int:
         """Returns the epoch of the latest assignment for a round; -1 without one."""
-        held = self._sessions.get(round_number)
+        held = self.session(round_number)
         return -1 if held is None else held.assignment.epoch
 
     def _judge_early(self) -> None:
@@ -374,7 +382,7 @@ class Endpoint:
         early, self._early = self._early, _NO_EARLY
         for row, message in early.items():
             round_number = message.content.round
-            if round_number in self._keys and round_number not in self._sessions:
+            if self._has_joined(round_number) and not self.has_session(round_number):
                 self._early = {**self._early, row: message}
             else:
                 self._world.network.settle(message, self.receive(message))
@@ -382,7 +390,7 @@ class Endpoint:
     def _refuse_early(self, row: int) -> None:
         message = self._early.get(row)
         if message is not None:
-            self._early = _without(self._early, row)
+            self._early = {other: one for other, one in self._early.items() if other != row}
             self._world.network.settle(message, "unknown_address")
 
     def _receive_control(self, sender: int, sequence: int, flags: int, control: Control | Damaged) -> str:
@@ -436,6 +444,15 @@ class Endpoint:
         self.inbox.wake_if_waiting(verdict, *((kind, round_number) for kind in KINDS if kind != "share"))
 
 
+def leave_round(world: World, endpoints: Iterable[Endpoint], round_number: int) -> None:
+    """Drops a drained round's addresses and keys at all nodes."""
+    # Their inboxes have been read: that was the last message of the round.
+    world.sessions.pop(round_number, None)
+    world.network.sessions.close_all(round_number)
+    for endpoint in endpoints:
+        endpoint.leave(round_number)
+
+
 def _answers_nothing(kind: str, round_number: int, item: Received) -> bool:
     return False
 
@@ -444,16 +461,7 @@ def _ignores(request: CommitRequest) -> None:
     """Receives a commit request that reached a node other than the proxy."""
 
 
-def _without(held: Mapping[int, _Held], number: int) -> Mapping[int, _Held]:
-    """Returns a copy without one entry."""
-    return {other: one for other, one in held.items() if other != number} if len(held) > 1 else {}
-
-
 def _by_topic(deliveries: Sequence[Delivery]) -> list[tuple[tuple[int, int], Sequence[Delivery]]]:
     """Groups consecutive messages of one topic and round, in the order of arrival."""
-    first = deliveries[0]
-    # Most inboxes hold one topic; indices 5 and 6 are round and topic, faster to read than by name.
-    if len(deliveries) == 1 or len({(one[5], one[6]) for one in deliveries}) == 1:
-        return [((first.topic, first.round_number), deliveries)]
     groups = groupby(deliveries, key=lambda delivery: (delivery.topic, delivery.round_number))
     return [(name, list(group)) for name, group in groups]

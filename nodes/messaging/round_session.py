@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -33,22 +32,27 @@ def _accepted_once(sequence: int, epoch: int) -> tuple[tuple[int, int], ...]:
     return ((sequence, epoch),)
 
 
-@dataclass(slots=True)
+RoundSessions = dict[int, dict[int, "RoundSession"]]
+"""The sessions of all nodes, by round and then by node: a round is forgotten as a whole, and most nodes are in one."""
+
+
 class RoundSession:
     """A node's admission to a round, until the round's last message has ended.
 
     Attributes:
         expected: the peers whose messages of each kind are expected, in each plan of the round so far
+        sequence: the number of the last message that was sealed
         accepted: by kind and sender, the sequence number and epoch of each accepted message
     """
 
-    assignment: Assignment
-    keys: KeyPair
-    expected: tuple[Mapping[str, Sequence[Peer]], ...]
-    sequence: int = 0
-    accepted: dict[str, dict[bytes, tuple[tuple[int, int], ...]]] = field(default_factory=dict)
+    __slots__ = ("_senders", "accepted", "assignment", "expected", "keys", "sequence")
 
-    _senders: dict[str, dict[bytes, bytes]] = field(default_factory=dict)
+    def __init__(self, assignment: Assignment, keys: KeyPair) -> None:
+        self.assignment, self.keys = assignment, keys
+        self.expected: tuple[Mapping[str, Sequence[Peer]], ...] = (assignment.expect_from,)
+        self.sequence = 0
+        self.accepted: dict[str, dict[bytes, tuple[tuple[int, int], ...]]] = {}
+        self._senders: dict[str, dict[bytes, bytes]] = {}
 
     def update(self, assignment: Assignment) -> None:
         """Adds the peers of a re-planned round; peers that have sent already may send again."""

@@ -50,29 +50,20 @@ def make_assignments(
     mixing = _mixing(round_plan, peers)
     members = frozenset(members)
     edges = len(round_plan.edges.get("update", ())) if terms.whole_graph else 0
+    neighbours = _count_neighbours(round_plan)
+    number, barrier_s, closes_s, epoch = terms.round_number, terms.barrier_s, terms.closes_s, terms.epoch
+    times = terms.lasts_s, terms.acknowledge
     assignments = {}
-    for node, peer in peers.items():
+    for node, (address, public_key) in peers.items():
         sends, expects = send_to.get(node, _NO_ROUTES), expect_from.get(node, _NO_ROUTES)
+        role = _role(node, round_plan.leader, members, serves="model" in sends)
         # Only the size on the wire depends on `known` and `edges`: a whole graph lists peers the node never contacts.
-        known = len(members) if edges else len(_neighbours(sends, expects))
+        sizes = len(members) if edges else neighbours.get(node, 0), edges, bool(public_key)
+        weights = mixing.get(node)
+        # By place: twice as fast as by name, and there is one for every member.
         assignments[node] = Assignment(
-            round_number=terms.round_number,
-            role=_role(node, round_plan.leader, members, serves="model" in sends),
-            address=peer.address,
-            send_to=sends,
-            expect_from=expects,
-            barrier_s=terms.barrier_s,
-            known=known,
-            edges=edges,
-            keyed=bool(peer.public_key),
-            closes_s=terms.closes_s,
-            epoch=terms.epoch,
-            weight_total=terms.weight_total,
-            lasts_s=terms.lasts_s,
-            acknowledge=terms.acknowledge,
-            public_key=peer.public_key,
-            mixing=mixing.get(node),
-            planned_rounds=terms.planned_rounds,
+            *(number, role, address, sends, expects, barrier_s, *sizes),
+            *(closes_s, epoch, terms.weight_total, *times, public_key, weights, terms.planned_rounds),
         )
     return assignments
 
@@ -112,8 +103,16 @@ def _grouped(nodes: NDArray[np.int64], others: NDArray[np.int64]) -> Iterator[tu
         yield node, sorted_others[first:end]
 
 
-def _neighbours(*routes: Mapping[str, list[Peer]]) -> set[bytes]:
-    return {peer.address for route in routes for peers in route.values() for peer in peers}
+def _count_neighbours(round_plan: RoundPlan) -> dict[int, int]:
+    """Returns for each node the number of distinct nodes that it sends to or hears from."""
+    both = [ends for edges in round_plan.edges.values() for ends in (edges, edges[:, ::-1])]
+    if not both:
+        return {}
+    nodes, others = np.concatenate(both).T
+    # Node numbers fit in 31 bits.
+    distinct = np.unique(nodes << 32 | others) >> 32
+    found, counts = np.unique(distinct, return_counts=True)
+    return dict(zip(found.tolist(), counts.tolist(), strict=True))
 
 
 def _role(node: int, leader: int, members: Collection[int], serves: bool) -> str:

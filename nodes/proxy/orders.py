@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from nodes.messaging.control_batches import read_report
 from nodes.messaging.control_messages import Close
 from nodes.messaging.endpoint import Endpoint
 from nodes.protocols.api import RoundPlan
@@ -11,6 +12,7 @@ from nodes.proxy.assignments import RoundTerms, make_assignments
 from nodes.proxy.round_state import ProxyConfig, RoundState
 from nodes.round_record import RoundRecord
 from nodes.world import World
+from p2p.transport.messages import TOPICS
 
 
 class Orders:
@@ -19,6 +21,7 @@ class Orders:
     def __init__(self, world: World, config: ProxyConfig, records: dict[int, RoundRecord]) -> None:
         self.endpoint = Endpoint(world.proxy, world)
         self._world, self._config, self._records = world, config, records
+        world.network.contents.make_with(TOPICS["done"], read_report)
 
     def assign(self, running: RoundState, nodes: Sequence[int], barrier_s: float | None = None) -> None:
         """Makes the assignments of the round's current plan."""

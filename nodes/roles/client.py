@@ -26,19 +26,29 @@ Protecting = Generator[simpy.Event, Any, bool]
 
 @dataclass(frozen=True, slots=True)
 class ClientProfile:
-    """A client's training time, noise level and sensitivity."""
+    """A client's training time, and what protects it.
+
+    Attributes:
+        train_s: how long it trains in a round.
+        noise_std: deviation of the noise on its updates.
+        sensitivity: how far its clipped update may move.
+        per_sample: whether its training protects single records.
+        most_trainings: trainings that its records' budget allows; None without limit.
+    """
 
     train_s: float
     noise_std: float
     sensitivity: float
+    per_sample: bool = False
+    most_trainings: int | None = None
 
 
 class Client(Participant):
     """A peer with its own privacy ledger; it declines to join when the next release would exceed its budget."""
 
     __slots__ = (
-        *("_free_s", "_logged_call_s", "_taken", "_training", "_trainings"),
-        *("ledger", "profile", "protocol", "slow"),
+        *("_charged", "_free_s", "_logged_call_s", "_taken", "_training"),
+        *("ledger", "profile", "protocol", "slow", "trainings"),
     )
 
     def __init__(
@@ -58,7 +68,9 @@ class Client(Participant):
         self.slow: Sequence[Slow] = ()
         self._taken = (0, -1)
         self._training = (-1, 0.0)
-        self._trainings = 0
+        self.trainings = 0
+        """Trainings begun so far, also those that a crash or the deadline ended: their noise and coins are used up."""
+        self._charged = 0
 
     def run(self) -> Generator[simpy.Event, Any, None]:
         """Runs the client until it crashes or the simulation ends."""
@@ -80,9 +92,11 @@ class Client(Participant):
             # A crash destroys an update; training again means another release, which the ledger may not allow.
             if self.ledger is not None and not self.ledger.may_release(assignment.round_number):
                 return False
+            if self._has_spent_records():
+                return False
             self.world.phase_hooks.notify(self.node, assignment.round_number, "train")
             self.learning.start_training(self.node, assignment.round_number)
-            self._trainings += 1
+            self.trainings += 1
             self._training = (assignment.round_number, finish_s(self.now_s, self.profile.train_s, self.slow))
         deadline_s = min(deadline_s, assignment.closes_s)
         ready_s = max(self._training[1], self.now_s)
@@ -132,8 +146,9 @@ class Client(Participant):
 
     def _charge(self, round_number: int, std: float) -> None:
         if self.ledger is None:
+            self._log_record_charge(round_number)
             return
-        if self.ledger.charge(round_number, std, self.profile.sensitivity, self._trainings):
+        if self.ledger.charge(round_number, std, self.profile.sensitivity, self.trainings):
             published = self.ledger.published_epsilon
             self.world.log.privacy.append(
                 round=round_number,
@@ -144,7 +159,32 @@ class Client(Participant):
                 published=np.nan if published is None else published,
                 rigorous=np.nan,
                 budget_left=self.ledger.budget_left,
+                trainings=self.trainings if self.profile.per_sample else 0,
+                record=np.nan,
             )
+
+    def _log_record_charge(self, round_number: int) -> None:
+        """Logs a release that is protected record by record only; a client's update as a whole is not."""
+        # An update that is sent again, as to a new leader, is no new release.
+        if self.profile.per_sample and self.trainings > self._charged:
+            self._charged = self.trainings
+            self.world.log.privacy.append(
+                round=round_number,
+                node=self.node,
+                release=self.trainings,
+                noise_std=0.0,
+                mu2=np.inf,
+                published=np.nan,
+                rigorous=np.inf,
+                budget_left=np.nan,
+                trainings=self.trainings,
+                record=np.nan,
+            )
+
+    def _has_spent_records(self) -> bool:
+        """Returns whether one more training would cost its records more than they may lose."""
+        most = self.profile.most_trainings
+        return most is not None and self.trainings >= most
 
     def catch_up(self, assignment: Assignment, deadline_s: float) -> Steps:
         """Sends the current model if this node is the holder; waits for it if its own is stale."""
@@ -162,6 +202,8 @@ class Client(Participant):
     @property
     def last_round(self) -> int:
         """The last round in which one more release stays within the budget, as far as known now."""
+        if self._has_spent_records():
+            return 0
         return EVERY_ROUND if self.ledger is None else int(min(self.ledger.exhausted_from - 1, EVERY_ROUND))
 
     def _take_part(self, assignment: Assignment) -> Steps:
@@ -185,12 +227,16 @@ class Client(Participant):
             self.send(assignment, "collect", self.learning.model(self.node), assignment.closes_s)
         else:
             self._log_invitation(round_number)
-            yield from self._follow_orders(assignment)
+            order: Assignment | Close | None = assignment
+            # Again for each newer plan that the protocol itself has not taken up.
+            while isinstance(order, Assignment):
+                self.skipped = False
+                yield from self.protocol.take_part(self, order)
+                order = self.new_order(order)
         self._free_s = self.now_s
         # From here on, orders for the round queue up like any other; unread ones of the old plan are dropped.
         self.endpoint.active_round = -1
-        self.endpoint.inbox.forget(("reorder", round_number))
-        self.endpoint.inbox.forget(("verdict", round_number))
+        self.endpoint.inbox.forget(("reorder", round_number), ("verdict", round_number))
         epoch, has_loss = self.endpoint.epoch(round_number), self._reports_loss(round_number)
         self.report(Done(round_number, self.node, self.model_round, self.skipped, epoch, has_loss))
 
@@ -207,14 +253,6 @@ class Client(Participant):
         if called_s != self._logged_call_s:
             self._logged_call_s = called_s
             self.world.log.span(self.node, round_number, "invite", max(called_s, self._free_s), self.now_s)
-
-    def _follow_orders(self, assignment: Assignment) -> Steps:
-        """Runs the protocol's part, and again for each newer plan that the protocol itself has not taken up."""
-        order: Assignment | Close | None = assignment
-        while isinstance(order, Assignment):
-            self.skipped = False
-            yield from self.protocol.take_part(self, order)
-            order = self.new_order(order)
 
     def _fetch_first_model(self, assignment: Assignment) -> Steps:
         received = yield from self.collect(assignment, "bootstrap", assignment.closes_s)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Protocol
 
 import simpy
@@ -54,12 +53,13 @@ class ProcessSupervisor:
     def start_all(self) -> None:
         """Starts the processes of all nodes that are up, after the faults at time 0."""
         clock = self.world.clock
-        for node in self.restartables:
-            clock.call_at(clock.now, Rank.START, node, partial(self._start_if_up, node))
-        clock.call_at(clock.now, Rank.START, self.world.proxy, partial(self._start_if_up, self.world.proxy))
+        clock.call_at(clock.now, Rank.START, 0, self._start_those_up)
 
-    def _start_if_up(self, node: int) -> None:
-        if not self._causes[node] and node not in self._processes:
+    def _start_those_up(self) -> None:
+        for node in sorted((*self.restartables, self.world.proxy)):
+            # A fault of this instant may have restarted it already.
+            if self._causes[node] or node in self._processes:
+                continue
             self._start_proxy() if node == self.world.proxy else self._start(node)
 
     def crash(self, node: int) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 import simpy
 
 from nodes.learning.deferred_learning import Learning, Vector
+from nodes.messaging.control_batches import report_note, report_number
 from nodes.messaging.control_messages import Answer, Assignment, Close, CommitRequest, Control, Done, Verdict
 from nodes.messaging.endpoint import Endpoint, Received
 from nodes.phase_hooks import Phase
@@ -102,7 +103,9 @@ class Participant:
     def report(self, done: Done) -> None:
         """Reports to the proxy that this node's part of a round is done."""
         self._reported = done
-        self.tell_proxy(done.round_number, done)
+        world = self.world
+        note = report_note(world.sealed, done.has_loss)
+        world.network.tell(self.node, world.proxy, done.round_number, note, report_number(done))
 
     def has_public_loss(self, round_number: int) -> bool:
         """Returns whether it reports the loss of the round's model, which it made, on public records."""
@@ -141,7 +144,9 @@ class Participant:
 
     def is_superseded(self, assignment: Assignment) -> bool:
         """Returns whether an order that replaces this assignment has arrived and is not taken up yet."""
-        return self.endpoint.inbox.has(("reorder", assignment.round_number))
+        inbox = self.endpoint.inbox
+        inbox.read()
+        return not inbox.is_empty and inbox.has(("reorder", assignment.round_number))
 
     def send(self, assignment: Assignment, kind: str, vector: Vector, give_up_s: float = np.inf) -> None:
         """Seals a vector for every peer the assignment names for this kind and sends it."""

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from p2p.log import records
 from p2p.log.column_table import Table
 
+_SPAN = records.SPAN
 _NO_WAIT = (-1, -1, np.nan)  # NaN equals no start time, so a first wait is never merged
 
 
@@ -56,13 +57,13 @@ class Log:
         if end_s <= start_s:
             return
         if name != "wait":
-            self.spans.add((node, round_number, records.SPAN[name], start_s, end_s))
+            self.spans.add((node, round_number, _SPAN[name], start_s, end_s))
             return
         row, last_round, last_s = self._waits.get(node, _NO_WAIT)
         if last_s == start_s and last_round == round_number:
             self.spans["end_s"][row] = end_s
         else:
-            row = self.spans.add((node, round_number, records.SPAN[name], start_s, end_s))
+            row = self.spans.add((node, round_number, _SPAN[name], start_s, end_s))
         self._waits[node] = (row, round_number, end_s)
 
     def span_each(

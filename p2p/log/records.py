@@ -79,8 +79,12 @@ PRIVACY_COLUMNS = {
     "published": "f8",
     "rigorous": "f8",
     "budget_left": "f8",
+    "trainings": "i4",
+    "record": "f8",
 }
-"""`budget_left`: fraction of the client's rounds or mu^2 left after the release; NaN without a budget."""
+"""`budget_left`: fraction of the client's rounds or mu^2 left after the release; NaN without a budget. `rigorous` is
+about the whole client. `record` is the epsilon of one of its records after so many `trainings`; NaN (and 0) where
+records are not protected one by one."""
 AGGREGATION_COLUMNS = {"round": "i4", "aggregator": "i4", "contributor": "i4", "at_s": "f8", "void": "?"}
 """`void`: a leader averaged and was not allowed to make the result the round's model; no node has it."""
 

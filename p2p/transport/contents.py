@@ -9,9 +9,11 @@ import numpy as np
 
 from p2p.random_streams import stream
 from p2p.transport.core import layout as at
-from p2p.transport.messages import Answers, Contents, Delivery
+from p2p.transport.messages import Contents, Delivery
 
 Alter = Callable[[object, np.random.Generator], object]
+Make = Callable[[Delivery], Any]
+"""Makes a message's content from the message itself."""
 Damages = Callable[[int], Sequence[tuple[int, int, bool]]]
 """Returns (sender, attempt, whether first hop) of each hop that corrupted the message of a row."""
 _DAMAGED = at.CORRUPTED | at.CARRIED
@@ -22,7 +24,8 @@ class BatchContents:
 
     def __init__(self, seed: int, alter: Alter, damages: Damages) -> None:
         self._seed, self._alter, self._damages = seed, alter, damages
-        self._by_batch: dict[int, Any] = {}  # `Contents`, or `Answers`
+        self._by_batch: dict[int, Contents] = {}
+        self._makers: dict[int, Make] = {}  # by topic
         self._batches = 0
         self._of_round: dict[int, list[int]] = {}
 
@@ -33,10 +36,10 @@ class BatchContents:
         self._of_round.setdefault(round_number, []).append(self._batches)
         return self._batches
 
-    def answer_with(self, answers: Answers) -> None:
-        """Sets what makes the contents of answers to calls."""
+    def make_with(self, topic: int, make: Make) -> None:
+        """Sets what makes the contents of messages of a topic that were sent without one: answers to calls, notes."""
         # Not dropped with a round: a node that is busy answers when it is free, even if the round has drained by then.
-        self._by_batch[at.ANSWERS_BATCH] = answers
+        self._makers[topic] = make
 
     def drop(self, round_number: int) -> None:
         """Drops the contents of a round of which no message is in flight."""
@@ -50,15 +53,14 @@ class BatchContents:
 
     def as_arrived(self, delivery: Delivery) -> Any:
         """Returns a message's content as it arrived; corrupted messages have other bytes."""
-        contents = self._by_batch[delivery.batch]
-        content = _content(contents, delivery)
+        content = self._content(delivery)
         if not delivery.flags & _DAMAGED:
             return content
         kind = delivery.topic if delivery.topic < at.FIRST_TOPIC else 0
         # Each corrupting hop alters the content once, from a stream named after that hop: replays give equal bytes.
         for sender, attempt, first in self._damages(delivery.row):
-            # Answers have no place among others: each is the only one of its sender.
-            place = delivery.place if first and attempt == 1 and not isinstance(contents, Answers) else 0
+            # Made contents have no place among others: each is the only one of its sender.
+            place = delivery.place if first and attempt == 1 and delivery.batch > at.MADE else 0
             name = (kind, delivery.round_number, sender, abs(delivery.sequence), attempt, place)
             content = self._alter(content, stream(self._seed, "damage", *name))
         return content
@@ -68,15 +70,19 @@ class BatchContents:
 
         Those of batches of one are dropped unless `keep`: a delivered message is not sent again.
         """
-        contents, found = self._by_batch, []
+        contents, makers, found = self._by_batch, self._makers, []
         for delivery in deliveries:
-            batch = delivery[1]
+            batch, topic = delivery[1], delivery[6]  # faster to read than by name
+            if batch <= at.MADE:
+                found.append(makers[topic](delivery))
+                continue
             of_batch = contents[batch]
-            found.append(_content(of_batch, delivery))
-            if not keep and not isinstance(of_batch, Answers) and len(of_batch) == 1:
+            found.append(of_batch[delivery[2]])
+            if not keep and len(of_batch) == 1:
                 del contents[batch]
         return found
 
-
-def _content(contents: Contents | Answers, delivery: Delivery) -> Any:
-    return contents.of(delivery) if isinstance(contents, Answers) else contents[delivery.place]
+    def _content(self, delivery: Delivery) -> Any:
+        if delivery.batch <= at.MADE:
+            return self._makers[delivery.topic](delivery)
+        return self._by_batch[delivery.batch][delivery.place]

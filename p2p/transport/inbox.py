@@ -48,12 +48,13 @@ class Inbox:
         """Returns an event that yields the items under `key`: `count` of them, or fewer at the deadline."""
         if self._awaited:
             self._file_awaited()
+        network, node = self._network, self._node
         # Reading first: items that have arrived count towards the wait, and the core counts only new ones.
-        self._awaited = self.take(key)
+        self._awaited = self.take(key) if self._items or network.inbox_counts[node] else []
         self._key, self._needed, self._event = key, count, Signal()
         topic, round_number = topic_code(key)
         missing = count - len(self._awaited)
-        self._network.expect(self._node, topic, round_number, missing, np.inf if deadline_s is None else deadline_s)
+        network.expect(node, topic, round_number, missing, np.inf if deadline_s is None else deadline_s)
         return self._event
 
     def sleep(self, until_s: float) -> simpy.Event:
@@ -74,20 +75,29 @@ class Inbox:
         Args:
             deliveries: what the core has taken from the inbox.
         """
-        if self._key is _NOT_WAITING:
-            # A sleep has ended; without an event the wait was closed.
-            if self._event is not None:
-                self._fire(None)
-            return
-        if not deliveries and self._network.inbox_counts[self._node]:
-            deliveries = self._network.take(self._node)
-        if deliveries:
-            self._read(deliveries)
-        # The core counts messages before they are opened; rejected ones leave the wait incomplete.
-        if due or len(self._awaited) >= self._needed:
-            self._hand_over(due)
-        else:
-            self._continue_wait()
+        items: list[Any] | None = None  # what a sleep yields
+        if self._key is not _NOT_WAITING:
+            if not deliveries and self._network.inbox_counts[self._node]:
+                deliveries = self._network.take(self._node)
+            if deliveries:
+                self._read(deliveries)
+            # The core counts messages before they are opened; rejected ones leave the wait incomplete.
+            if not due and len(self._awaited) < self._needed:
+                self._continue_wait()
+                return
+            items, self._awaited = self._awaited, []
+            key, self._key = self._key, _NOT_WAITING
+            # Surplus items stay for the next wait, except at a deadline, which takes all.
+            if not due and len(items) > self._needed:
+                self._filed(key).extend(items[self._needed :])
+                items = items[: self._needed]
+        event, self._event = self._event, None
+        # Without an event the wait was closed.
+        if event is not None:
+            event._value = items
+            callbacks, event.callbacks = event.callbacks, None
+            for callback in callbacks:
+                callback(event)
 
     def _read(self, deliveries: Sequence[Delivery]) -> None:
         # While reading, `put` must not update the wait: that happens once, after the last message.
@@ -103,22 +113,6 @@ class Inbox:
             self._network.wait_on(self._node, *topic_code(self._key), missing)
         else:
             self._network.ask_wake(self._node)
-
-    def _hand_over(self, due: bool) -> None:
-        items, self._awaited = self._awaited, []
-        key, self._key = self._key, _NOT_WAITING
-        # Surplus items stay for the next wait, except at a deadline, which takes all.
-        if not due and len(items) > self._needed:
-            self._filed(key).extend(items[self._needed :])
-            items = items[: self._needed]
-        self._fire(items)
-
-    def _fire(self, value: Any) -> None:
-        event, self._event = self._event, None
-        event._value = value
-        callbacks, event.callbacks = event.callbacks, None
-        for callback in callbacks:
-            callback(event)
 
     def put(self, key: Hashable, item: Any) -> None:
         """Adds an item, which counts towards a wait like an arrival."""
@@ -151,6 +145,11 @@ class Inbox:
             return items
         return self._items.pop(key, []) if self._items else []  # type: ignore[attr-defined]
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether it holds no opened items."""
+        return not self._items and not self._awaited
+
     def has(self, key: Hashable) -> bool:
         """Returns whether there are items under a key."""
         self.read()
@@ -161,10 +160,13 @@ class Inbox:
         if self._key in keys:
             self._network.ask_wake(self._node, due=True)
 
-    def forget(self, key: Hashable) -> None:
-        """Drops the items under a key, and a wait for it."""
-        self.take(key)
-        if self._key == key:
+    def forget(self, *keys: Hashable) -> None:
+        """Drops the items under these keys, and a wait for one of them."""
+        self.read()
+        if self._items or self._awaited:
+            for key in keys:
+                self.take(key)
+        if self._key in keys:
             self.close()
 
     def clear(self, round_number: int, kinds: Sequence[str]) -> None:

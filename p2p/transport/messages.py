@@ -111,6 +111,14 @@ class Answers:
         return self.content(CallAnswer(delivery.round_number, delivery.sender, refuses, model_round, delivery.life))
 
 
+class Note(NamedTuple):
+    """The form of control messages whose whole content is a number; see `Network.tell`."""
+
+    topic: int
+    size_bytes: int
+    overhead_bytes: int
+
+
 class Message(NamedTuple):
     """A view of one message in flight or just arrived."""
 

@@ -28,7 +28,7 @@ from p2p.transport.impairment_table import ImpairmentTable
 from p2p.transport.impairments import Impairment, Partition
 from p2p.transport.inbox import Inbox
 from p2p.transport.message_table import MessageTable
-from p2p.transport.messages import Answers, Batch, Delivery, Message
+from p2p.transport.messages import Answers, Batch, Delivery, Message, Note
 from p2p.transport.relays import Relays
 from p2p.transport.sessions import Sessions
 from p2p.transport.sharing import Fair, Sharing
@@ -38,6 +38,11 @@ Receive = Callable[[Message], str | None]
 
 _DELIVERED, _LOST, _REJECTED = OUTCOME["delivered"], OUTCOME["lost"], OUTCOME["rejected"]
 _FLUSH_AT = 1 << 16
+# Read for every event that returns to Python, and an attribute of a module costs twice as much.
+_REACHED, _WOKEN, _WOKEN_DUE, _STATUS_BITS = at.REACHED, at.WOKEN, at.WOKEN_DUE, at.STATUS_BITS
+_STATUS = (1 << _STATUS_BITS) - 1
+_UNKNOWN_S = -np.inf
+_make_delivery = partial(tuple.__new__, Delivery)  # `Delivery._make` is a Python function that does the same
 
 
 class Network:
@@ -114,7 +119,7 @@ class Network:
         receivers = list(batch.receivers)
         jittered = self._jitter is not None
         nodes["answer_delay_s"][receivers] = np.nan if jittered else self._links.latencies_to(batch.sender)[receivers]
-        self.contents.answer_with(answers)
+        self.contents.make_with(at.ANSWER_TOPIC, answers.of)
         batch.call = True
         self.send(batch)
 
@@ -160,11 +165,23 @@ class Network:
         # One integer for seven fields: the entry point of the core takes four; `send` in core/starts.py unpacks it.
         packed = kind + (topic << 4) + (batch.immediate << 10) + (batch.separate << 14) + (batch.outlives_round << 15)
         packed += (batch.call << 16) + (batch.round_number << 17)
+        self._hand_over(sender, count, packed, number, batch.give_up_s)
+
+    def tell(self, sender: int, receiver: int, round_number: int, note: Note, number: int) -> None:
+        """Sends one control message whose content is a number, which its reader turns into the content."""
+        if self._down[sender]:
+            return
+        receiver = self._redirects.get(receiver, receiver)
+        delay_s = np.nan if self._jitter is not None else self._links.latency(sender, receiver)
+        self._memory.write_input(receiver, note.size_bytes, note.overhead_bytes, delay_s)
+        self._hand_over(sender, 1, (note.topic << 4) + (round_number << 17), at.MADE - number, np.inf)
+
+    def _hand_over(self, sender: int, count: int, packed: int, number: int, give_up_s: float) -> None:
         self._unwritten = True
         # The core checks its needs before it changes anything, so the call can simply be repeated.
-        while status := memory.call(core.SEND, batch.give_up_s, count, sender, packed, number):
+        while status := self._memory.call(core.SEND, give_up_s, count, sender, packed, number):
             if status == at.NEEDS_ROOM:
-                memory.reserve(2 * count + len(self._inboxes))
+                self._make_room(2 * count)
             else:
                 self._impairments.draw_bursts(sender, self._clock.now)
         self.next_s = -np.inf
@@ -238,8 +255,7 @@ class Network:
         return self._read_outputs(count)
 
     def _read_outputs(self, count: int) -> list[Delivery]:
-        # `Delivery._make` is a Python function that does the same for one message.
-        return list(map(partial(tuple.__new__, Delivery), self._memory.read_outputs(count))) if count else []
+        return list(map(_make_delivery, self._memory.read_outputs(count))) if count else []
 
     def take_contents(self, deliveries: Sequence[Delivery]) -> list[Any]:
         """Returns the contents of messages that arrived once and unaltered; nothing may read them again."""
@@ -368,16 +384,17 @@ class Network:
         memory, clock = self._memory, self._clock
         self._unwritten = True
         status = memory.call(core.ADVANCE, until_s, until_key)
-        if status == at.REACHED:
+        if status == _REACHED:
             self.next_s = memory.next_event_s()
             return False
         clock._now = memory.seconds[0]
-        self.next_s = -np.inf
-        what, status = status >> at.STATUS_BITS, status & ((1 << at.STATUS_BITS) - 1)
-        if status in (at.WOKEN, at.WOKEN_DUE):
+        self.next_s = _UNKNOWN_S
+        what, status = status >> _STATUS_BITS, status & _STATUS
+        if status in (_WOKEN, _WOKEN_DUE):
             inbox = self._inboxes[what]
             if inbox is not None:
-                inbox.wake(status == at.WOKEN_DUE, self._read_outputs(memory.words[TAKEN]))
+                count = memory.words[TAKEN]
+                inbox.wake(status == _WOKEN_DUE, self._read_outputs(count) if count else ())
         elif status == at.ARRIVED:
             self._on_arrived(what)
         elif status == at.ROUND_DRAINED:
@@ -394,12 +411,13 @@ class Network:
             self._make_room()
         return True
 
-    def _make_room(self) -> None:
+    def _make_room(self, messages: int = 0) -> None:
         if int(self._memory.record["passed"]):
             self._show_passed()
+        # Ended messages hold their slots until they are written, so writing them comes before enlarging arrays.
         if int(self._memory.record["ended"]) > _FLUSH_AT // 2:
             self._table.write_ended()
-        self._memory.reserve(len(self._inboxes) + _FLUSH_AT)
+        self._memory.reserve(messages + len(self._inboxes) + _FLUSH_AT)
 
     def _on_arrived(self, slot: int) -> None:
         message = self._message(slot, self._memory.slots[slot].copy())
@@ -410,7 +428,7 @@ class Network:
         sender, receiver, round_number = int(one["sender"]), int(one["receiver"]), int(one["round_number"])
         flags, arrived_s = int(one["flag_bits"]), float(one["arrived_s"])
         place = (int(one["row"]), int(one["batch"]), int(one["place"]), sequence)
-        topic, life = kind or at.FIRST_TOPIC, int(one["life"])
+        topic, life = int(one["topic"]), int(one["life"])
         content = self.contents.as_arrived(Delivery(*place, sender, round_number, topic, flags, life, arrived_s))
         name = (KINDS[kind], round_number, sender, receiver, abs(sequence))
         return Message(slot, place[0], *name, flags, content, arrived_s)

@@ -7,12 +7,11 @@ medians over all pairs describe these, and the pairs of a one-to-one assignment 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
-from scipy.stats import norm
 
 Matrix = NDArray[np.float32]
 Scores = NDArray[np.float64]
@@ -77,6 +76,9 @@ def nearest(scores: Scores) -> Guess:
 
 def assigned(scores: Scores) -> Guess:
     """Returns the one-to-one assignment with the largest sum; -1 for targets that are left over."""
+    # Imported here: scenarios are read without it.
+    from scipy.optimize import linear_sum_assignment
+
     found = np.full(len(scores), -1, dtype=np.int64)
     rows, columns = linear_sum_assignment(scores, maximize=True)
     found[rows] = columns
@@ -137,7 +139,7 @@ def _matched_mean(z: Scores, found: Guess, weights: NDArray[np.float64]) -> floa
     there = np.flatnonzero(found >= 0)
     mean = float(np.average(z[there, found[there]], weights=weights[there] + _TINY))
     # The best assignment among n scores of pure noise has about this mean (simulated for 5 to 512: within 0.05).
-    by_chance = float(norm.ppf(1.0 - 1.0 / max(min(z.shape), 2)))
+    by_chance = NormalDist().inv_cdf(1.0 - 1.0 / max(min(z.shape), 2))
     return float(np.sqrt(np.clip(mean**2 - by_chance**2, 0.05**2, 50.0**2)))
 
 

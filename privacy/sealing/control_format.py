@@ -96,6 +96,7 @@ class WireAssignment:
         return b"".join([head, *entries, *(_EDGE.pack(*edge) for edge in self.edges)])
 
 
+@cache
 def assignment_size(neighbours: int, edges: int = 0, keyed: bool = True) -> int:
     """Returns the payload bytes of an assignment with this many entries and edges."""
     return _ASSIGNMENT_HEAD.size + neighbours * _entry_layout(keyed).size + edges * _EDGE.size

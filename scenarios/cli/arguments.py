@@ -63,6 +63,9 @@ def report(parser: argparse.ArgumentParser) -> None:
 def table(parser: argparse.ArgumentParser) -> None:
     """`peerveil table RUN...`"""
     _runs(parser)
+    parser.add_argument("--rows", metavar="AXIS,...", help="of a sweep: axes of the rows")
+    parser.add_argument("--columns", metavar="AXIS,...", help="of a sweep: axes of the columns")
+    parser.add_argument("--figure", metavar="NAME", help="of a sweep: what its cells show; accuracy unless given")
     parser.add_argument("--format", choices=("md", "csv", "latex"), default="md", help="Markdown, CSV or LaTeX")
     parser.add_argument("-o", "--out", metavar="FILE", type=Path, help="where the table goes; printed unless given")
     _json(parser, "print the figures as JSON")
@@ -93,7 +96,39 @@ def _picture(parser: argparse.ArgumentParser, default: str, kinds: str) -> None:
 
 
 def _runs(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("runs", metavar="RUN", type=Path, nargs="+", help="folders that `peerveil run` wrote")
+    parser.add_argument(
+        "runs", metavar="RUN", type=Path, nargs="+", help="folders that `peerveil run` wrote, or a sweep's"
+    )
+
+
+def sweep(parser: argparse.ArgumentParser) -> None:
+    """`peerveil sweep SWEEP.yaml`"""
+    parser.add_argument("sweep", metavar="SWEEP.yaml", type=Path, help="bases, axes and seeds; see docs/sweeps.md")
+    parser.add_argument("--dry-run", action="store_true", help="list the cells with predicted cost; run nothing")
+    parser.add_argument("--status", action="store_true", help="list the cells with their state; run nothing")
+    parser.add_argument("--only", metavar="axis=value", action="append", default=[], help="only cells with that value")
+    parser.add_argument("--retry", choices=("failed",), help="run failed cells again")
+    where = "processes (of this machine), serial, dask, tcp://scheduler:8786 or module:function"
+    parser.add_argument("--on", metavar="WHERE", default="processes", help=where)
+    parser.add_argument("--workers", metavar="N", type=_positive, help="cells at once; else as cores and memory allow")
+    parser.add_argument("--shard", metavar="I/N", help="process I of N that share the folder; takes what is unclaimed")
+    parser.add_argument("--out", metavar="DIR", type=Path, help="the sweep's folder; runs/sweeps/<name> unless given")
+    parser.add_argument("--store", metavar="DIR", type=Path, help="where cells are kept; runs/cells unless given")
+    parser.add_argument("--data-dir", metavar="DIR", type=Path, help="where data sets are; else PEERVEIL_DATA")
+    parser.add_argument("--allow-plugins", action="store_true", help="import `kind: module:Class` from scenarios")
+    parser.add_argument("--yes", action="store_true", help="allow more than 10,000 cells")
+    parser.add_argument("--quiet", action="store_true", help="no live table, no answer")
+    _json(parser, "print the cells as JSON")
+
+
+def export(parser: argparse.ArgumentParser) -> None:
+    """`peerveil export RUN-or-SWEEP...`"""
+    _runs(parser)
+    parser.add_argument(
+        "--to", required=True, choices=("tensorboard", "mlflow", "csv"), help="the tracker, or csv files"
+    )
+    parser.add_argument("-o", "--out", metavar="DIR", type=Path, help="where it goes; export/<tracker> unless given")
+    _json(parser, "print what was written as JSON")
 
 
 def attack(parser: argparse.ArgumentParser) -> None:

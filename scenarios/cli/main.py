@@ -59,6 +59,7 @@ COMMANDS: dict[str, Command] = {
     "plan": Command(
         "say before a run what it will cost and prove", arguments.plan, "scenarios.cli.commands.plan:plan_command"
     ),
+    "sweep": Command("run a grid of scenarios", arguments.sweep, "scenarios.cli.commands.sweep:run"),
     "check": Command("validate scenarios", arguments.check, "scenarios.cli.commands.check:check_command", asks=True),
     "list": Command(
         "show the catalog", arguments.listing, "scenarios.cli.commands.list_catalog:list_command", asks=True
@@ -82,6 +83,7 @@ COMMANDS: dict[str, Command] = {
         "write a page of a run, or compare several", arguments.report, "scenarios.cli.commands.report:run"
     ),
     "table": Command("write the numbers of a paper", arguments.table, "scenarios.cli.commands.table:run"),
+    "export": Command("hand runs to TensorBoard, MLflow or csv", arguments.export, "scenarios.cli.commands.export:run"),
     "topology": Command("draw the graph of a round", arguments.topology, "scenarios.cli.commands.topology:run"),
     "timeline": Command(
         "draw rounds, or trace for Perfetto", arguments.timeline, "scenarios.cli.commands.timeline:run"

@@ -133,6 +133,16 @@ def _faults_have_targets(faults: Any, protocol: Any, clients: int) -> Iterator[F
             yield ("faults", index, key), value, rule
 
 
+def _records_are_sampled(training: Any) -> Iterator[Finding]:
+    private = training.per_sample
+    if private is not None and private.sampling == "poisson" and training.batch_size == "all":
+        rule = "poisson takes some of the records into each step; give training.batch_size a number, or use `shuffled`"
+        yield ("training", "per_sample", "sampling"), "poisson", rule
+    if private is not None and private.noise == 0 and private.participations is not None:
+        rule = "limits what records may lose, but noise 0 protects none; drop it, or raise noise"
+        yield ("training", "per_sample", "participations"), private.participations, rule
+
+
 def _measured_rounds_exist(evaluation: Any, rounds: int) -> Iterator[Finding]:
     if evaluation.measure_from > rounds:
         rule = f"must be <= rounds, which is {rounds}: nothing would be measured; lower it"
@@ -223,6 +233,7 @@ CHECKS: tuple[tuple[tuple[str, ...], Check], ...] = (
     (("evaluation", "rounds"), _measured_rounds_exist),
     (("data", "clients"), _records_suffice),
     (("data",), _owners_known),
+    (("training",), _records_are_sampled),
     (("faults", "protocol", "clients"), _faults_have_targets),
     (("privacy", "clients", "protocol"), privacy_findings),
     (("noise_shares", "protocol", "privacy", "anonymity", "clients"), _shares_fit),

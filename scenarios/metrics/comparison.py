@@ -57,6 +57,7 @@ FIGURES = {
         "epsilon rigorous, peer", ("headline", "epsilon", "rigorous_worst_peer"), number_format.epsilon_text
     ),
     "model": Figure("epsilon rigorous, model", ("headline", "epsilon", "rigorous_model"), number_format.epsilon_text),
+    "record": Figure("epsilon rigorous, one record", ("headline", "epsilon", "record"), number_format.epsilon_text),
     "link_address": Figure("linked by address", ("linkability", "address"), number_format.share_text),
     "link_content": Figure("linked by content", ("linkability", "content"), number_format.share_text),
     "link_at_least": Figure("linked at least", ("linkability", "content_at_least"), number_format.share_text),

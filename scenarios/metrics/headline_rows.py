@@ -14,7 +14,7 @@ from scenarios.metrics.number_format import (
     seconds_text,
     share_text,
 )
-from scenarios.metrics.view_labels import reasons, view_labels
+from scenarios.metrics.view_labels import reasons, record_rows, view_labels
 
 
 def headline_rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -38,7 +38,7 @@ def headline_rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         f"{seconds_text(head['stalled_s'])} stalled; {count_text(head['updates_used'])} updates used",
     )
     privacy = summary.get("privacy") or {}
-    yield from _privacy_rows(head, privacy.get("rigorous") or {})
+    yield from _privacy_rows(head, privacy.get("rigorous") or {}, privacy.get("record") or {})
     for note in privacy.get("notes") or ():
         yield "privacy", note
     yield from _share_rows(summary)
@@ -87,7 +87,9 @@ def _client_bytes(spread: Mapping[str, Any]) -> str:
     return f"{middle}{bytes_text(spread['max'])} most{who}"
 
 
-def _privacy_rows(head: Mapping[str, Any], rigorous: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _privacy_rows(
+    head: Mapping[str, Any], rigorous: Mapping[str, Any], record: Mapping[str, Any]
+) -> Iterator[tuple[str, str]]:
     epsilon, links = head["epsilon"], head["linkability"]
     at = "" if epsilon["delta"] is None else f", delta {epsilon['delta']:g}"
     labels = view_labels(rigorous)
@@ -98,6 +100,7 @@ def _privacy_rows(head: Mapping[str, Any], rigorous: Mapping[str, Any]) -> Itera
     )
     for reason in reasons(labels):
         yield "rigorous", reason
+    yield from record_rows(record)
     yield "verdict", epsilon["verdict"]
     linked = ", ".join(f"{share_text(links.get(what))} by {what}" for what in ("address", "content", "chance"))
     best = links.get("content_at_least")

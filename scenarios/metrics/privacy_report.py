@@ -8,7 +8,8 @@ from typing import Any
 
 from nodes.datasets.preparation import public_facts
 from privacy.accounting.accountant import Accountant, Views
-from privacy.accounting.figures import infinite
+from privacy.accounting.figures import Figure, infinite
+from privacy.accounting.record_level import RecordAccount
 from privacy.calibration.noise_plan import NoisePlan
 from privacy.calibration.strategies import PUBLISHED
 from privacy.settings import Privacy
@@ -17,8 +18,12 @@ from scenarios.loading.privacy_classes import budget_epsilons, colluding_nodes
 from scenarios.metrics.number_format import epsilon_text
 from scenarios.metrics.privacy_verdict import SLACK
 from scenarios.metrics.unaccounted import unaccounted_releases
+from scenarios.metrics.view_labels import RELATION
+from scenarios.schema import Scenario
 
 NOT_APPLICABLE = "not applicable"
+RECORDS_ONLY = "noise protects single records: a client's update as a whole is neither clipped nor noised"
+SHUFFLED = "batches are shuffled, so every pass uses every record in a step that may be known: nothing is amplified"
 _RECORD_COUNTS = "number of records of each client (training takes time, and noise may be scaled by it)"
 
 
@@ -26,16 +31,20 @@ def report_privacy(simulation: Simulation) -> dict[str, Any]:
     """The published epsilon, the rigorous ones per view, and what was left out of both."""
     privacy, noise = simulation.scenario.privacy, simulation.noise
     unaccounted = unaccounted_releases(simulation.scenario, noise)
+    records = simulation.observer.privacy.worst_record()
+    of_records = {} if records is None else {"record": _records(simulation, records)}
     if privacy is None or noise is None:
-        rigorous = views_report(no_views("no noise is added", ())) | {"unit": "client"}
+        rigorous = views_report(no_views(RECORDS_ONLY if of_records else "no noise is added", ())) | {"unit": "client"}
         rigorous["unaccounted_releases"] = unaccounted
-        notes = ["no privacy: updates leave as they are"]
-        return {"published": None, "rigorous": rigorous, "why_infinite": why_infinite(rigorous), "notes": notes}
+        notes = [] if of_records else ["no privacy: updates leave as they are"]
+        why = why_infinite(rigorous)
+        return {"published": None, "rigorous": rigorous, **of_records, "why_infinite": why, "notes": notes}
     exhausted = first_exhaustion(simulation)
     rigorous = _rigorous(simulation, privacy, noise, unaccounted)
     return {
         "published": _published(simulation, privacy, noise),
         "rigorous": rigorous,
+        **of_records,
         "why_infinite": why_infinite(rigorous),
         "noise_std": {"min": float(noise.noise_std.min()), "max": float(noise.noise_std.max())},
         "clip_norm": noise.clip_norm,
@@ -46,6 +55,41 @@ def report_privacy(simulation: Simulation) -> dict[str, Any]:
             *_overspending_notes(simulation, privacy, noise, rigorous["model"]),
             *([] if exhausted is None else [_exhaustion_note(exhausted)]),
         ],
+    }
+
+
+def _records(simulation: Simulation, figure: Figure) -> dict[str, Any]:
+    account, settings = simulation.record_account, simulation.scenario.training.per_sample
+    if account is None or settings is None:
+        raise RuntimeError("a record-level figure without its account")
+    trained = [client.trainings for client in simulation.clients]
+    return {
+        **record_entry(simulation.scenario, account, figure),
+        "trainings": {"min": min(trained), "mean": sum(trained) / len(trained), "max": max(trained)},
+        "unaccounted_releases": [account.why_not] if account.why_not else [],
+        "declared_public": [_RECORD_COUNTS, *public_facts(simulation.scenario.data)],
+    }
+
+
+def record_entry(scenario: Scenario, account: RecordAccount, figure: Figure) -> dict[str, Any]:
+    """The record-level entry of a summary or plan: one figure, which holds against all views.
+
+    Whatever any observer gets is computed from the noisy sums, so none learns more than one who sees all of them.
+    """
+    settings = scenario.training.per_sample
+    return {
+        "epsilon": figure.epsilon,
+        "how": figure.how,
+        "because": figure.because,
+        "unit": "record",
+        "relation": RELATION,
+        "delta": account.delta,
+        "sampling": settings and settings.sampling,
+        "no_amplification_because": SHUFFLED if settings and settings.sampling == "shuffled" else "",
+        "clip": settings and settings.clip,
+        "noise_multiplier": account.multiplier,
+        "rate": {"min": float(account.rates.min()), "max": float(account.rates.max())},
+        "steps_per_training": {"min": int(account.steps.min()), "max": int(account.steps.max())},
     }
 
 

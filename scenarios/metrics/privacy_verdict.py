@@ -49,12 +49,36 @@ def epsilon_headline(privacy: Mapping[str, Any]) -> dict[str, Any]:
         "rigorous_model": epsilon_of(rigorous.get("model")),
         "unit": rigorous.get("unit", "client"),
         "delta": _delta(privacy),
+        **_record_headline(privacy),
         "verdict": verdict(privacy),
     }
 
 
+def _record_headline(privacy: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the record-level figure with its own delta, for runs that protect single records."""
+    entry = privacy.get("record")
+    if not isinstance(entry, Mapping):
+        return {}
+    return {"record": epsilon_of(entry), "record_delta": entry.get("delta")}
+
+
 def verdict(privacy: Mapping[str, Any]) -> str:
-    """Returns one sentence: the claim, whether it is proven, and the reason if nothing is proven."""
+    """Returns one sentence: the claim, whether it is proven, and the reason if nothing is proven.
+
+    Where single records are protected, a sentence about one record comes first and one about the whole client second.
+    """
+    entry, whole = privacy.get("record"), _of_clients(privacy)
+    if not isinstance(entry, Mapping):
+        return whole
+    proven, delta = epsilon_of(entry), entry.get("delta")
+    if proven is None or math.isinf(proven):
+        return f"at record level nothing is proven, because {entry.get('because')}; at client level {whole}"
+    at = "" if delta is None else f" at delta {delta:.3g}"
+    what = f"the proven record-level epsilon against all who receive updates is {epsilon_text(proven)}{at}"
+    return f"{what} (one record added or removed){_comment(proven)}; at client level {whole}"
+
+
+def _of_clients(privacy: Mapping[str, Any]) -> str:
     published, proven = epsilon_of(privacy.get("published")), _against_whom(privacy)
     if published is None or math.isinf(published):
         return _without_claim(privacy, proven)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nodes.datasets.preparation import pooled_releases
+from nodes.datasets.preparation import mixed_records, pooled_releases
 from nodes.protocols.api import Disclosure, disclosure_of
 from nodes.schedules.discounting import Discounting
 from privacy.calibration.noise_plan import NoisePlan
@@ -29,6 +29,20 @@ def unaccounted_releases(scenario: Scenario, noise: NoisePlan | None) -> list[st
     if settings is not None and settings.unequal == "list" and isinstance(sizes, tuple) and len(set(sizes)) > 1:
         found.append("sigma_k, which the number of partners tells; use `noise_shares.unequal: pad`")
     return found
+
+
+def why_no_record_level(scenario: Scenario, noise: NoisePlan | None) -> str:
+    """Returns why nothing is proved about single records although their gradients are clipped and noised; else empty.
+
+    What a record's own gradient is computed from must be that record, the model and public numbers alone.
+    """
+    found = [*unaccounted_releases(scenario, noise), *mixed_records(scenario.data)]
+    if scenario.schedule.reads == "noisy_losses":
+        found.append("members' losses leave as well; their noise is charged to the client, not to its records")
+    objective = f"{type(scenario.objective).__module__}:{type(scenario.objective).__qualname__}"
+    if objective in scenario.plugins:
+        found.append(f"plug-in {objective} may use other records of a batch in a record's gradient")
+    return found[0] if found else ""
 
 
 def events_depend_on_learning(scenario: Scenario) -> bool:

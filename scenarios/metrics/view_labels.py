@@ -5,7 +5,7 @@ A plan's figures are `projected`: those of a run in which every update arrives i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from scenarios.metrics.number_format import epsilon_text
@@ -20,6 +20,7 @@ _VIEWS = (
 )
 
 
+RELATION = "one record added or removed, its place kept: the number of a client's records is public"
 _KNOWN = ("exact", "bound", "projected")
 
 
@@ -51,6 +52,21 @@ def reasons(labels: list[ViewLabel]) -> list[str]:
             how = next((word for word in _KNOWN if label.figure.endswith(f"({word})")), "inf")
             views.setdefault(f"{how} because {label.because}", []).append(label.name)
     return [f"{', '.join(names)}: {because}" for because, names in views.items()]
+
+
+def record_rows(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yields the rows on single records, as (label, text), for runs and plans that protect them; else none."""
+    epsilon = epsilon_of(entry)
+    if epsilon is None:
+        return
+    how = f" ({entry['how']})" if entry.get("how") in _KNOWN else ""
+    yield (
+        "epsilon of a record",
+        f"rigorous {epsilon_text(epsilon)}{how} all views (record level, delta {entry['delta']:g})",
+    )
+    yield "record level", f"{entry['relation']}; {entry['how']} because {entry['because']}"
+    if entry.get("no_amplification_because"):
+        yield "record level", str(entry["no_amplification_because"])
 
 
 def _at(value: Any, path: tuple[str, ...]) -> Any:

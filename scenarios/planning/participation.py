@@ -62,13 +62,22 @@ class Rehearsal:
 
 
 def project_participation(
-    scenario: Scenario, rules: Sequence[LedgerRule], release_mu2: NDArray[np.float64], schedule: RunSchedule
+    scenario: Scenario,
+    rules: Sequence[LedgerRule],
+    release_mu2: NDArray[np.float64],
+    schedule: RunSchedule,
+    most_trainings: int | None = None,
 ) -> Rehearsal:
     """Projects the rounds; without privacy `rules` is empty and `release_mu2` unused.
 
     A schedule that reads losses is projected with the rounds planned at first.
+
+    Args:
+        most_trainings: trainings that the budget of clients' records allows; None without limit.
     """
     limits = Limits.of(scenario.clients, rules, release_mu2)
+    if most_trainings is not None:
+        limits = Limits(limits.last_round, np.minimum(limits.releases, most_trainings))
     planned = int(min(scenario.rounds, schedule.planned_rounds()))
     most = int(min(planned, _MOST_ROUNDS, max(3.0, _MOST_DRAWS / scenario.clients)))
     found = _project(scenario, limits, most)

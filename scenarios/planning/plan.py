@@ -21,6 +21,7 @@ from scenarios.planning.privacy_forecast import noise_to_signal, privacy_forecas
 from scenarios.planning.problem_size import shape_of
 from scenarios.planning.timing import measure, proxy_latency_s
 from scenarios.planning.wire_bytes import planned_bytes
+from scenarios.running.record_setup import record_account
 from scenarios.schema import Scenario
 
 
@@ -41,7 +42,9 @@ def make_plan(scenario: Scenario, memory_bytes: int | None = None, data_dir: Pat
     update = update_shape(scenario, (shape.record, shape.classes), shape.dimension)
     noise = plan_run_noise(scenario, plan_context(scenario, records, update, schedule))
     rules, costs = ledger_rules(scenario, noise, schedule), _release_costs(scenario, noise)
-    rehearsal = project_participation(scenario, rules, costs, schedule)
+    account = record_account(scenario, records, noise)
+    most_trainings = None if account is None else account.most_trainings
+    rehearsal = project_participation(scenario, rules, costs, schedule, most_trainings)
     memory = estimate_memory(scenario, shape, rehearsal)
     refuse_what_does_not_fit(memory, available, scenario)
     timing = measure(scenario, shape, rehearsal)
@@ -59,7 +62,9 @@ def make_plan(scenario: Scenario, memory_bytes: int | None = None, data_dir: Pat
             "first_exhaustion_round": rehearsal.first_exhaustion,
         },
         "classes": _classes(scenario, rules, costs, rehearsal),
-        "privacy": privacy_forecast(scenario, topology_of(scenario), noise, rehearsal, float(costs.max(initial=0.0))),
+        "privacy": privacy_forecast(
+            scenario, topology_of(scenario), noise, rehearsal, float(costs.max(initial=0.0)), account
+        ),
         "noise_to_signal": None if noise is None else noise_to_signal(scenario, noise, shape.dimension),
         "bytes": _bytes(planned_bytes(scenario, rehearsal, shape.dimension, noise)),
         "simulated_s": None

@@ -16,10 +16,18 @@ from privacy.accounting.accountant import Accountant, Views
 from privacy.accounting.content_log import RoundContents
 from privacy.accounting.figures import Figure
 from privacy.accounting.gaussian import epsilon_of
+from privacy.accounting.record_level import RecordAccount
 from privacy.accounting.sampling_premises import Amplification, Draw
 from privacy.calibration.noise_plan import NoisePlan
 from privacy.settings import Privacy
-from scenarios.metrics.privacy_report import claims_a_formula, no_views, views_report, why_infinite
+from scenarios.metrics.privacy_report import (
+    RECORDS_ONLY,
+    claims_a_formula,
+    no_views,
+    record_entry,
+    views_report,
+    why_infinite,
+)
 from scenarios.metrics.privacy_verdict import verdict
 from scenarios.metrics.run_accountant import setting_of
 from scenarios.metrics.unaccounted import disclosed, unaccounted_releases
@@ -30,12 +38,18 @@ Topology = Literal["gossip", "pseudo_central", "central"]
 
 
 def privacy_forecast(
-    scenario: Scenario, topology: Topology, noise: NoisePlan | None, rehearsal: Rehearsal, release_mu2: float
+    scenario: Scenario,
+    topology: Topology,
+    noise: NoisePlan | None,
+    rehearsal: Rehearsal,
+    release_mu2: float,
+    records: RecordAccount | None = None,
 ) -> dict[str, Any]:
     """Returns the `privacy` entry that the summary of a fault-free run will have, and its verdict."""
     unaccounted = unaccounted_releases(scenario, noise)
     if scenario.privacy is None or noise is None:
-        rigorous: dict[str, Any] = views_report(no_views("no noise is added", ())) | {"unit": "client"}
+        none = no_views("no noise is added" if records is None else RECORDS_ONLY, ())
+        rigorous: dict[str, Any] = views_report(none) | {"unit": "client"}
         entry: dict[str, Any] = {"published": None, "rigorous": rigorous, "notes": []}
     else:
         delta = scenario.privacy.resolved_budget().delta
@@ -45,6 +59,11 @@ def privacy_forecast(
         rigorous["how"] = {view: how if how == "inf" else "projected" for view, how in rigorous["how"].items()}
         entry = {"published": _published(scenario, noise, rehearsal), "rigorous": rigorous, "notes": list(noise.notes)}
     entry["rigorous"]["unaccounted_releases"] = unaccounted
+    if records is not None:
+        # Rounded up: an extrapolated number of participations is an expectation.
+        figure = records.worst(np.ceil(rehearsal.participations).astype(np.int64))
+        entry["record"] = record_entry(scenario, records, figure)
+        entry["record"]["how"] = "inf" if figure.how == "inf" else "projected"
     entry["why_infinite"] = why_infinite(entry["rigorous"])
     return entry | {"verdict": verdict(entry)}
 

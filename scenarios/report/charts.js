@@ -154,6 +154,7 @@ PV.privacyCharts = () => {
   });
   burn("published", hue.orange, false);
   burn("rigorous", hue.blue, true);
+  if (spent.record) burn("record", hue.blue, false);
 
   chart("seen", () => {
     if (!seen.names.length) return { empty: "No update reached anybody." };

@@ -16,9 +16,11 @@ from scenarios.report.privacy_data import privacy_data
 from scenarios.report.round_series import round_series
 from scenarios.report.run_data import RunData
 from scenarios.report.sections import LINKS, header, run_body
+from scenarios.report.sweep_page import SWEEP_LINKS, sweep_body, sweep_data
 from scenarios.report.timeline_data import picture_data
+from scenarios.sweeps.read_sweep import SweepTable
 
-SCRIPTS = ("base.js", "charts.js", "timeline.js", "topology.js", "attacks.js", "compare.js")
+SCRIPTS = ("base.js", "charts.js", "timeline.js", "topology.js", "attacks.js", "sweep.js", "compare.js")
 
 
 def report_page(run_data: RunData) -> str:
@@ -34,6 +36,12 @@ def comparison_page(accounts: list[RunData]) -> str:
     """Returns the page that compares several runs."""
     data = comparison_data(accounts)
     return assemble("Runs compared", comparison_body(accounts, data), data, COMPARISON_LINKS)
+
+
+def sweep_page(sweep: SweepTable) -> str:
+    """Returns the page of a sweep."""
+    data = sweep_data(sweep)
+    return assemble(f"Sweep {sweep.name}", sweep_body(sweep, data), data, SWEEP_LINKS)
 
 
 def picture_page(run_data: RunData, what: str, round_number: int | None) -> str:

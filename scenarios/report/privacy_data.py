@@ -54,11 +54,14 @@ def budget_of(scenario: Mapping[str, Any]) -> float | None:
 def spent_by_round(log: Log) -> dict[str, Any]:
     """Returns min, median and max by round of the published and rigorous (local) epsilon spent so far.
 
+    Where single records are protected, also of the epsilon of one record.
+
     Clients that have not released yet do not count.
     """
     numbers = np.unique(log.privacy["round"])
     spent: dict[str, Any] = {"round": numbers.tolist()}
-    for name in ("published", "rigorous"):
+    per_record = ("record",) if not np.isnan(log.privacy["record"]).all() else ()
+    for name in ("published", "rigorous", *per_record):
         # A client that sits out a round keeps the epsilon of its last release.
         latest: dict[int, float] = {}
         spread: list[tuple[float | None, ...]] = []

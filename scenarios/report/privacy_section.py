@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from scenarios.metrics.number_format import epsilon_text
-from scenarios.metrics.view_labels import reasons, view_labels
+from scenarios.metrics.view_labels import reasons, record_rows, view_labels
 from scenarios.report import html
 from scenarios.report.alt_text import spent_alternative, views_alternative
 from scenarios.report.run_data import RunData
@@ -21,19 +21,21 @@ def privacy_section(run_data: RunData, data: Mapping[str, Any]) -> str:
     views = [(f"rigorous, {label.name}", label.figure) for label in labels]
     claim = privacy.get("published")
     formula = f" ({claim['formula']})" if isinstance(claim, dict) and claim.get("formula") else ""
-    table = html.facts([(f"published{formula}", epsilon_text(data["privacy"]["published"])), *views])
+    claims = [(f"published{formula}", epsilon_text(data["privacy"]["published"])), *views]
+    table = html.facts([*claims, *record_rows(privacy.get("record") or {})])
     charts = [_views(epsilon, data["privacy"])]
     # Without a release there is nothing to draw.
     if data["privacy"]["spent"]["round"]:
-        charts += [_spent(name, data["privacy"]) for name in ("published", "rigorous")]
+        names = ("published", "rigorous", *(("record",) if "record" in data["privacy"]["spent"] else ()))
+        charts += [_spent(name, data["privacy"]) for name in names]
     charts.append(_seen(data["privacy"]["seen"]))
     hints = html.notes([*reasons(labels), *(str(note) for note in privacy.get("notes") or ())])
     return html.section("privacy", "Privacy", verdict, table, hints, f'<div class="pair">{"".join(charts)}</div>')
 
 
 def _spent(name: str, privacy: Mapping[str, Any]) -> str:
-    what = "as published" if name == "published" else "rigorous, local view"
-    rest = "; dashed: the epsilon allowed" if name == "published" else "; log scale"
+    what = {"published": "as published", "rigorous": "rigorous, client level, local view"}.get(name, "record level")
+    rest = {"published": "; dashed: the epsilon allowed", "rigorous": "; log scale"}.get(name, "")
     return html.figure(
         f"spent-{name}",
         f"Epsilon spent so far by the clients that have released, {what}. Line: median; band: least to most{rest}.",

@@ -17,6 +17,7 @@ from p2p.log.column_table import Table
 from p2p.log.log import Log
 from scenarios.metrics.roles import Roles
 from scenarios.metrics.run_facts import RunFacts
+from scenarios.metrics.view_labels import RELATION
 from scenarios.run_folder import arrow_tables
 from scenarios.run_folder.reader import Run, open_run
 from scenarios.run_folder.summary import summarise
@@ -202,4 +203,19 @@ def _privacy_so_far(log: Log, scenario: dict[str, Any]) -> dict[str, Any]:
     claim = {"epsilon": float(published.max()), "formula": "so far"} if len(published) else None
     known = {"delta": delta} if isinstance(delta, int | float) else {}
     rigorous = {"local": proven, "unit": "client", **known}
-    return {"published": claim, "rigorous": rigorous, "notes": ["killed: only the local view is known"]}
+    known_so_far = {"published": claim, "rigorous": rigorous, "notes": ["killed: only the local view is known"]}
+    return known_so_far | _records_so_far(log, scenario)
+
+
+def _records_so_far(log: Log, scenario: dict[str, Any]) -> dict[str, Any]:
+    """Returns the record-level entry of an unfinished run that protects single records; else nothing."""
+    settings = (scenario.get("training") or {}).get("per_sample")
+    spent = log.privacy["record"][~np.isnan(log.privacy["record"])]
+    if not isinstance(settings, dict) or not len(spent):
+        return {}
+    worst = float(spent.max())
+    how = "inf" if np.isinf(worst) else "bound"
+    # The last releases of a killed run may lack their figure, which the round's end fills in.
+    because = "the run was killed, and the releases of its last round may not be counted"
+    return {"record": {"epsilon": worst, "how": how, "because": because, "relation": RELATION, "unit": "record",
+                       "delta": settings.get("delta", 1e-5)}}  # fmt: skip

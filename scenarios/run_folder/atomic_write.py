@@ -13,6 +13,10 @@ from numpy.typing import NDArray
 from p2p.config.errors import UserError
 
 
+class CannotWriteError(UserError):
+    """A file cannot be written: the disk is full, or the folder may not be written. No fault of what is computed."""
+
+
 def write_text(path: Path, text: str) -> None:
     """Writes `text` to `path` atomically."""
     write_with(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
@@ -54,6 +58,6 @@ def make_folder(path: Path) -> None:
         raise _unwritable(path, error) from error
 
 
-def _unwritable(path: Path, error: OSError) -> UserError:
+def _unwritable(path: Path, error: OSError) -> CannotWriteError:
     why = error.strerror or str(error)
-    return UserError(f"{path}: cannot be written ({why}); free the disk or choose another --out")
+    return CannotWriteError(f"{path}: cannot be written ({why}); free the disk or choose another --out")

@@ -18,6 +18,7 @@ from p2p.log.log import Log
 from scenarios.run_folder import arrow_tables
 from scenarios.run_folder.arrow_tables import FORMAT
 from scenarios.run_folder.table_checks import check_table, table_schema
+from scenarios.run_folder.writer import INTERRUPTED
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -88,6 +89,16 @@ def open_run(path: Path) -> Run:
     # A killed run has no summary; its environment holds the format too.
     _check_format(path, (summary or environment).get("format", FORMAT))
     return Run(path, summary, _text(path / "scenario.yaml"), environment)
+
+
+def finished_summary(path: Path) -> dict[str, Any] | None:
+    """Returns the summary of a finished run folder; None for an unfinished, interrupted or unreadable one."""
+    try:
+        summary = json.loads((path / "summary.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    ended = isinstance(summary, dict) and not str(summary.get("stopped_because", "")).startswith(INTERRUPTED)
+    return summary if ended else None
 
 
 def _cure(path: Path) -> str:

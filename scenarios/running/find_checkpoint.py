@@ -11,7 +11,8 @@ from typing import Any
 
 from p2p.config.errors import UserError
 from scenarios.loading.load import dump_scenario
-from scenarios.run_folder.writer import INTERRUPTED, check_out, folder_name
+from scenarios.run_folder.reader import finished_summary
+from scenarios.run_folder.writer import check_out, folder_name
 from scenarios.running.checkpoint import FILE, Checkpoint, read_checkpoint
 from scenarios.schema import Scenario
 
@@ -66,7 +67,7 @@ def find_previous_run(scenario: Scenario, out: Path | None) -> PreviousRun:
     if not (found / "scenario.yaml").is_file():
         raise UserError(f"--out = {found}: holds no run to resume; name the folder of one, or leave --resume out")
     _check_same(scenario, found)
-    summary = _finished(found)
+    summary = finished_summary(found)
     if summary is not None:
         return PreviousRun(found, fresh_run(scenario).checkpoint, summary)
     checkpoint = read_checkpoint(found) or fresh_run(scenario).checkpoint
@@ -82,22 +83,12 @@ def _newest(scenario: Scenario) -> Path | None:
     folders = [path for path in Path("runs").glob(f"{name}*") if (path / "scenario.yaml").is_file()]
     same = [path for path in folders if _difference(_stored(path), keys) is None]
     # Unfinished before finished, then the most recent.
-    return max(same, key=lambda path: (_finished(path) is None, _changed_s(path)), default=None)
+    return max(same, key=lambda path: (finished_summary(path) is None, _changed_s(path)), default=None)
 
 
 def _changed_s(path: Path) -> float:
     # A checkpoint is replaced inside its subfolder, which does not change the run folder's own time.
     return max(file.stat().st_mtime for file in (path, path / FILE) if file.exists())
-
-
-def _finished(path: Path) -> dict[str, Any] | None:
-    """Returns the summary of a finished run; None for an unfinished, interrupted or unreadable one."""
-    try:
-        summary = json.loads((path / "summary.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    ended = isinstance(summary, dict) and not str(summary.get("stopped_because", "")).startswith(INTERRUPTED)
-    return summary if ended else None
 
 
 def _fingerprint(scenario: Scenario) -> str:

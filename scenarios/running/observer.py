@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from nodes.adversaries.recorder import Recorder
 from nodes.learning.byte_counts_only import NoLearning
 from nodes.learning.deferred_learning import DeferredLearning, Scores
+from nodes.messaging.endpoint import leave_round
 from nodes.roles.participant import Participant
 from nodes.round_record import RoundRecord
 from nodes.schedules.fixed import RunSchedule
@@ -83,6 +84,7 @@ class Observer:
         if self._sharing is not None:
             row |= self._sharing.figures(record.round_number, self._world.log)
         self._fill_rigorous()
+        self.privacy.fill_records()
         self._observe_linkage(record)
         # Flushed every round, checkpoint or not, so that saving a checkpoint changes no result.
         self._learning.flush()
@@ -95,8 +97,7 @@ class Observer:
 
     def on_quiet(self, round_number: int, nodes: Sequence[int]) -> None:
         """Releases the round's addresses, keys and updates; called when its last message has ended."""
-        for node in nodes:
-            self._participants[node].endpoint.leave(round_number)
+        leave_round(self._world, [self._participants[node].endpoint for node in nodes], round_number)
         self._world.sealer.close_round(round_number)
         self._learning.forget(round_number)
         if self.recorder is not None:

@@ -14,6 +14,8 @@ from nodes.round_record import RoundRecord
 from p2p.log.log import Log
 from p2p.log.records import KIND, OUTCOME, WHAT
 from privacy.accounting.accountant import Accountant, Views
+from privacy.accounting.figures import Figure
+from privacy.accounting.record_level import RecordAccount
 from privacy.accounting.sampling_premises import Amplification, Draw
 from privacy.calibration.noise_plan import NoisePlan
 from scenarios.metrics.round_contents import ContentReader
@@ -36,11 +38,13 @@ class RoundPrivacy:
         noise: NoisePlan | None,
         clients: Sequence[Client],
         sharing: NoiseSharing | None,
+        records: RecordAccount | None = None,
         *,
         central: bool,
     ) -> None:
         self._scenario, self._log, self._clients, self._central = scenario, log, clients, central
-        self._noise, self._sharing = noise, sharing
+        self._noise, self._sharing, self._records = noise, sharing, records
+        self._records_up_to = 0
         self._published: float | None = None
         self.draws: dict[int, Draw] = {}
         """How each round's cohort was drawn."""
@@ -55,7 +59,27 @@ class RoundPrivacy:
         self._amplification = Amplification()
 
     def figures(self, record: RoundRecord) -> Mapping[str, float | None]:
-        """The round's epsilons; `published` is None where no formula applies."""
+        """The round's epsilons; `published` is None where no formula applies, `epsilon_record` only with DP-SGD."""
+        found = self._client_figures(record)
+        worst = self.worst_record()
+        return found if worst is None else {**found, "epsilon_record": worst.epsilon}
+
+    def worst_record(self) -> Figure | None:
+        """Returns the figure about single records after all trainings so far; None if they are not protected."""
+        if self._records is None:
+            return None
+        return self._records.worst([client.trainings for client in self._clients])
+
+    def fill_records(self) -> None:
+        """Fills in the record-level epsilon of the releases charged since the last round."""
+        if self._records is None:
+            return
+        table = self._log.privacy
+        new = np.arange(self._records_up_to, len(table))
+        self._records_up_to = len(table)
+        table["record"][new] = self._records.epsilons(table["trainings"][new], table["node"][new])
+
+    def _client_figures(self, record: RoundRecord) -> dict[str, float | None]:
         table, number = self._log.privacy, record.round_number
         rows = self._first_release + np.flatnonzero(table["round"][self._first_release :] == number)
         first, self._first_release = self._first_release, int(rows[0]) if len(rows) else self._first_release

@@ -139,7 +139,9 @@ def _add_client(log: Log, number: int, node: int, clients: int, start_s: float, 
             log.aggregations.append(round=number, aggregator=receiver, contributor=node, at_s=start_s + 9, void=False)
     _add_message(log, number, node, clients, start_s + 9, kind="control")
     spent = {"mu2": 1.0, "published": 0.5 * number, "rigorous": 20.0 * number, "budget_left": 0.5}
-    log.privacy.append(round=number, node=node, release=number, noise_std=0.1, **spent)
+    log.privacy.append(
+        round=number, node=node, release=number, noise_std=0.1, trainings=0, record=float("nan"), **spent
+    )
 
 
 def _add_message(

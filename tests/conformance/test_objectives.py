@@ -127,7 +127,7 @@ def train_plainly(model: Model, training: Training, objective: Objective, start:
     return flat
 
 
-def make_learner(model: Model, training: Training, objective: Objective, **options: int) -> Learner:
+def make_learner(model: Model, training: Training, objective: Objective, **options: Any) -> Learner:
     """A learner with that objective."""
     dataset, shards = make_data()
     return Learner(model, dataset, shards, training, 3, objective=objective, **options)

@@ -92,7 +92,9 @@ def _random_log(seed: int, clients: int = 6, rounds: int = 3, messages: int = 60
             log.span(node, number, "wait", end_s, start_s + 10)
             log.graphs.append(round=number, sender=node, receiver=(node + 1) % clients)
             epsilons = {"mu2": 1.0, "published": np.nan, "rigorous": np.inf, "budget_left": np.nan}
-            log.privacy.append(round=number, node=node, release=number, noise_std=0.1, **epsilons)
+            log.privacy.append(
+                round=number, node=node, release=number, noise_std=0.1, trainings=0, record=np.nan, **epsilons
+            )
             log.aggregations.append(
                 round=number, aggregator=node, contributor=(node - 1) % clients, at_s=end_s, void=False
             )

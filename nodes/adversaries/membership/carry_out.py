@@ -56,9 +56,15 @@ def prepare(view: View, methods: tuple[Method, ...], skipped: dict[str, str], re
     if received:
         what = "the model that a victim's last received update makes of the observer's model before it"
         return Readiness(methods, None, updates, knowledge, members_of, what, skipped)
-    gossip = public["protocol_kind"] == "gossip" and view.position.kind != "model"
-    what = "the observer's own model: the victims' models are not known to it" if gossip else "the round's aggregates"
+    what = what_is_attacked(public["protocol_kind"], view.position.kind)
     return Readiness(methods, models.own(), updates, knowledge, members_of, what, skipped)
+
+
+def what_is_attacked(protocol: str, observer: str) -> str:
+    """Returns whose models the snapshots of an observer are."""
+    if protocol == "gossip" and observer != "model":
+        return "the observer's own model: the victims' models are not known to it"
+    return "the rounds' aggregates"
 
 
 class _Models:

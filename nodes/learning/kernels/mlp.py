@@ -70,19 +70,19 @@ class MlpKernel:
         objectives: ClientObjectives,
     ) -> None:
         """Takes the steps as batched products over the models that still train; see the module's docstring."""
-        weights, biases = self._unstack(models)
+        weights, biases = self.unstack(models)
         terms = objectives.terms()
         # The stack keeps the start: it is written to at the end only.
-        start = None if terms.pull is None else Start(*self._views(models), terms.pull)
+        start = None if terms.pull is None else Start(*self.views(models), terms.pull)
         descent = Descent(weights, biases, training, rate, start)
         for run in together(steps, descent.ahead(steps[0].rows.shape[1])):
             descent.narrow(len(run[0].rows))
             self._take_run(run, samples, descent, terms.slope)
-        self._restack(weights, biases, models)
+        self.restack(weights, biases, models)
 
     def scores(self, models: Tensor, records: Tensor) -> Tensor:
         """Scores all models; the first layer is one product, as all models share the records."""
-        weights, biases = self._unstack(models)
+        weights, biases = self.unstack(models)
         first = torch.addmm(biases[0].flatten(), records.flatten(1), weights[0].flatten(0, 1).T)
         value = first.view(len(records), len(models), -1).transpose(0, 1)
         for layer in range(1, len(weights)):
@@ -96,7 +96,7 @@ class MlpKernel:
         first = FirstLayer(descent, samples.records.flatten(1).index_select(0, rows).view(size), batch)
         targets = torch.split(samples.targets.index_select(0, rows).view(size), batch, dim=1)
         for step, target in zip(run, targets, strict=True):
-            values = self._forward(descent, first.forward())
+            values = self.forward(descent, first.forward())
             delta = slope(values.pop(), target).mul_(step.weights.unsqueeze(2))
             descent.measure_pulls()
             for layer in reversed(range(1, len(descent.weights))):
@@ -108,7 +108,7 @@ class MlpKernel:
                 delta = self._bends[layer - 1].backward(further, before)
             first.backward(delta)
 
-    def _forward(self, descent: Descent, value: Tensor) -> list[Tensor]:
+    def forward(self, descent: Descent, value: Tensor) -> list[Tensor]:
         """Returns the input of each layer but the first, followed by the output of the last."""
         values = []
         for layer, bend in enumerate(self._bends, start=1):
@@ -116,13 +116,21 @@ class MlpKernel:
             value = torch.baddbmm(descent.biases[layer], values[-1], descent.turned[layer])
         return [*values, value]
 
-    def _unstack(self, models: Tensor) -> tuple[list[Tensor], list[Tensor]]:
+    def deltas(self, descent: Descent, inputs: list[Tensor], delta: Tensor) -> list[Tensor]:
+        """Returns the delta of each layer, given the inputs of all layers and the delta of the last."""
+        found = [delta]
+        for layer in reversed(range(1, len(descent.weights))):
+            below = torch.bmm(found[0], descent.weights[layer])
+            found.insert(0, self._bends[layer - 1].backward(below, inputs[layer]))
+        return found
+
+    def unstack(self, models: Tensor) -> tuple[list[Tensor], list[Tensor]]:
         """Returns copies of the weights [k, out, in] and biases [k, 1, out] of each layer."""
         # Copies, because slices of a row are strided over the stack, and batched products are slow on those.
-        weights, biases = self._views(models)
+        weights, biases = self.views(models)
         return _copies(weights), _copies(biases)
 
-    def _views(self, models: Tensor) -> tuple[list[Tensor], list[Tensor]]:
+    def views(self, models: Tensor) -> tuple[list[Tensor], list[Tensor]]:
         """Returns views of the weights [k, out, in] and biases [k, 1, out] of each layer."""
         weights, biases, start = [], [], 0
         for inputs, outputs in zip(self._widths, self._widths[1:], strict=False):
@@ -132,7 +140,8 @@ class MlpKernel:
             start = end + outputs
         return weights, biases
 
-    def _restack(self, weights: list[Tensor], biases: list[Tensor], models: Tensor) -> None:
+    def restack(self, weights: list[Tensor], biases: list[Tensor], models: Tensor) -> None:
+        """Writes the layers back into the rows of a stack."""
         start = 0
         for part in (part.flatten(1) for pair in zip(weights, biases, strict=True) for part in pair):
             models[:, start : start + part.shape[1]] = part

@@ -100,6 +100,13 @@ class Descent:
             slope = self._speeds[1][layer].mul_(self._momentum).add_(slope)
         bias.sub_(slope, alpha=self.rate)
 
+    def add_noise(self, layer: int, to_weights: Tensor, to_biases: Tensor) -> None:
+        """Adds noise to the gradient of the step just taken; SGD is linear in it, so that may come afterwards."""
+        for kind, (parts, noise) in enumerate(((self.weights, to_weights), (self.biases, to_biases))):
+            if self._momentum:
+                self._speeds[kind][layer].add_(noise)
+            parts[layer].sub_(noise, alpha=self.rate)
+
     def _set_views(self, weights: list[Tensor], biases: list[Tensor]) -> None:
         self.weights, self.biases = weights, biases
         self.turned = [weight.mT for weight in weights]  # transposed views, made once instead of in every step

@@ -68,7 +68,7 @@ def answer(h: Handle, node_number: int) -> None:
     message.size_bytes = state.answer_bytes + (state.refusal_bytes if refuses != at.JOINS else 0)
     message.overhead = state.answer_overhead
     message.delay_s = node.answer_delay_s if message.receiver == node.caller else np.nan
-    message.sequence, message.batch = node.sequence, at.ANSWERS_BATCH
+    message.sequence, message.batch = node.sequence, at.MADE
     message.place = ((node.model_round + 1) << at.REFUSAL_BITS) + refuses
     message.give_up_s, message.life = np.inf, node.life
     message.destination_life = at.node(h, message.receiver).life

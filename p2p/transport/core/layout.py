@@ -382,7 +382,9 @@ NO_TOPIC = -1
 # Answers to calls: the reason in the low bits of `place`, above it the round of the model plus one.
 JOINS, NO_MODEL, SPENT = 0, 1, 2
 REFUSAL_BITS = 2
-ANSWERS_BATCH = 0  # batches are numbered from 1
+MADE = 0
+"""Batches are numbered from 1. A message with this number or a lower one has no content of its own: its reader makes it
+from the message, and the negated number may say more."""
 
 # Impairments.
 BURST = 0

@@ -14,7 +14,7 @@ from scenarios.loading.load import load_scenario
 from scenarios.loading.plugins import blaming_plugins
 from scenarios.loading.problems import printable
 from scenarios.metrics.number_format import bytes_text, count_text, epsilon_text, seconds_text
-from scenarios.metrics.view_labels import reasons, view_labels
+from scenarios.metrics.view_labels import reasons, record_rows, view_labels
 from scenarios.planning.plan import make_plan
 from scenarios.run_folder.json_text import to_json
 
@@ -114,6 +114,7 @@ def _privacy_rows(plan: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "epsilon at the end", f"published {published}; rigorous {proven} ({rigorous['unit']} level{at})"
     for reason in reasons(labels):
         yield "rigorous", reason
+    yield from record_rows(privacy.get("record") or {})
     yield "verdict", privacy["verdict"]
     if noise is not None:
         ratios = f"{noise['release']:.3g} in a release, {noise['mean']:.3g} in the mean of {noise['averaged']}"

@@ -15,13 +15,15 @@ from typing import Any
 
 from p2p.config.errors import UserError
 from scenarios.loading.problems import printable
-from scenarios.metrics.comparison import FIGURES, compare
+from scenarios.metrics.comparison import FIGURES, compare, interval
 from scenarios.metrics.headline import TRANSPORT_ASSUMED
 from scenarios.metrics.view_labels import reasons, view_labels
 from scenarios.report.run_data import read_run_data
 from scenarios.run_folder import atomic_write
 from scenarios.run_folder.json_text import to_json
 from scenarios.run_folder.reader import explaining_damage
+from scenarios.sweeps.pivot import Pivot, pivot
+from scenarios.sweeps.read_sweep import is_sweep, read_sweep
 
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -35,14 +37,89 @@ _MARKDOWN = "\\`*_{}[]<>#|"
 
 def run(args: argparse.Namespace) -> int:
     """Prints or writes the table."""
+    if any(is_sweep(path) for path in args.runs):
+        return _sweep_table(args)
+    if args.rows or args.columns or args.figure:
+        raise UserError("--rows, --columns and --figure: pivot a sweep; give the folder of one")
     summaries = [_summary(path) for path in args.runs]
     with explaining_damage(args.runs[0] if len(args.runs) == 1 else Path("one of them")):
         made = to_json(compare(summaries)) if args.json else FORMATS[args.format](summaries)
+    return _put(args, made)
+
+
+def _put(args: argparse.Namespace, made: str) -> int:
     if args.out is None:
         print(made, end="")
     else:
         atomic_write.write_text(args.out, made)
     return 0
+
+
+def _sweep_table(args: argparse.Namespace) -> int:
+    """Pivots a sweep: one figure by rows and columns of axes, over seeds the mean and half of the 95% interval."""
+    if len(args.runs) > 1:
+        raise UserError(f"{args.runs[0]}: a sweep is pivoted alone; give one folder")
+    table = read_sweep(args.runs[0])
+    made = pivot(table.rows, args.figure or "accuracy", _names(args.rows), _names(args.columns))
+    if args.json:
+        cells = [
+            {"row": row, "column": column, **interval(values)}
+            for row, line in made.cells.items()
+            for column, values in line.items()
+        ]
+        about = {"figure": made.figure, "rows": made.rows, "columns": made.columns, "averaged": made.averaged}
+        return _put(args, to_json({**about, "cells": cells}))
+    return _put(args, _SWEEP_FORMATS[args.format](made, len(table.rows) - len(table.done)))
+
+
+def _names(text: str | None) -> list[str]:
+    return [name.strip() for name in (text or "").split(",") if name.strip()]
+
+
+def _pivot_notes(made: Pivot, unfinished: int) -> list[str]:
+    figure = FIGURES[made.figure].label
+    notes = [f"{figure[:1].upper()}{figure[1:]}; columns: {', '.join(made.columns) or 'none'}."]
+    notes.append("Mean and half of the 95% interval (Student's t) over seeds.")
+    if made.averaged:
+        notes.append(f"Each cell is also over all values of {', '.join(made.averaged)}.")
+    return [*notes, f"{unfinished} cells have not finished."] if unfinished else notes
+
+
+def _pivot_markdown(made: Pivot, unfinished: int) -> str:
+    head, rows = made.lines()
+    lines = [head, ["---"] + ["---:"] * (len(head) - 1), *rows]
+    texts = [line if place == 1 else [_markdown_text(cell) for cell in line] for place, line in enumerate(lines)]
+    return "\n".join([*(f"| {' | '.join(line)} |" for line in texts), "", *_pivot_notes(made, unfinished), ""])
+
+
+def _pivot_latex(made: Pivot, unfinished: int) -> str:
+    head, rows = made.lines()
+    lines = [" & ".join(_latex_text(cell) for cell in row) + r" \\" for row in (head, *rows)]
+    notes = [f"% {printable(note)}" for note in _pivot_notes(made, unfinished)]
+    begin = rf"\begin{{tabular}}{{l{'r' * (len(head) - 1)}}}"
+    return "\n".join(
+        [*notes, begin, r"\toprule", lines[0], r"\midrule", *lines[1:], r"\bottomrule", r"\end{tabular}", ""]
+    )
+
+
+def _pivot_csv(made: Pivot, unfinished: int) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow([*made.rows, *made.columns, "figure", "unit", "mean", "low", "high", "n"])
+    for row, line in made.cells.items():
+        for column, values in line.items():
+            found = interval(values)
+            numbers = ["" if found[end] is None else repr(found[end]) for end in ("mean", "low", "high")]
+            texts = [_not_a_formula(text) for text in (*row, *column)]
+            writer.writerow([*texts, made.figure, unit_of(made.figure), *numbers, found["n"]])
+    return out.getvalue()
+
+
+_SWEEP_FORMATS: dict[str, Callable[[Pivot, int], str]] = {
+    "md": _pivot_markdown,
+    "csv": _pivot_csv,
+    "latex": _pivot_latex,
+}
 
 
 def _summary(path: Path) -> Mapping[str, Any]:

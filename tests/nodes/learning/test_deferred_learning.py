@@ -27,7 +27,7 @@ class Halver:
         """Eights."""
         return np.full(3, 8.0, dtype=np.float32)
 
-    def train(self, models: Matrix, nodes: Sequence[int], round_number: int) -> Matrix:
+    def train(self, models: Matrix, nodes: Sequence[int], round_number: int, numbers: Sequence[int]) -> Matrix:
         """Half of each."""
         self.together.append(list(nodes))
         return models / np.float32(2)
@@ -152,7 +152,7 @@ def test_an_interrupt_in_training_loses_nothing() -> None:
     learning.step(1, [learning.release(0, 1)])
     train = teacher.train
 
-    def interrupted(models: Matrix, nodes: Sequence[int], round_number: int) -> Matrix:
+    def interrupted(models: Matrix, nodes: Sequence[int], round_number: int, numbers: Sequence[int]) -> Matrix:
         raise KeyboardInterrupt
 
     teacher.train = interrupted  # type: ignore[method-assign]

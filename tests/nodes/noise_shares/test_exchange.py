@@ -286,7 +286,7 @@ def forge(simulation: Simulation, victim: int, sender: bytes, round_number: int)
     from p2p.transport.messages import Message
 
     endpoint = simulation.clients[victim].endpoint
-    held = endpoint._sessions[max(endpoint._sessions)]
+    held = simulation.world.sessions[max(simulation.world.sessions)][victim]
     keys = simulation.world.sealer.draw_keys(99, 99, 1)
     peer = (held.assignment.address, held.keys.public)
     envelope = simulation.world.sealer.seal_one(
@@ -303,7 +303,7 @@ def test_strangers_and_other_rounds_are_refused() -> None:
 
     def watch(node: int, number: int, phase: str) -> None:
         if number == 2 and phase == "share" and not answers:
-            assignment = simulation.clients[node].endpoint._sessions[2].assignment
+            assignment = simulation.world.sessions[2][node].assignment
             partner = assignment.expect_from["share"][0].address
             answers["stranger"] = forge(simulation, node, bytes(32), 2)
             answers["server"] = forge(simulation, node, assignment.send_to["update"][0].address, 2)

@@ -1,0 +1,195 @@
+"""Where cells run: every place is a `concurrent.futures.Executor`, opened by name.
+
+`processes` of this machine, `serial` in this process, `dask` (a cluster on this machine), `tcp://...` (an existing Dask
+cluster), or `module:function`, which returns an executor.
+"""
+
+from __future__ import annotations
+
+import importlib
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from multiprocessing import forkserver
+from typing import Any
+
+from p2p.config.errors import UserError
+
+_THREAD_SETTINGS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+_UNKNOWN_WIDTH = 8
+
+
+@dataclass(slots=True)
+class Place:
+    """An open executor and how many cells it runs at once.
+
+    Attributes:
+        restart: makes a new executor after a worker's death broke the old one; None if that cannot be done
+        stop: ends running cells at once; finished ones are kept
+    """
+
+    executor: Executor
+    width: int
+    restart: Callable[[], Executor] | None = None
+    stop: Callable[[], None] = lambda: None
+
+
+def warm_up() -> None:
+    """Starts the process that imports torch for all workers, while this one prepares the cells."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["scenarios.sweeps.cell_task", "scenarios.running.run", "torch"])
+    with _one_thread_each():
+        forkserver.ensure_running()
+
+
+def check_place(on: str) -> None:
+    """Raises a `UserError` if no executor is called so."""
+    if on not in _PLACES and ":" not in on:
+        known = f"{', '.join(_PLACES)}, tcp://scheduler:8786 or module:function"
+        raise UserError(f"--on = {on}: is unknown; write {known}")
+
+
+@contextmanager
+def open_place(on: str, workers: int) -> Iterator[Place]:
+    """Opens the executor called `on`; closes it afterwards, running cells included."""
+    check_place(on)
+    remote = _dask if "://" in on else _named
+    with _PLACES[on](workers) if on in _PLACES else remote(workers, on) as place:
+        try:
+            yield place
+        except BaseException:
+            place.stop()
+            raise
+
+
+class SerialExecutor(Executor):
+    """Runs each task when it is submitted, in this process."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Runs the task at once; returns a future that has ended."""
+        future: Future[Any] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+@contextmanager
+def _serial(workers: int) -> Iterator[Place]:
+    yield Place(SerialExecutor(), 1)
+
+
+@contextmanager
+def _processes(workers: int) -> Iterator[Place]:
+    """Starts worker processes from one that has imported torch: each then starts in milliseconds."""
+    warm_up()
+    context = multiprocessing.get_context("forkserver")
+    pools: list[ProcessPoolExecutor] = []
+
+    def start() -> Executor:
+        pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_begin_worker)
+        pools.append(pool)
+        return pool
+
+    def stop() -> None:
+        for child in multiprocessing.active_children():
+            child.terminate()
+        for pool in pools:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    place = Place(start(), workers, start, stop)
+    yield place
+    for pool in pools:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """Sets the thread counts that worker processes inherit; those of this process are restored."""
+    before = {name: os.environ.get(name) for name in _THREAD_SETTINGS}
+    os.environ.update(dict.fromkeys(_THREAD_SETTINGS, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _begin_worker() -> None:
+    """Leaves Ctrl-C to the sweeping process, and ends with it also if that is killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: Any) -> None:
+    parent.join()
+    # Not sys.exit: the main thread is in the middle of a cell, whose checkpoint is on disk.
+    os._exit(1)
+
+
+@contextmanager
+def _dask(workers: int, address: str = "dask") -> Iterator[Place]:
+    try:
+        from distributed import Client, LocalCluster
+    except ImportError as error:
+        raise UserError(f"--on = {address}: needs Dask; `pip install peerveil[dask]`") from error
+    _silence_dask()
+    try:
+        if address == "dask":
+            cluster = LocalCluster(
+                n_workers=workers, threads_per_worker=1, dashboard_address=None, host="127.0.0.1", silence_logs=50
+            )
+            client = Client(cluster)
+        else:
+            cluster, client = None, Client(address, timeout="10s")
+    except (OSError, ValueError) as error:
+        raise UserError(f"--on = {address}: no scheduler answers ({error}); start one, or check the address") from error
+    try:
+        # Not pure: a cell that is submitted again after a loss must run again.
+        executor = client.get_executor(pure=False)
+        yield Place(executor, max(1, sum(client.nthreads().values())))
+    finally:
+        with suppress(Exception):
+            client.close(timeout=5)
+        if cluster is not None:
+            cluster.close(timeout=10)
+
+
+def _silence_dask() -> None:
+    """Keeps Dask's own log, with tracebacks of lost connections, off the terminal: the sweep says what it means."""
+    import logging
+
+    for name in list(logging.root.manager.loggerDict):
+        if name.partition(".")[0] == "distributed":
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
+@contextmanager
+def _named(workers: int, name: str) -> Iterator[Place]:
+    module_name, _, function_name = name.partition(":")
+    # The user's own module lies where the command is given, and the name was typed by the user.
+    sys.path.append(os.getcwd())
+    try:
+        make = getattr(importlib.import_module(module_name), function_name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise UserError(f"--on = {name}: cannot be imported ({error}); write module:function") from error
+    executor = make()
+    if not isinstance(executor, Executor):
+        raise UserError(f"--on = {name}: returns {type(executor).__name__}; it must be a concurrent.futures.Executor")
+    with executor:
+        yield Place(executor, int(getattr(executor, "_max_workers", _UNKNOWN_WIDTH)))
+
+
+_PLACES = {"processes": _processes, "serial": _serial, "dask": _dask}

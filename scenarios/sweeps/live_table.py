@@ -1,0 +1,99 @@
+"""Progress of a sweep on the terminal: done, running with rounds, failed, time left; silent elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol
+
+from scenarios.loading.problems import printable, shorten
+from scenarios.metrics.number_format import count_text, seconds_text
+from scenarios.sweeps.grid import Cell
+from scenarios.sweeps.store import Store
+
+if TYPE_CHECKING:
+    from rich.console import Group
+    from rich.live import Live
+
+_ROWS = 12
+
+
+class SweepProgress(Protocol):
+    """A listener for cells that run and end."""
+
+    def ended(self, failed: bool) -> None:
+        """Receives the end of a cell."""
+
+    def tick(self, running: Sequence[Cell]) -> None:
+        """Receives the cells that are handed over, several times a second."""
+
+
+class NoTable:
+    """Shows nothing."""
+
+    def ended(self, failed: bool) -> None:
+        """Does nothing."""
+
+    def tick(self, running: Sequence[Cell]) -> None:
+        """Does nothing."""
+
+
+class LiveTable:
+    """The table; time left is judged by the cells that ended since the start."""
+
+    def __init__(self, live: Live, name: str, total: int, found: int, store: Store) -> None:
+        self._live, self._name, self._total, self._found, self._store = live, name, total, found, store
+        self._done = self._failed = 0
+        self._began_s = time.monotonic()
+
+    def ended(self, failed: bool) -> None:
+        """Counts a cell."""
+        self._done, self._failed = self._done + (not failed), self._failed + failed
+
+    def tick(self, running: Sequence[Cell]) -> None:
+        """Draws the table anew."""
+        self._live.update(self._draw(running))
+
+    def _draw(self, running: Sequence[Cell]) -> Group:
+        from rich.console import Group
+        from rich.table import Table
+        from rich.text import Text
+
+        grid = Table.grid(padding=(0, 2, 0, 2))
+        begun = 0
+        for cell in running:
+            state = self._store.state(cell.key)
+            if state.get("state") == "running" and begun < _ROWS:
+                begun += 1
+                grid.add_row(
+                    Text(printable(shorten(cell.label, 70))), f"{state.get('round')} of {cell.scenario.rounds}"
+                )
+        return Group(Text(printable(self._line(begun))), grid)
+
+    def _line(self, begun: int) -> str:
+        done, ended = self._found + self._done, self._done + self._failed
+        parts = [f"{count_text(done)} of {count_text(self._total)} done", f"{begun} running"]
+        if self._failed:
+            parts.append(f"{count_text(self._failed)} failed")
+        left = self._total - done - self._failed
+        if ended and left:
+            each_s = (time.monotonic() - self._began_s) / ended
+            parts.append(f"about {seconds_text(each_s * left)} left")
+        return f"{self._name}: {', '.join(parts)}"
+
+
+@contextmanager
+def live_table(name: str, total: int, found: int, store: Store, quiet: bool) -> Iterator[SweepProgress]:
+    """Shows the table on stderr; silent if `quiet` or if the stream is no terminal."""
+    # rich takes long to import, hence only behind this test.
+    if quiet or not sys.stderr.isatty():
+        yield NoTable()
+        return
+    from rich.console import Console
+    from rich.live import Live
+
+    console = Console(file=sys.stderr, markup=False, highlight=False, emoji=False)
+    with Live(console=console, refresh_per_second=4, transient=True) as live:
+        yield LiveTable(live, name, total, found, store)

@@ -1,0 +1,85 @@
+"""The page of a sweep, in a real browser."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from scenarios.cli.main import main
+from scenarios.metrics.comparison import FIGURES
+from scenarios.sweeps.pareto import pareto_front
+
+CHARTS = ("heat", "lines", "coordinates", "pareto")
+
+
+def _row(sigma: float, cohort: int, seed: int, hostile: str) -> dict[str, Any]:
+    row: dict[str, Any] = {"cell": f"{sigma}{cohort}{seed}", "base": hostile, "noise.sigma": sigma, "cohort": cohort}
+    row |= {"seed": seed, "state": "done", **dict.fromkeys(FIGURES), "folder": f"../cells/a b{seed}", "message": None}
+    row |= {"accuracy": 0.9 - sigma + 0.01 * seed, "worst_peer": 2 / sigma if sigma else float("inf")}
+    return row | {"client_median": 100.0 * cohort, "simulated_s": 3.0 + cohort, "model": 1.0, "published": 8.0}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, hostile_name: str) -> Path:
+    """A sweep told by hand: three sigmas, two cohorts, two seeds; its base has a hostile name."""
+    path = tmp_path_factory.mktemp("sweep")
+    rows = [
+        _row(sigma, cohort, seed, hostile_name) for seed in (1, 2) for sigma in (0.0, 0.1, 0.5) for cohort in (5, 9)
+    ]
+    other = [_row(0.1, 5, 1, "plain")]
+    pq.write_table(pa.Table.from_pylist(rows + other), path / "runs.parquet")
+    content = {"format": 1, "name": hostile_name, "question": "Why?", "axes": ["noise.sigma", "cohort"], "remarks": []}
+    (path / "cells.json").write_text(json.dumps(content))
+    return path
+
+
+@pytest.mark.slow
+def test_the_page_draws_all_charts_and_asks_nobody(visit: Any, folder: Path) -> None:
+    """No message, no request but the page; a change of figure and axes draws anew; a hostile name stays text."""
+    assert main(["report", str(folder)]) == 0
+    opened = visit(folder / "report.html")
+    page = opened.page
+    assert opened.complaints == []
+    assert [url for url in opened.requests if not url.startswith(("file:", "data:", "blob:"))] == []
+    for name in CHARTS:
+        assert page.locator(f"#{name}[data-drawn]").count() == 1, name
+    page.select_option("#across", "1")
+    page.select_option("#down", "2")
+    heat = "document.getElementById('heat').data[0]"
+    assert page.evaluate("document.getElementById('heat').layout.xaxis.ticktext") == ["0.0", "0.1", "0.5"]
+    # Mean over two seeds of 0.9 - sigma + seed / 100.
+    assert page.evaluate(f"{heat}.z[0]") == pytest.approx([0.915, 0.815, 0.415])
+    page.select_option("#figure", "worst_peer")
+    assert page.evaluate(f"{heat}.text[0]") == ["inf", "20", "4"]
+    assert opened.complaints == []
+
+
+@pytest.mark.slow
+def test_a_click_on_a_cell_opens_its_run(visit: Any, folder: Path) -> None:
+    """In a page of its own."""
+    assert main(["report", str(folder)]) == 0
+    page = visit(folder / "report.html").page
+    page.evaluate("window.open = (href) => { window.opened = href; }")
+    page.locator("#heat").scroll_into_view_if_needed()
+    box = page.locator("#heat .nsewdrag").first.bounding_box()
+    page.mouse.move(box["x"] + 0.9 * box["width"], box["y"] + 0.5 * box["height"])
+    page.mouse.click(box["x"] + 0.9 * box["width"], box["y"] + 0.5 * box["height"])
+    page.wait_for_function("window.opened !== undefined")
+    assert page.evaluate("window.opened").startswith("../cells/a%20b")
+
+
+def test_the_front_is_that_of_brute_force() -> None:
+    """A point is on it if no other is as good in everything and better in something; holes are on none."""
+    points = [
+        {"accuracy": 0.9, "client_median": 10.0, "simulated_s": 5.0, "model": 3.0},
+        {"accuracy": 0.9, "client_median": 10.0, "simulated_s": 5.0, "model": 2.0},
+        {"accuracy": 0.95, "client_median": 20.0, "simulated_s": 9.0, "model": float("inf")},
+        {"accuracy": 0.5, "client_median": 20.0, "simulated_s": 9.0, "model": 2.0},
+        {"accuracy": 0.99, "client_median": 1.0, "simulated_s": 1.0, "model": None},
+    ]
+    assert pareto_front(points, "model") == [1, 2]  # type: ignore[arg-type]
