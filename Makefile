@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help install compile demo test extra lint format bench soak audit clean
+.PHONY: help install compile demo test extra docs lint format bench soak audit clean
 
 help:  ## what there is to make
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/'
@@ -17,7 +17,7 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e . $(DEV)
 	touch $@
 
-DEV := build editables hatchling hypothesis import-linter mypy playwright pytest pytest-xdist ruff types-networkx types-PyYAML
+DEV := build editables hatchling hypothesis import-linter mypy pandas-stubs playwright pytest pytest-xdist ruff types-networkx types-PyYAML
 
 demo: $(READY)  ## a hundred peers by gossip and by rotating leader, side by side (about a minute)
 	$(BIN)/peerveil run adpdfl-gossip adpdfl-leader
@@ -28,14 +28,15 @@ compile: $(READY)  ## the event core, so that nothing else waits for it
 test: compile  ## all tests
 	$(BIN)/python -m pytest -q -n 2
 
-extra: compile $(VENV)/.extra  ## what takes longer or needs the extras: Dask clusters that are killed, trackers
+extra: compile $(VENV)/.extras  ## what takes longer: docs and their examples, notebooks, the package, clusters
 	$(BIN)/python -m pytest -q -n 2 -m extra
 
-$(VENV)/.extra: $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt $(EXTRA)
-	touch $@
+docs: $(VENV)/.extras  ## the documentation as a site in docs/_build
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build
 
-EXTRA := distributed duckdb mlflow-skinny tensorboard
+$(VENV)/.extras: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dask,docs,mlflow,notebook,tensorboard]"
+	touch $@
 
 lint: $(READY)  ## style and types
 	$(BIN)/ruff check .

@@ -13,12 +13,14 @@ keys, as `--set` does on the command line. Bad input raises `UserError` with the
 
 from p2p.config.errors import UserError
 from peerveil.asking import check, epsilon, plan
+from peerveil.charts import Chart
 from peerveil.comparing import Comparison, compare
 from peerveil.rounds import RoundState, simulate
 from peerveil.runs import Run, load, run
 from peerveil.values import Values
 
 __all__ = [
+    "Chart",
     "Comparison",
     "RoundState",
     "Run",

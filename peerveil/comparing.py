@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from peerveil.charts import Chart
 from peerveil.runs import Run, load
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
 
 
 class Comparison:
@@ -49,7 +49,7 @@ class Comparison:
         ]
         return pd.DataFrame(rows, columns=["scenario", "figure", "mean", "low", "high", "n", "of"])
 
-    def plot(self, x: str, y: str) -> Figure:
+    def plot(self, x: str, y: str) -> Chart:
         """Draws one point per run with figure `x` against figure `y`, such as `bytes` against `accuracy`.
 
         Raises:
@@ -64,7 +64,7 @@ class Comparison:
         axes.set_xlabel(_labels()[x])
         axes.set_ylabel(_labels()[y])
         axes.legend(frameon=False)
-        return figure
+        return Chart(figure)
 
     def _points(self, x: str, y: str) -> dict[str, list[tuple[float, float]]]:
         from p2p.config.errors import UserError

@@ -321,8 +321,15 @@ def _make_learner(
         # The same counts as with learning: they set training times, hence events.
         return record_counts(scenario.data, scenario.clients, data_dir, scenario.seed, scenario.reserved), None
     # Imported here: torch takes seconds to load, and runs without learning do not need it.
-    from nodes.learning.dp_sgd import RecordNoise
-    from nodes.learning.trainer import Learner
+    try:
+        from nodes.learning.dp_sgd import RecordNoise
+        from nodes.learning.trainer import Learner
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise UserError(
+            "learning = torch: torch is not installed; `pip install torch`, or simulate messages only: `learning: none`"
+        ) from None
 
     dataset, shards = client_records(scenario.data, scenario.clients, data_dir, scenario.seed, scenario.reserved)
     counts = np.array([len(shard) for shard in shards], dtype=np.int64)

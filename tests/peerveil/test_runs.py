@@ -118,8 +118,7 @@ def test_comparisons_hold_the_figures_of_the_command() -> None:
     compared = pv.compare(*runs)
     assert list(compared.table.columns) == ["a", "b"]
     assert set(compared.differences["n"]) == {2}
-    figure = compared.plot("bytes", "simulated_s")
-    legend = figure.axes[0].get_legend()
+    legend = compared.plot("bytes", "simulated_s").figure.axes[0].get_legend()
     assert legend is not None
     assert [text.get_text() for text in legend.get_texts()] == ["a", "b"]
     with pytest.raises(pv.UserError, match="unknown figure"):
