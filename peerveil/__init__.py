@@ -17,9 +17,11 @@ from peerveil.charts import Chart
 from peerveil.comparing import Comparison, compare
 from peerveil.rounds import RoundState, simulate
 from peerveil.runs import Run, load, run
+from peerveil.sweeping import Cells, sweep
 from peerveil.values import Values
 
 __all__ = [
+    "Cells",
     "Chart",
     "Comparison",
     "RoundState",
@@ -33,4 +35,5 @@ __all__ = [
     "plan",
     "run",
     "simulate",
+    "sweep",
 ]

@@ -18,6 +18,7 @@ from nodes.faults.fault_kinds import Intrude
 from nodes.faults.injector import FaultInjector, install_availability
 from nodes.learning.byte_counts_only import NoLearning
 from nodes.learning.deferred_learning import DeferredLearning, Vector, mean_vector
+from nodes.learning.models import ByteCount
 from nodes.learning.release_stages import ReleaseStages, make_stages
 from nodes.messaging.control_messages import Answer
 from nodes.messaging.sent_payloads import SentPayloads
@@ -387,7 +388,7 @@ def _shape_of(scenario: Scenario, learner: Learner | None) -> Shape:
     """Returns the form of an update."""
     if learner is not None:
         return Shape(learner.dimension, learner.layers)
-    form = scenario.data.form()
+    form = ((), 0) if isinstance(scenario.model, ByteCount) else scenario.data.form()
     if form is None:
         raise UserError("learning = none: the shape of a `file` data set is not known; use `torch` or another set")
     return update_shape(scenario, form, scenario.model.parameters(*form))

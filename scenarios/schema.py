@@ -13,10 +13,10 @@ from nodes.adversaries.observers import OBSERVERS, AnyObserver
 from nodes.datasets.published import Adult, Cifar10, FashionMnist, Mnist
 from nodes.datasets.registry import DATASETS, Digits, File, Synthetic
 from nodes.datasets.reserved import Reserved
-from nodes.faults.availability import AVAILABILITIES, Always, Churn, UpTrace
+from nodes.faults.availability import AVAILABILITIES, Always, Churn, DayTrace, UpTrace
 from nodes.faults.fault_kinds import FAULTS, Fault
 from nodes.learning.evaluation import Evaluation
-from nodes.learning.models import MODELS, Cnn, Linear, Mlp, adapt_module
+from nodes.learning.models import MODELS, SIZE_ONLY, ByteCount, Cnn, Linear, Mlp, adapt_module
 from nodes.learning.objectives import OBJECTIVES, CrossEntropy, Fednore1, Fednore2, FednoreBoth, FedProx, Hinge
 from nodes.learning.published_models import PUBLISHED_MODELS, AsgpCnn, Cnn6, FednoreCnn, NissCnn, SigmoidLenet
 from nodes.learning.training import Training
@@ -42,13 +42,13 @@ Data = Annotated[
     Choice(DATASETS, key="name", needs=("load", "split")),
 ]
 Model = Annotated[
-    Linear | Mlp | Cnn | Cnn6 | SigmoidLenet | FednoreCnn | NissCnn | AsgpCnn,
-    Choice(MODELS | PUBLISHED_MODELS, needs=("build",), adapt=adapt_module),
+    Linear | Mlp | Cnn | ByteCount | Cnn6 | SigmoidLenet | FednoreCnn | NissCnn | AsgpCnn,
+    Choice(MODELS | PUBLISHED_MODELS | SIZE_ONLY, needs=("build",), adapt=adapt_module),
 ]
 Objective = Annotated[
     CrossEntropy | Hinge | FedProx | Fednore1 | Fednore2 | FednoreBoth, Choice(OBJECTIVES, needs=("terms",))
 ]
-Availability = Annotated[Always | Churn | UpTrace, Choice(AVAILABILITIES)]
+Availability = Annotated[Always | Churn | UpTrace | DayTrace, Choice(AVAILABILITIES)]
 Faults = tuple[Annotated[Fault, Choice(FAULTS, needs=("install",))], ...]
 Adversaries = tuple[Annotated[AnyObserver, Choice(OBSERVERS)], ...]
 Attacks = tuple[Annotated[AnyAttack, Choice(ATTACKS, needs=("unfit", "guess", "score"))], ...]

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
+from nodes.faults.trace_models import TRACES
 from p2p.config.distributions import DelayPerNode, Distribution, Exponential, rounded
 from p2p.config.errors import UserError
 from p2p.config.file_paths import FilePath
@@ -92,7 +94,29 @@ class UpTrace:
         yield end_s, np.inf
 
 
-AVAILABILITIES: dict[str, type] = {"always": Always, "churn": Churn, "trace": UpTrace}
+TraceName = Literal["phones_rarely_online", "phones_often_online", "phones_mostly_online", "phones_charging"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DayTrace:
+    """A day-long trace that ships, generated from published statistics (`peerveil list traces` has their sources).
+
+    Attributes:
+        trace: which one
+        start: the time of day at which the run begins, such as `20 h`
+    """
+
+    trace: TraceName
+    start: Seconds = 0.0
+
+    def down(self, node: int, seed: int) -> Iterator[Stretch]:
+        """Yields down intervals without end; they depend on the seed and the node only."""
+        for begin_s, end_s in TRACES[self.trace].down(stream(seed, "day-trace", node), self.start):
+            # Rounded like all durations, so that equal inputs give equal instants on every platform.
+            yield float(rounded(np.array(begin_s), "s")), float(rounded(np.array(end_s), "s"))
+
+
+AVAILABILITIES: dict[str, type] = {"always": Always, "churn": Churn, "trace": UpTrace, "day": DayTrace}
 
 
 def _distribution(mean_s: float | None, given: Distribution | None) -> Distribution:

@@ -10,12 +10,13 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from itertools import pairwise
-from math import prod
+from math import ceil, prod
 from typing import TYPE_CHECKING, Annotated, Literal, Protocol
 
 from annotated_types import Ge, Len
 
 from p2p.config.errors import UserError
+from p2p.config.units import Unit
 
 if TYPE_CHECKING:
     from torch import nn
@@ -130,7 +131,28 @@ class Cnn:
         return self.channels[-1] * height * width
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ByteCount:
+    """A model of which only the size is known, for runs without learning: its traffic is simulated, nothing else.
+
+    Attributes:
+        size: bytes of one model or update as float32 numbers, before sealing; rounded up to whole numbers
+    """
+
+    size: Annotated[float, Unit("bytes", low=4.0, high=1e12)]
+
+    def build(self, shape: tuple[int, ...], classes: int) -> nn.Module:
+        """Raises a UserError: there is nothing to train."""
+        raise UserError("model.kind = bytes: has no layers to train; set `learning: none`, or give another model")
+
+    def parameters(self, shape: tuple[int, ...], classes: int) -> int:
+        """Returns the number of float32 numbers that take these bytes."""
+        return ceil(self.size / 4)
+
+
 MODELS: dict[str, type] = {"linear": Linear, "mlp": Mlp, "cnn": Cnn}
+SIZE_ONLY: dict[str, type] = {"bytes": ByteCount}
+"""Models that cannot be trained, for runs without learning."""
 
 
 def adapt_module(plugin: type) -> type:

@@ -67,6 +67,7 @@ class Learner:
     ) -> None:
         self.module, self._initial = _initialise(model, dataset, seed)
         self.dimension = len(self._initial)
+        self.classes, self.training_records = dataset.classes, len(dataset.train_y)
         self.layers = layer_sizes(self.module)
         self._train = _samples(dataset.train_x, dataset.train_y, dataset.classes)
         public = _public_records(len(dataset.test_y), validation, seed)
@@ -86,6 +87,10 @@ class Learner:
     def initial(self) -> Floats:
         """Returns the common initial model, [d]."""
         return self._initial.copy()
+
+    def test_labels(self) -> Ints:
+        """Returns the classes of the test records."""
+        return self._test.labels.numpy()
 
     def records(self, node: int) -> int:
         """Returns the number of training records of a client."""

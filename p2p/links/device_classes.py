@@ -1,9 +1,6 @@
 """Device classes (phones, homes, servers), each with its share of the clients and its own link rates and speed.
 
-The presets are rounded assumptions of 2024 about each access technology: uplinks are slower than downlinks, and rates
-vary between clients. Their magnitudes agree with the worldwide medians of the Speedtest Global Index of mid-2024
-(mobile about 56 Mbit/s down, fixed about 94 Mbit/s down; uploads about a fifth and a half of that). For a study, use
-rates measured on the actual peers (`uplink: {kind: empirical, path: ..., column: ...}`).
+A preset gives what the class does not (p2p/links/device_presets.py).
 """
 
 from __future__ import annotations
@@ -19,21 +16,13 @@ from numpy.typing import NDArray
 from p2p.config.distributions import Constant, Distribution, Lognormal, RatePerNode, SpeedPerNode, rounded
 from p2p.config.population_shares import place_of, share_problem
 from p2p.config.units import Fraction
+from p2p.links.device_presets import PRESETS, DevicePreset, PresetName
 from p2p.random_streams import draws
 
 Floats = NDArray[np.float64]
-Preset = Literal["phone_4g", "phone_5g", "home_dsl", "home_cable", "home_fibre", "server"]
+Quantity = Literal["uplink", "downlink", "compute"]
 
 _MBIT = 125e3
-PRESETS: dict[str, tuple[float, float, float]] = {
-    "phone_4g": (10, 40, 0.5),
-    "phone_5g": (20, 150, 0.6),
-    "home_dsl": (8, 40, 0.3),
-    "home_cable": (20, 200, 0.3),
-    "home_fibre": (100, 300, 0.4),
-    "server": (1000, 1000, 0.0),
-}
-"""Median uplink and downlink in Mbit/s, and the spread (sigma of the logarithm) of both."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +32,7 @@ class Device:
     Attributes:
         name: name of the class
         share: share of the clients that belong to it; all shares sum to 1
-        preset: typical links of an access technology, see p2p/links/device_classes.py
+        preset: links, speed and energy of a kind of device, as `peerveil list devices` shows
         uplink: upload rate of such a client
         downlink: download rate of such a client
         compute: training speed of such a client, in samples per second
@@ -51,17 +40,17 @@ class Device:
 
     name: Annotated[str, Len(1, 40)]
     share: Fraction
-    preset: Preset | None = None
+    preset: PresetName | None = None
     uplink: RatePerNode | None = None
     downlink: RatePerNode | None = None
     compute: SpeedPerNode | None = None
 
-    def law(self, what: Literal["uplink", "downlink", "compute"], fallback: Distribution) -> Distribution:
+    def law(self, what: Quantity, fallback: Distribution) -> Distribution:
         """Returns the distribution of one of the class's quantities."""
         own: Distribution | None = getattr(self, what)
         if own is not None:
             return own
-        return fallback if self.preset is None or what == "compute" else _preset_distribution(self.preset, what)
+        return fallback if self.preset is None else _preset_distribution(PRESETS[self.preset], what)
 
 
 def device_problems(devices: Sequence[Device]) -> list[str]:
@@ -83,7 +72,7 @@ def device_classes(devices: Sequence[Device], seed: int, clients: int) -> NDArra
 
 def per_client(
     devices: Sequence[Device],
-    what: Literal["uplink", "downlink", "compute"],
+    what: Quantity,
     fallback: Distribution,
     seed: int,
     clients: int,
@@ -101,8 +90,21 @@ def per_client(
     return values
 
 
-def _preset_distribution(preset: Preset, what: str) -> Distribution:
-    up, down, sigma = PRESETS[preset]
-    median = (up if what == "uplink" else down) * _MBIT
+def per_client_energy(
+    devices: Sequence[Device],
+    what: Literal["per_byte_sent", "per_byte_received", "per_sample"],
+    seed: int,
+    clients: int,
+) -> Floats:
+    """Returns one energy rate of every client by the preset of its class; 0 where there is none."""
+    rates = [0.0 if device.preset is None else float(getattr(PRESETS[device.preset], what)) for device in devices]
+    return np.array(rates or [0.0])[device_classes(devices, seed, clients)]
+
+
+def _preset_distribution(preset: DevicePreset, what: Quantity) -> Distribution:
+    if what == "compute":
+        median, sigma = preset.speed, preset.speed_sigma
+    else:
+        median, sigma = (preset.up_mbit if what == "uplink" else preset.down_mbit) * _MBIT, preset.link_sigma
     # A lognormal needs sigma > 0; servers have no spread.
     return Lognormal(median=median, sigma=sigma) if sigma else Constant(value=median)

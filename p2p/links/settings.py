@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Literal
 
 from annotated_types import Ge
 
@@ -23,15 +23,18 @@ class Retransmit:
     Attributes:
         tries: how often a message is sent at most, the first time included
         timeout: how long after its last byte has left a sender takes a message for lost
+        receiver_offline: send puts a message on the uplink though its receiver is down, fail_fast gives the attempt up
+            at once, as a connection that is refused would; the next try comes after the timeout either way
     """
 
     tries: Annotated[int, Ge(1)] = 5
     timeout: PositiveSeconds = 2.0
+    receiver_offline: Literal["send", "fail_fast"] = "send"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Energy:
-    """What work costs in joules; nothing is counted for waiting.
+    """What work costs in joules; nothing is counted for waiting. A rate that is not given is that of a device's preset.
 
     Attributes:
         per_byte_sent: for each byte that leaves a node
@@ -39,9 +42,9 @@ class Energy:
         per_sample: for each sample trained on
     """
 
-    per_byte_sent: Annotated[float, Unit("J/byte", low=0.0)] = 0.0
-    per_byte_received: Annotated[float, Unit("J/byte", low=0.0)] = 0.0
-    per_sample: Annotated[float, Unit("J/sample", low=0.0)] = 0.0
+    per_byte_sent: Annotated[float, Unit("J/byte", low=0.0)] | None = None
+    per_byte_received: Annotated[float, Unit("J/byte", low=0.0)] | None = None
+    per_sample: Annotated[float, Unit("J/sample", low=0.0)] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +66,7 @@ class NetworkSettings:
         server_downlink: what the server can receive; unlimited unless given
         relay_uplink: what a relay can send, where anonymity.routing is relay
         relay_downlink: what a relay can receive
-        energy: joules per byte and sample, to have energy in the summary
+        energy: joules per byte and sample, to have energy in the summary; {} takes those of the devices' presets
     """
 
     sharing: Annotated[Sharing, Choice(SHARINGS)] = field(default_factory=Fifo)

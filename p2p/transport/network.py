@@ -76,6 +76,7 @@ class Network:
         record["sharing"] = sharing.code
         record["grid_s"] = (isinstance(sharing, Fair) and sharing.grid) or 0.0
         record["tries"], record["timeout_s"] = retransmit.tries, retransmit.timeout
+        record["fail_fast"] = retransmit.receiver_offline == "fail_fast"
         record["loss"], record["loss_name"] = loss, name_word(seed, "loss")
         record["jittered"], record["jitter_name"] = jitter is not None, name_word(seed, "jitter")
         record["latency_name"] = name_word(seed, "latency")
@@ -103,6 +104,11 @@ class Network:
         self.next_s = -np.inf
         clock.core = self
         log.messages.before_read = self.write
+
+    @property
+    def links(self) -> Links:
+        """The rates and latencies of this run."""
+        return self._links
 
     # Sending
 

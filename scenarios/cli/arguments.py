@@ -19,6 +19,21 @@ def run(parser: argparse.ArgumentParser) -> None:
     _json(parser, "print the summary as JSON")
 
 
+def compare(parser: argparse.ArgumentParser) -> None:
+    """`peerveil compare SCENARIO --protocols gossip,rotating_leader,central`"""
+    parser.add_argument("scenario", metavar="SCENARIO", help="a file, or a name that `list` shows")
+    parser.add_argument("--protocols", metavar="A,B", help="the protocols to choose from")
+    parser.add_argument(
+        "--over", metavar="a.b=V,W", action="append", default=[], help="any other key with a few values to choose from"
+    )
+    _changes(parser)
+    parser.add_argument("--seeds", metavar="K", type=_positive, default=1, help="run K seeds each, counting up")
+    parser.add_argument("--out", metavar="DIR", type=Path, help="where results go; runs/compare-<name>-<seed> else")
+    parser.add_argument("--data-dir", metavar="DIR", type=Path, help="where data sets are; else PEERVEIL_DATA")
+    parser.add_argument("--threads", metavar="N", type=_positive, help="threads for learning")
+    _json(parser, "print figures, decision and summaries as JSON")
+
+
 def plan(parser: argparse.ArgumentParser) -> None:
     """`peerveil plan SCENARIO...`"""
     _scenarios(parser)
@@ -36,8 +51,10 @@ def check(parser: argparse.ArgumentParser) -> None:
 
 
 def listing(parser: argparse.ArgumentParser) -> None:
-    """`peerveil list`"""
-    _json(parser, "print the catalog as JSON")
+    """`peerveil list [scenarios | devices | traces]`"""
+    text = "scenarios of the catalog (default), devices with their sources, or availability traces"
+    parser.add_argument("what", nargs="?", choices=("scenarios", "devices", "traces"), default="scenarios", help=text)
+    _json(parser, "print the list as JSON")
 
 
 def new(parser: argparse.ArgumentParser) -> None:
@@ -60,13 +77,40 @@ def report(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def runs(parser: argparse.ArgumentParser) -> None:
+    """`peerveil runs [FOLDER]`"""
+    _folder(parser)
+    parser.add_argument(
+        "--where", metavar="TEXT", action="append", default=[], help="only runs with this text, or field=value"
+    )
+    sorts = ("changed", "name", "accuracy", "time", "bytes", "epsilon")
+    parser.add_argument("--sort", choices=sorts, default="changed", help="newest first unless given")
+    parser.add_argument("--reverse", action="store_true", help="the other way round")
+    _json(parser, "print the list as JSON")
+
+
+def serve(parser: argparse.ArgumentParser) -> None:
+    """`peerveil serve [FOLDER]`"""
+    _folder(parser)
+    parser.add_argument("--port", metavar="N", type=_port, default=0, help="a free one unless given")
+
+
+def _folder(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "folder", metavar="FOLDER", type=Path, nargs="?", default=Path("runs"), help="runs unless given"
+    )
+
+
 def table(parser: argparse.ArgumentParser) -> None:
     """`peerveil table RUN...`"""
     _runs(parser)
-    parser.add_argument("--rows", metavar="AXIS,...", help="of a sweep: axes of the rows")
+    parser.add_argument("--rows", metavar="NAME,...", help="figures to show, such as accuracy,bytes; of a sweep: axes")
     parser.add_argument("--columns", metavar="AXIS,...", help="of a sweep: axes of the columns")
     parser.add_argument("--figure", metavar="NAME", help="of a sweep: what its cells show; accuracy unless given")
     parser.add_argument("--format", choices=("md", "csv", "latex"), default="md", help="Markdown, CSV or LaTeX")
+    parser.add_argument("--caption", metavar="TEXT", help="LaTeX: caption, inside a table environment")
+    parser.add_argument("--label", metavar="NAME", help="LaTeX: label, inside a table environment")
+    parser.add_argument("--siunitx", action="store_true", help="LaTeX: numbers as \\num and \\qty of that package")
     parser.add_argument("-o", "--out", metavar="FILE", type=Path, help="where the table goes; printed unless given")
     _json(parser, "print the figures as JSON")
 
@@ -121,6 +165,24 @@ def sweep(parser: argparse.ArgumentParser) -> None:
     _json(parser, "print the cells as JSON")
 
 
+def reproduce(parser: argparse.ArgumentParser) -> None:
+    """`peerveil reproduce [ID...]`"""
+    parser.add_argument("results", metavar="ID", nargs="*", help="results such as S0-T5.4; --list shows all")
+    parser.add_argument("--list", action="store_true", help="all results with their verdict, or why they have none")
+    parser.add_argument("--verdicts", action="store_true", help="with --list: compute the formulas' verdicts too")
+    parser.add_argument("--size", choices=("reduced", "full"), default="reduced", help="how much is run")
+    parser.add_argument("--seeds", metavar="K", type=_positive, help="another number of seeds than the rule's")
+    parser.add_argument("--on", metavar="WHERE", default="processes", help="where cells run, as in `sweep`")
+    parser.add_argument("--workers", metavar="N", type=_positive, help="cells at once; else as cores and memory allow")
+    parser.add_argument("--store", metavar="DIR", type=Path, help="where cells are kept; runs/cells unless given")
+    parser.add_argument("--data-dir", metavar="DIR", type=Path, help="where data sets are; else PEERVEIL_DATA")
+    parser.add_argument("--record", action="store_true", help="keep the outcome in the package, for the book")
+    parser.add_argument("--book", metavar="FILE.md", type=Path, help="write the page of all results and verdicts")
+    parser.add_argument("--stale", action="store_true", help="recompute the probes of recorded verdicts")
+    parser.add_argument("--quiet", action="store_true", help="no live table")
+    _json(parser, "print outcomes as JSON")
+
+
 def export(parser: argparse.ArgumentParser) -> None:
     """`peerveil export RUN-or-SWEEP...`"""
     _runs(parser)
@@ -172,6 +234,10 @@ def validate(parser: argparse.ArgumentParser) -> None:
 
 def _scenarios(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("scenarios", metavar="SCENARIO", nargs="+", help="a file, or a name that `list` shows")
+    _changes(parser)
+
+
+def _changes(parser: argparse.ArgumentParser) -> None:
     _overrides(parser)
     parser.add_argument("--seed", metavar="N", type=int, help="another seed than the scenario's")
     parser.add_argument("--allow-plugins", action="store_true", help="import `kind: module:Class` from scenarios")
@@ -187,6 +253,12 @@ def _overrides(
 
 def _json(parser: argparse.ArgumentParser, text: str) -> None:
     parser.add_argument("--json", action="store_true", help=text)
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or len(text) > 5 or int(text) > 65535:
+        raise argparse.ArgumentTypeError("must be a port from 0 to 65535")
+    return int(text)
 
 
 def _positive(text: str) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from scenarios.loading.problems import printable
-from scenarios.metrics.comparison import FIGURES, compare
+from scenarios.metrics.comparison import FIGURES, cell_text, compare, difference_text
 from scenarios.metrics.headline import TRANSPORT_ASSUMED
 from scenarios.metrics.headline_rows import headline_rows
 
@@ -20,9 +20,17 @@ _COLUMNS_AT_ONCE = 3
 def print_headline(summary: Mapping[str, Any], file: TextIO | None = None) -> None:
     """Prints the final table of one run."""
     console = make_console(file)
-    rounds = f"{summary['rounds_completed']} of {summary.get('rounds_planned', '?')} rounds"
-    console.print(printable(f"{summary['scenario']}, seed {summary['seed']}: {rounds}, {summary['stopped_because']}"))
+    console.print(printable(f"{summary['scenario']}, seed {summary['seed']}: {rounds_text(summary)}"))
     print_rows(console, [("", label, text) for label, text in headline_rows(summary)])
+
+
+def rounds_text(summary: Mapping[str, Any]) -> str:
+    """Returns how many rounds were held and lost, and why the run ended."""
+    done, lost = summary["rounds_completed"], (summary.get("headline") or {}).get("rounds_lost") or 0
+    rounds = f"{done} of {summary.get('rounds_planned', '?')} rounds"
+    if lost:
+        rounds += ", all of them lost" if lost == done else f", {lost} of them lost"
+    return f"{rounds}, {summary['stopped_because']}"
 
 
 def print_comparison(summaries: Sequence[Mapping[str, Any]], file: TextIO | None = None) -> None:
@@ -44,7 +52,7 @@ def _print_columns(console: Console, compared: Mapping[str, Any], labels: list[s
     for key, figure in FIGURES.items():
         cells = [column["figures"][key] for column in columns]
         if any(cell["n"] for cell in cells):
-            rows.append((figure.label, *(_cell(key, cell) for cell in cells)))
+            rows.append((figure.label, *(cell_text(key, cell) for cell in cells)))
     print_rows(console, [("", *row) for row in rows])
     console.print()
 
@@ -56,7 +64,7 @@ def _print_difference(console: Console, found: Mapping[str, Any]) -> None:
         (
             "",
             FIGURES[key].label,
-            _cell(key, cell),
+            difference_text(key, cell),
             "" if cell["low"] is None or cell["low"] <= 0 <= cell["high"] else "*",
         )
         for key, cell in found["figures"].items()
@@ -67,16 +75,6 @@ def _print_difference(console: Console, found: Mapping[str, Any]) -> None:
     if any(row[-1] for row in rows):
         console.print("* the 95% interval leaves out zero (each line for itself)")
     console.print()
-
-
-def _cell(key: str, cell: Mapping[str, Any]) -> str:
-    text = FIGURES[key].text
-    # Some seeds lack the figure, e.g. did not reach the target: a mean over the others would mislead.
-    if cell["mean"] is None:
-        return f"- ({cell['n']} of {cell['of']})" if cell["n"] else "-"
-    if cell["low"] is None:
-        return text(cell["mean"])
-    return f"{text(cell['mean'])} ± {text((cell['high'] - cell['low']) / 2)}"
 
 
 def _seeds_text(seeds: Sequence[int]) -> str:

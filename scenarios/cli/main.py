@@ -56,13 +56,22 @@ def _one_thread() -> Iterator[None]:
 COMMANDS: dict[str, Command] = {
     # The order is that of the overview.
     "run": Command("run scenarios and write their results", arguments.run, "scenarios.cli.commands.run:run_command"),
+    "compare": Command(
+        "run a few alternatives and say which to take", arguments.compare, "scenarios.cli.commands.compare:run"
+    ),
     "plan": Command(
         "say before a run what it will cost and prove", arguments.plan, "scenarios.cli.commands.plan:plan_command"
     ),
     "sweep": Command("run a grid of scenarios", arguments.sweep, "scenarios.cli.commands.sweep:run"),
+    "reproduce": Command(
+        "run papers' results again, with verdicts", arguments.reproduce, "scenarios.cli.commands.reproduce:run"
+    ),
     "check": Command("validate scenarios", arguments.check, "scenarios.cli.commands.check:check_command", asks=True),
     "list": Command(
-        "show the catalog", arguments.listing, "scenarios.cli.commands.list_catalog:list_command", asks=True
+        "show the catalog, device presets or traces",
+        arguments.listing,
+        "scenarios.cli.commands.list_catalog:list_command",
+        asks=True,
     ),
     "new": Command(
         "write a commented starter file", arguments.new, "scenarios.cli.commands.new:new_command", asks=True
@@ -79,6 +88,10 @@ COMMANDS: dict[str, Command] = {
     ),
     "validate": Command("rerun closed-form network cases", arguments.validate, "scenarios.cli.commands.validate:run"),
     "calc": Command("compute the papers' privacy formulas", arguments.calc, "scenarios.cli.commands.calc:run"),
+    "runs": Command("list the runs of a folder", arguments.runs, "scenarios.cli.commands.runs:run"),
+    "serve": Command(
+        "show the runs of a folder as a page of this machine", arguments.serve, "scenarios.cli.commands.runs:serve"
+    ),
     "report": Command(
         "write a page of a run, or compare several", arguments.report, "scenarios.cli.commands.report:run"
     ),
@@ -150,8 +163,25 @@ def _parse(name: str, command: Command, argv: list[str]) -> argparse.Namespace:
     values, unknown = parser.parse_known_intermixed_args(argv)
     if unknown:
         options = [option for action in parser._actions for option in action.option_strings]
-        raise UserError([f"{word}: unknown option; {suggestion(word, options)}" for word in unknown])
+        # The value of an unknown option is not a second problem.
+        words = [word for word in unknown if word.startswith("-")] or unknown
+        raise UserError([f"{word}: unknown option; {_option_hint(word, argv, options)}" for word in words])
     return values
+
+
+def _option_hint(word: str, argv: list[str], options: list[str]) -> str:
+    """Returns the option that was probably meant: `--rounds 5` is a key of the scenario, set by `--set rounds=5`."""
+    name, _, value = word.partition("=")
+    if name.startswith("--") and "--set" in options:
+        # Imported here: the keys are needed for this message only.
+        from scenarios.loading.key_paths import paths_of
+
+        paths = paths_of(name[2:].replace("-", "_"))
+        after = argv[argv.index(word) + 1 :] if word in argv else []
+        value = value or (after[0] if after and not after[0].startswith("-") else "VALUE")
+        if paths:
+            return "did you mean " + " or ".join(f"`--set {path}={value}`" for path in paths) + "?"
+    return suggestion(word, options)
 
 
 class _Parser(argparse.ArgumentParser):

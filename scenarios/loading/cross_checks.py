@@ -10,6 +10,7 @@ import numpy as np
 from nodes.datasets.client_split import ByClient, Shards
 from nodes.faults.fault_kinds import fault_problems
 from nodes.faults.targets import parse_nodes
+from nodes.learning.models import ByteCount
 from nodes.protocols import roles_of
 from nodes.protocols.central import Central
 from nodes.protocols.gossip import Gossip
@@ -124,6 +125,11 @@ def _owners_known(data: Any) -> Iterator[Finding]:
         yield ("data", "split"), "by_client", "needs to know whose records are whose; name the column in `client`"
 
 
+def _model_can_learn(model: Any, learning: str) -> Iterator[Finding]:
+    if isinstance(model, ByteCount) and learning != "none":
+        yield ("model", "kind"), "bytes", "has no layers to train; set `learning: none`, or take another model"
+
+
 def _faults_have_targets(faults: Any, protocol: Any, clients: int) -> Iterator[Finding]:
     roles = roles_of(protocol)
     for index, fault in enumerate(faults):
@@ -233,6 +239,7 @@ CHECKS: tuple[tuple[tuple[str, ...], Check], ...] = (
     (("evaluation", "rounds"), _measured_rounds_exist),
     (("data", "clients"), _records_suffice),
     (("data",), _owners_known),
+    (("model", "learning"), _model_can_learn),
     (("training",), _records_are_sampled),
     (("faults", "protocol", "clients"), _faults_have_targets),
     (("privacy", "clients", "protocol"), privacy_findings),

@@ -71,6 +71,7 @@ def read_scenario(
     # After the changes, which may set a ratio or the number of clients.
     shares_to_counts(data, problems)
     refuse_gossip_keys(data, problems, touched)
+    _learn_nothing_from_bytes(data)
     plugins = Plugins(allow_plugins)
     reader = Reader(folder or Path.cwd(), problems, plugins, touched)
     parts, _ = reader.fields(Scenario, data, ())
@@ -80,6 +81,13 @@ def read_scenario(
         check_parts(_checkable(parts, reader, data), problems)
     problems.refuse(source)
     return Scenario(**parts, plugins=plugins.found)
+
+
+def _learn_nothing_from_bytes(data: dict[str, Any]) -> None:
+    """Turns learning off, unless the file says otherwise, where only the size of the model is given."""
+    model = data.get("model")
+    if isinstance(model, dict) and model.get("kind") == "bytes":
+        data.setdefault("learning", "none")
 
 
 def dump_scenario(scenario: Scenario) -> str:

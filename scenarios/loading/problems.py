@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from p2p.config.errors import UserError
+from scenarios.loading.synonyms import meant_by
 from scenarios.loading.yaml_text import FLOAT
 
 Path = tuple[str | int, ...]
@@ -84,6 +85,9 @@ def printable(text: str) -> str:
 def suggestion(word: str, known: Iterable[str]) -> str:
     """Returns `did you mean ...?` if a known word is close, otherwise the list of known words."""
     names = sorted(known)
+    synonyms = meant_by(word, names)
+    if synonyms:
+        return f"did you mean {' or '.join(f'`{name}`' for name in synonyms)}?"
     # Lower case: keys are, and a wrong case is a common slip.
     close = difflib.get_close_matches(word.lower(), names, n=1, cutoff=0.6)
     if close:

@@ -94,8 +94,53 @@ def group(summaries: Sequence[Summary]) -> dict[str, dict[int, Summary]]:
 
 
 def _column(runs: list[Summary]) -> dict[str, Any]:
-    figures = {key: interval([figure.of(run) for run in runs]) for key, figure in FIGURES.items()}
+    figures = {key: clipped(key, interval([figure.of(run) for run in runs])) for key, figure in FIGURES.items()}
     return {"seeds": [run["seed"] for run in runs], "figures": figures}
+
+
+def range_of(key: str) -> tuple[float, float]:
+    """Returns the least and the largest value that a figure can have."""
+    return 0.0, 1.0 if unit_of(key) == "share" else math.inf
+
+
+def clipped(key: str, cell: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the cell with its interval cut to what the figure can be: no accuracy is above 1."""
+    if cell["low"] is None:
+        return dict(cell)
+    least, most = range_of(key)
+    return {**cell, "low": max(cell["low"], least), "high": min(cell["high"], most)}
+
+
+def is_clipped(key: str, cell: Mapping[str, Any]) -> bool:
+    """Returns whether an interval ends where the figure's range does, so that it is not symmetric."""
+    least, most = range_of(key)
+    return bool(cell["low"] <= least < cell["mean"] or cell["high"] >= most > cell["mean"])
+
+
+def cell_text(key: str, cell: Mapping[str, Any]) -> str:
+    """Returns a figure as text: its mean, and the half width of its interval, or the interval where it was cut."""
+    text = FIGURES[key].text
+    # Some seeds lack the figure, e.g. did not reach the target: a mean over the others would mislead.
+    if cell["mean"] is None:
+        return f"- ({cell['n']} of {cell['of']})" if cell["n"] else "-"
+    if cell["low"] is None:
+        return text(cell["mean"])
+    if is_clipped(key, cell):
+        return f"{text(cell['mean'])} ({text(cell['low'])} to {text(cell['high'])})"
+    return f"{text(cell['mean'])} ± {text((cell['high'] - cell['low']) / 2)}"
+
+
+def difference_text(key: str, cell: Mapping[str, Any]) -> str:
+    """Returns a difference as text; it has no range, so its interval is never cut."""
+    text = FIGURES[key].text
+    half = "" if cell["low"] is None else f" ± {text((cell['high'] - cell['low']) / 2)}"
+    return f"{text(cell['mean'])}{half}"
+
+
+def unit_of(key: str) -> str:
+    """Returns the unit of a figure, derived from its formatting function."""
+    units = {"bytes_text": "bytes", "seconds_text": "s", "accuracy_text": "share", "share_text": "share"}
+    return units.get(FIGURES[key].text.__name__, "1")
 
 
 def _difference(label: str, runs: Mapping[int, Summary], against: str, base: Mapping[int, Summary]) -> dict[str, Any]:

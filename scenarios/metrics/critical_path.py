@@ -2,12 +2,14 @@
 
 The path is followed backwards through the log. An action of a node was triggered by the last useful message that had
 reached it, or by the training it had just finished, whichever is later. A gap between the trigger and the action is a
-wait (for a deadline, a window, a timer).
+wait that a timer has ended (a deadline, a window). It is charged to the node that was waited for: the path goes on with
+the message that was on its way to the waiting node, or with what the node was doing that should have sent it
+(`scenarios/metrics/waited_for.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +20,7 @@ from p2p.log import records
 from p2p.log.column_table import Table
 from p2p.log.log import Log
 from scenarios.metrics.traffic import late
+from scenarios.metrics.waited_for import Awaited, Waits
 
 WAIT, RESEND = "wait", "resend"
 # Absorbs rounding errors of simulated times.
@@ -34,6 +37,8 @@ class CriticalStep:
         node: the node that trained, waited or sent.
         receiver: for messages, the receiving node.
         held_back_by: for messages, the bottleneck link.
+        waited_for: for waits, the node that was waited for, where it is known.
+        cut: a timer of the receiver, or of the node that waited, ended the step before it was complete.
     """
 
     what: str
@@ -42,6 +47,8 @@ class CriticalStep:
     end_s: float
     receiver: int | None = None
     held_back_by: str = ""
+    waited_for: int | None = None
+    cut: bool = False
 
     @property
     def duration_s(self) -> float:
@@ -50,13 +57,17 @@ class CriticalStep:
 
     @property
     def blamed(self) -> int:
-        """The node responsible for the step: a receiver whose downlink was the bottleneck, else the acting node."""
+        """The node responsible: one that was waited for, a receiver whose downlink was full, else the acting node."""
+        if self.waited_for is not None:
+            return self.waited_for
         slow_receiver = self.receiver is not None and self.held_back_by == "downlink"
         return self.receiver if slow_receiver and self.receiver is not None else self.node
 
 
-def critical_paths(log: Log, proxy: int) -> Iterator[tuple[Mapping[str, Any], list[CriticalStep]]]:
-    """Yields each round's record and critical path, in order of time.
+def critical_paths(
+    log: Log, proxy: int, rounds: Sequence[Mapping[str, Any]] | None = None
+) -> Iterator[tuple[Mapping[str, Any], list[CriticalStep]]]:
+    """Yields the record and critical path of each round, or of the given ones, in order of time.
 
     Guarantees:
         The steps cover the round without gap or overlap.
@@ -65,9 +76,11 @@ def critical_paths(log: Log, proxy: int) -> Iterator[tuple[Mapping[str, Any], li
     # Late messages triggered nothing.
     useful = (log.messages["outcome"] == records.OUTCOME["delivered"]) & ~late(log.messages)
     training = log.spans["name"] == records.SPAN["train"]
-    for record in log.rounds:
+    graphs = _by_round(log.graphs)
+    for record in log.rounds if rounds is None else rounds:
         rows, trained = messages.get(record["round"], _NONE), spans.get(record["round"], _NONE)
-        trace = _Trace(log, rows, rows[useful[rows]], trained[training[trained]], float(record["start_s"]))
+        waits = Waits(log, record, proxy, rows, useful[rows], graphs.get(record["round"], _NONE))
+        trace = _Trace(log, rows, rows[useful[rows]], trained[training[trained]], float(record["start_s"]), waits)
         yield record, trace.back_from(proxy, float(record["end_s"]))
 
 
@@ -90,10 +103,13 @@ class _Trace:
         useful: NDArray[np.int64],
         trained: NDArray[np.int64],
         start_s: float,
+        waits: Waits,
     ) -> None:
+        self._waits = waits
         self._messages, self._spans = log.messages, log.spans
         self._rows, self._useful, self._trained, self._start_s = rows, useful, trained, start_s
         self._seen: set[int] = set()
+        self._followed: set[tuple[str, int, int, int]] = set()
         self._steps: list[CriticalStep] = []
         self._edge_s = start_s
 
@@ -104,19 +120,48 @@ class _Trace:
         while at_s > self._start_s + _TOLERANCE_S:
             row, arrived_s = self._last_arrival(node, at_s, sent_kind)
             trained, trained_s = self._last_training(node, at_s)
+            awaited = self._awaited(node, at_s, max(arrived_s, trained_s))
+            if awaited is not None and awaited.start_s is not None:
+                node, at_s, sent_kind = self._follow(awaited, awaited.start_s, node)
+                continue
+            who = None if awaited is None else awaited.node
             if row is None and trained is None:
-                self._add(WAIT, node, self._start_s, at_s)
+                self._wait(node, self._start_s, at_s, who)
                 break
             # On a tie the node's own training counts as the trigger.
             if trained is not None and trained_s >= arrived_s:
-                self._add(WAIT, node, trained_s, at_s)
+                self._wait(node, trained_s, at_s, who)
                 at_s = self._add("train", node, float(self._spans["start_s"][trained]), trained_s)
                 # Each training is used once, like each message.
                 self._trained = self._trained[self._trained != trained]
             elif row is not None:
-                self._add(WAIT, node, arrived_s, at_s)
+                self._wait(node, arrived_s, at_s, who)
                 node, at_s, sent_kind = self._over(row, arrived_s)
         return self._steps[::-1]
+
+    def _awaited(self, node: int, at_s: float, since_s: float) -> Awaited | None:
+        """Returns what a timer ended the wait for, if there was a wait; each is followed once, so the walk ends."""
+        if at_s - since_s <= _TOLERANCE_S:
+            return None
+        found = self._waits.awaited(node, at_s, since_s)
+        if found is None or (found.what, found.row, found.node, node) in self._followed:
+            return None
+        self._followed.add((found.what, found.row, found.node, node))
+        # What began after this instant, or at it, explains nothing before it.
+        return found if found.start_s is None or found.start_s < at_s - _TOLERANCE_S else found.without_start()
+
+    def _follow(self, awaited: Awaited, start_s: float, node: int) -> tuple[int, float, int]:
+        """Adds what the awaited node was doing up to now; returns that node, when it began to, and what it sent."""
+        if awaited.what == "train":
+            at_s = self._add("train", awaited.node, start_s, self._edge_s, cut=True)
+            self._trained = self._trained[self._trained != awaited.row]
+            return awaited.node, at_s, -1
+        link = records.BOTTLENECKS[self._messages["bottleneck"][awaited.row]] or awaited.link
+        at_s = self._add(awaited.what, awaited.node, start_s, self._edge_s, receiver=node, held_back_by=link, cut=True)
+        return awaited.node, at_s, int(self._messages["kind"][awaited.row])
+
+    def _wait(self, node: int, start_s: float, end_s: float, waited_for: int | None) -> None:
+        self._add(WAIT, node, start_s, end_s, waited_for=waited_for, cut=waited_for is not None)
 
     def _add(self, what: str, node: int, start_s: float, end_s: float, **more: Any) -> float:
         """Adds a step clipped to the round and returns its start; waits shorter than the tolerance are not added."""
@@ -131,6 +176,9 @@ class _Trace:
         rows = self._useful
         arrived_s = self._messages["arrived_s"][rows]
         fits = (self._messages["receiver"][rows] == node) & (arrived_s <= at_s + _TOLERANCE_S)
+        # Control messages that came during a wait (probes, verdicts for others) did not end it.
+        during = arrived_s > self._waits.began_s(node, at_s) + _TOLERANCE_S
+        fits &= ~((self._messages["kind"][rows] == records.KIND["control"]) & during)
         if sent_kind in _TRAINED_FOR:
             # An update is triggered by assignment and training, not by updates that other nodes sent earlier.
             fits &= self._messages["kind"][rows] != records.KIND["update"]

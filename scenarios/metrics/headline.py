@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from p2p.log import records
 from p2p.log.log import Log
+from scenarios.metrics.per_round_traffic import traffic_per_round
 from scenarios.metrics.privacy_verdict import epsilon_headline
 from scenarios.metrics.roles import Roles, leaders
 from scenarios.metrics.run_facts import RunFacts
@@ -25,6 +26,7 @@ def headline(facts: RunFacts) -> dict[str, Any]:
         "accuracy": {"collected": facts.collected_accuracy, "clients": facts.accuracy},
         "to_target": to_target(log, facts.target_accuracy),
         **bytes_headline(log, facts.roles),
+        "per_round": {**traffic_per_round(log, facts.roles.clients), "seconds": _seconds_per_round(log)},
         "rounds_lost": sum(bool(record.get("skipped")) for record in log.rounds),
         "updates_used": int(sum(record.get("updates_used") or 0 for record in log.rounds)),
         "wasted_bytes": int(wasted_per_message(log.messages).sum()),
@@ -33,6 +35,11 @@ def headline(facts: RunFacts) -> dict[str, Any]:
         "linkability": dict(facts.linkability),
         "transport": TRANSPORT_ASSUMED if facts.routing == "assumed" else "bytes counted on every hop",
     }
+
+
+def _seconds_per_round(log: Log) -> float | None:
+    lengths_s = [float(record["end_s"]) - float(record["start_s"]) for record in log.rounds]
+    return float(np.mean(lengths_s)) if lengths_s else None
 
 
 def to_target(log: Log, target_accuracy: float | None) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from scenarios.metrics.diagnosis import findings_text
 from scenarios.metrics.headline import TRANSPORT_ASSUMED
 from scenarios.metrics.number_format import (
     accuracy_text,
@@ -18,17 +19,14 @@ from scenarios.metrics.view_labels import reasons, record_rows, view_labels
 
 
 def headline_rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yields the rows of the final table as (label, text)."""
+    """Yields the rows of the final table as (label, text): what is wrong first, then the figures."""
     head = summary["headline"]
-    clients = {what: accuracy_text(value) for what, value in head["accuracy"]["clients"].items()}
-    yield (
-        "accuracy",
-        f"{accuracy_text(head['accuracy']['collected'])} collected model; clients {clients['max']} max, "
-        f"{clients['mean']} mean, {clients['min']} min",
-    )
-    yield _target_row(head["to_target"])
+    yield from trouble_rows(summary)
+    if learns(summary):
+        yield from _accuracy_rows(head)
     yield "in all", f"{seconds_text(summary['simulated_s'])} simulated, {bytes_text(summary['bytes']['sent'])} sent"
     yield "bytes per client", _client_bytes(head["bytes_per_client"])
+    yield from _round_rows(head.get("per_round"))
     # The standby is included in the proxy's bytes.
     others = ((name, head[f"{name}_bytes"]) for name in ("proxy", "server", "relay"))
     yield "other nodes", ", ".join(f"{name} {bytes_text(amount)}" for name, amount in others)
@@ -37,8 +35,11 @@ def headline_rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         f"{count_text(head['rounds_lost'])} rounds, {bytes_text(head['wasted_bytes'])} wasted, "
         f"{seconds_text(head['stalled_s'])} stalled; {count_text(head['updates_used'])} updates used",
     )
+    yield from energy_rows(summary)
     privacy = summary.get("privacy") or {}
     yield from _privacy_rows(head, privacy.get("rigorous") or {}, privacy.get("record") or {})
+    if learns(summary):
+        yield _linked_row(head["linkability"])
     for note in privacy.get("notes") or ():
         yield "privacy", note
     yield from _share_rows(summary)
@@ -46,6 +47,29 @@ def headline_rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "objective", note
     if head["transport"] == TRANSPORT_ASSUMED:
         yield "transport", TRANSPORT_ASSUMED
+
+
+def trouble_rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yields what is surely not meant, and what is wrong with the rounds; nothing for most runs."""
+    for warning in summary.get("warnings") or ():
+        yield "warning", str(warning)
+    for told in findings_text(summary.get("diagnosis") or ()):
+        yield "diagnosis", told
+
+
+def learns(summary: Mapping[str, Any]) -> bool:
+    """Returns whether a run had models to train; `learning: none` is a choice, and no accuracy is missing then."""
+    return str(summary.get("learning", "torch")) != "none"
+
+
+def _accuracy_rows(head: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    clients = {what: accuracy_text(value) for what, value in head["accuracy"]["clients"].items()}
+    yield (
+        "accuracy",
+        f"{accuracy_text(head['accuracy']['collected'])} collected model; clients {clients['max']} max, "
+        f"{clients['mean']} mean, {clients['min']} min",
+    )
+    yield _target_row(head["to_target"])
 
 
 def _share_rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -71,6 +95,36 @@ def _share_rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         )
 
 
+def _round_rows(per_round: Mapping[str, Any] | None) -> Iterator[tuple[str, str]]:
+    if per_round is not None and per_round["up"]["worst"] is not None:
+        up, down = (f"{bytes_text(per_round[way]['median'])} {way}" for way in ("up", "down"))
+        worst = ", ".join(
+            f"{bytes_text(per_round[way]['worst'])} {way} {worst_of(per_round[way])}" for way in ("up", "down")
+        )
+        yield "a client's round", f"{up}, {down} (median); at most {worst}"
+
+
+def worst_of(way: Mapping[str, Any]) -> str:
+    """Returns who had the most bytes in a round: `(client 3, leader of round 2)`."""
+    who = way["worst_is"]
+    if who is None:
+        return ""
+    what = f"leader of round {who['round']}" if who["role"] == "leader" else f"in round {who['round']}"
+    return f"(client {who['node']}, {what})"
+
+
+def energy_rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yields the energy of a run, if the scenario has rates."""
+    energy = summary.get("energy_j")
+    if energy is not None:
+        parts = ", ".join(f"{name} {energy[name]:.3g}" for name in ("training", "sending", "receiving"))
+        each = energy["per_client"]
+        yield (
+            "energy",
+            f"{energy['total']:.3g} J: {parts}; a client {each['median']:.3g} median, {each['max']:.3g} most",
+        )
+
+
 def _target_row(target: Mapping[str, Any]) -> tuple[str, str]:
     if target["accuracy"] is None:
         return "target accuracy", "none asked for"
@@ -90,7 +144,7 @@ def _client_bytes(spread: Mapping[str, Any]) -> str:
 def _privacy_rows(
     head: Mapping[str, Any], rigorous: Mapping[str, Any], record: Mapping[str, Any]
 ) -> Iterator[tuple[str, str]]:
-    epsilon, links = head["epsilon"], head["linkability"]
+    epsilon = head["epsilon"]
     at = "" if epsilon["delta"] is None else f", delta {epsilon['delta']:g}"
     labels = view_labels(rigorous)
     proven = ", ".join(f"{label.figure} {label.name}" for label in labels if label.name != "median peer") or "-"
@@ -102,7 +156,10 @@ def _privacy_rows(
         yield "rigorous", reason
     yield from record_rows(record)
     yield "verdict", epsilon["verdict"]
+
+
+def _linked_row(links: Mapping[str, Any]) -> tuple[str, str]:
     linked = ", ".join(f"{share_text(links.get(what))} by {what}" for what in ("address", "content", "chance"))
     best = links.get("content_at_least")
     # A lower bound: a better attack may link more.
-    yield "rounds linked", linked + ("" if best is None else f"; at least {share_text(best)} by {links['content_by']}")
+    return "rounds linked", linked + ("" if best is None else f"; at least {share_text(best)} by {links['content_by']}")

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from p2p.log.log import Log
+from scenarios.metrics.diagnosis import Limits
 from scenarios.metrics.roles import Roles
 
 
@@ -24,6 +25,8 @@ class RunFacts:
         linkability: `{"address": ..., "content": ..., "chance": ..., "content_at_least": ..., "content_by": ...}`.
         sealed: `true`, `sizes` or `false`.
         relays: the nodes that forward messages.
+        limits: the rates and deadlines of the run, for its diagnosis.
+        warnings: what is surely not meant in the scenario, or in what came of it.
         extra: further keys of the summary, after the documented ones.
     """
 
@@ -43,6 +46,8 @@ class RunFacts:
     sealed: str | bool = True
     routing: str = "assumed"
     relays: Sequence[int] = ()
+    limits: Limits | None = None
+    warnings: Sequence[str] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     @property

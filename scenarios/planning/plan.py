@@ -13,13 +13,15 @@ from nodes.datasets.preparation import record_counts
 from privacy.accounting.ledger import LedgerRule, release_mu2
 from privacy.calibration.noise_plan import NoisePlan
 from scenarios.build import ledger_rules, plan_context, plan_run_noise, run_schedule, topology_of, update_shape
+from scenarios.loading.implausible import implausible_settings
 from scenarios.loading.privacy_classes import budget_epsilons
+from scenarios.metrics.implausible_results import label_warning
 from scenarios.metrics.objective_report import objective_report
 from scenarios.planning.memory import estimate_memory, machine_bytes, refuse_what_does_not_fit
 from scenarios.planning.participation import Limits, Rehearsal, project_participation
 from scenarios.planning.privacy_forecast import noise_to_signal, privacy_forecast
-from scenarios.planning.problem_size import shape_of
-from scenarios.planning.timing import measure, proxy_latency_s
+from scenarios.planning.problem_size import Shape, shape_of
+from scenarios.planning.timing import Trial, measure, proxy_latency_s
 from scenarios.planning.wire_bytes import planned_bytes
 from scenarios.running.record_setup import record_account
 from scenarios.schema import Scenario
@@ -47,9 +49,11 @@ def make_plan(scenario: Scenario, memory_bytes: int | None = None, data_dir: Pat
     rehearsal = project_participation(scenario, rules, costs, schedule, most_trainings)
     memory = estimate_memory(scenario, shape, rehearsal)
     refuse_what_does_not_fit(memory, available, scenario)
-    timing = measure(scenario, shape, rehearsal)
+    trial = measure(scenario, shape, rehearsal)
     return {
         "scenario": scenario.name,
+        "warnings": [*implausible_settings(scenario), *_label_warning(scenario, shape)],
+        "diagnosis": [] if trial is None else [finding.to_json() for finding in trial.findings],
         "seed": scenario.seed,
         "clients": scenario.clients,
         "model_size": shape.dimension,
@@ -66,12 +70,12 @@ def make_plan(scenario: Scenario, memory_bytes: int | None = None, data_dir: Pat
             scenario, topology_of(scenario), noise, rehearsal, float(costs.max(initial=0.0)), account
         ),
         "noise_to_signal": None if noise is None else noise_to_signal(scenario, noise, shape.dimension),
-        "bytes": _bytes(planned_bytes(scenario, rehearsal, shape.dimension, noise)),
+        "bytes": _bytes(planned_bytes(scenario, rehearsal, shape.dimension, noise, trial)),
         "simulated_s": None
-        if timing is None
-        else {"per_round": timing.round_s, "total": timing.total_s(rehearsal.rounds)},
+        if trial is None
+        else {"per_round": trial.round_s, "total": trial.total_s(rehearsal.rounds)},
         "memory_bytes": memory | {"available": available},
-        "about": [*_caveats(scenario, rehearsal, timing is None), *_remarks(scenario, records)],
+        "about": [*_caveats(scenario, rehearsal, trial), *_remarks(scenario, records)],
     }
 
 
@@ -124,7 +128,14 @@ def _remarks(scenario: Scenario, records: NDArray[np.int64]) -> list[str]:
     return [] if found is None else list(found["notes"])
 
 
-def _caveats(scenario: Scenario, rehearsal: Rehearsal, untimed: bool) -> Iterator[str]:
+def _label_warning(scenario: Scenario, shape: Shape) -> Iterator[str]:
+    # Data sets that ship have classes; only a file may have a quantity in the place of a label.
+    found = label_warning(shape.classes, shape.records) if scenario.data.form() is None else None
+    if found is not None and scenario.learning == "torch":
+        yield found
+
+
+def _caveats(scenario: Scenario, rehearsal: Rehearsal, trial: Trial | None) -> Iterator[str]:
     if scenario.network.loss:
         yield "lost messages are counted by their expectation"
     if scenario.schedule.reads:
@@ -132,12 +143,16 @@ def _caveats(scenario: Scenario, rehearsal: Rehearsal, untimed: bool) -> Iterato
     if scenario.faults:
         yield "faults are left out"
     if type(scenario.availability).__name__ != "Always":
-        yield "clients that are offline are left out, except from the seconds"
+        yield (
+            "clients that are offline are left out, seconds and bytes not told apart"
+            if trial is None
+            else f"bytes and seconds are those of a trial of {trial.rounds} rounds, with clients that come and go"
+        )
     if scenario.protocol.selection == "first_come":
         yield "who comes first is not known: the smallest numbers stand for the fastest"
     if rehearsal.extrapolated or len(rehearsal.arranged) < rehearsal.rounds:
         yield f"extrapolated from the first {len(rehearsal.arranged)} rounds"
-    if untimed:
+    if trial is None:
         yield "seconds are not told: a round has too many messages to be tried, or none"
     yield from _timeout_caveats(scenario)
 

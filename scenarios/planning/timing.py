@@ -1,51 +1,81 @@
-"""Simulated duration of a run, extrapolated from its first rounds without learning, faults and privacy."""
+"""A trial of the first rounds without learning, faults and privacy: seconds, bytes, and what is wrong with them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from nodes.datasets.registry import Synthetic
+from nodes.faults.availability import Always
 from p2p.links.latency import pair_latencies
+from p2p.log import records
+from p2p.log.log import Log
+from scenarios.metrics.diagnosis import Finding, diagnose
+from scenarios.metrics.roles import Roles
+from scenarios.metrics.traffic import bytes_by_round
 from scenarios.planning.participation import Rehearsal
 from scenarios.planning.problem_size import Shape
 from scenarios.schema import Scenario
 
-_ROUNDS = 3
+_ROUNDS, _ROUNDS_WITH_CHURN = 3, 10
 _MOST_MESSAGES = 60_000
 """Rounds with more messages take minutes to simulate; no timing is reported for them."""
 
 
-class Timing(NamedTuple):
-    """Simulated seconds before the first round, per round on average, and after the last round."""
+class Trial(NamedTuple):
+    """What a trial of the first rounds took.
+
+    Attributes:
+        set_up_s, round_s, end_s: seconds before the first round, per round on average, and after the last round.
+        rounds: how many rounds were tried.
+        bytes: bytes sent in these rounds by kind, those sent again included.
+        findings: what was wrong with them.
+    """
 
     set_up_s: float
     round_s: float
     end_s: float
+    rounds: int
+    bytes: Mapping[str, int]
+    findings: list[Finding]
 
     def total_s(self, rounds: int) -> float:
         """Returns the simulated seconds of a whole run."""
         return self.set_up_s + rounds * self.round_s + self.end_s
 
 
-def measure(scenario: Scenario, shape: Shape, rehearsal: Rehearsal) -> Timing | None:
+def measure(scenario: Scenario, shape: Shape, rehearsal: Rehearsal) -> Trial | None:
     """Simulates the first rounds; returns None if that would take long or no round completes."""
-    from scenarios.build import build
+    from scenarios.build import build, relay_nodes
+    from scenarios.running.limits import limits_of
 
     edges = [sum(len(rows) for rows in planned.round_plan.edges.values()) for planned in rehearsal.arranged[:1]]
     hops = 1 + (scenario.anonymity.hops if scenario.anonymity.relay_count else 0)
     # Four control messages per client: invitation, answer, assignment, completion report.
-    if not edges or hops * edges[0] + 4 * scenario.clients > _MOST_MESSAGES:
+    messages = hops * edges[0] + 4 * scenario.clients if edges else 0
+    if not 0 < messages <= _MOST_MESSAGES:
         return None
-    simulation = build(_without_learning(scenario, shape, min(_ROUNDS, rehearsal.rounds)))
+    # Who is offline differs from round to round, so more rounds are tried, as far as that is quick.
+    most = _ROUNDS if isinstance(scenario.availability, Always) else _ROUNDS_WITH_CHURN
+    wanted = max(_ROUNDS, min(most, _MOST_MESSAGES // messages))
+    simulation = build(_without_learning(scenario, shape, min(wanted, rehearsal.rounds)))
     simulation.run()
-    rounds = simulation.log.rounds
-    if not rounds:
+    log = simulation.log
+    if not log.rounds:
         return None
-    start_s, end_s = float(rounds[0]["start_s"]), float(rounds[-1]["end_s"])
-    return Timing(start_s, (end_s - start_s) / len(rounds), float(simulation.clock.now) - end_s)
+    start_s, end_s = float(log.rounds[0]["start_s"]), float(log.rounds[-1]["end_s"])
+    round_s, rest_s = (end_s - start_s) / len(log.rounds), float(simulation.clock.now) - end_s
+    findings = diagnose(log, Roles(scenario.clients, relay_nodes(scenario)), limits_of(simulation))
+    return Trial(start_s, round_s, rest_s, len(log.rounds), _bytes_by_kind(log), findings)
+
+
+def _bytes_by_kind(log: Log) -> dict[str, int]:
+    numbers = np.array([record["round"] for record in log.rounds], dtype=np.int64)
+    sums = bytes_by_round(log.messages, numbers).sum(axis=0)
+    return {kind: int(amount) for kind, amount in zip(records.KINDS, sums, strict=True) if amount}
 
 
 def proxy_latency_s(scenario: Scenario) -> float:

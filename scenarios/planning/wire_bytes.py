@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from nodes.faults.availability import Always
 from nodes.messaging.control_messages import Answer, Assignment, CommitRequest, Control, Done, Invite, Register, Verdict
 from nodes.protocols.api import RoundPlan
 from nodes.protocols.central import Central
@@ -21,6 +22,7 @@ from privacy.sealing.control_format import KEY_BYTES
 from privacy.sealing.message_sizes import message_size
 from privacy.stages.wire import DENSE, WireFormat
 from scenarios.planning.participation import PlannedRound, Rehearsal
+from scenarios.planning.timing import Trial
 from scenarios.schema import Scenario
 
 Bytes = Counter[str]
@@ -100,13 +102,28 @@ class Sizes:
 
 
 def planned_bytes(
-    scenario: Scenario, rehearsal: Rehearsal, dimension: int, noise: NoisePlan | None
+    scenario: Scenario, rehearsal: Rehearsal, dimension: int, noise: NoisePlan | None, trial: Trial | None = None
 ) -> dict[str, Mapping[str, int]]:
-    """Returns bytes by kind of an average round, and of the whole run with set-up and collection."""
+    """Returns bytes by kind of an average round, and of the whole run with set-up and collection.
+
+    Where clients come and go, rounds are those of the trial: what is cut off is sent again, and members that were away
+    are handed the model. Only a trial tells how often.
+    """
     sizes = Sizes(scenario, dimension, DENSE if noise is None else noise.wire)
     rounds: Bytes = Counter()
     for planned in rehearsal.arranged:
         rounds.update(_round(scenario, sizes, planned))
+    if trial is not None and not isinstance(scenario.availability, Always):
+        factor = transmissions(scenario.network.loss, scenario.network.retransmit.tries)
+        share = len(rehearsal.arranged) / trial.rounds
+        # The trial sends plain vectors, so its bytes are scaled to those of the update's format.
+        plain: Bytes = Counter()
+        for planned in rehearsal.arranged:
+            plain.update(_round(scenario, Sizes(scenario, dimension, DENSE), planned))
+        scale = {kind: rounds[kind] / plain[kind] for kind in plain if plain[kind]}
+        # Without the losses, which are counted below by their expectation.
+        tried = {kind: amount * share * scale.get(kind, 1.0) / factor for kind, amount in trial.bytes.items()}
+        rounds = Counter({kind: round(amount) for kind, amount in tried.items()})
     projected = max(len(rehearsal.arranged), 1)
     total = Counter({kind: round(amount * rehearsal.rounds / projected) for kind, amount in rounds.items()})
     total.update(_set_up(scenario, sizes))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from p2p.log import records
 from scenarios.metrics.critical_path import CriticalStep, critical_paths
 from scenarios.plots.figure import HUES, new_figure
 from scenarios.report.node_sample import active_nodes, sample_note, shown_nodes
+from scenarios.report.outages import down_rows, events_of_rounds, happened_s
 from scenarios.report.run_data import RunData
 
 if TYPE_CHECKING:
@@ -41,23 +42,33 @@ def draw_timeline(run_data: RunData, rounds: Sequence[int], nodes: NDArray[np.in
         path for record, path in critical_paths(log, run_data.roles.node("proxy")) if record["round"] in set(rounds)
     ]
     wanted = shown_nodes(log, run_data.roles, paths) if nodes is None else nodes
-    rows = np.flatnonzero(np.isin(log.spans["round"], rounds) & np.isin(log.spans["node"], wanted))
+    spans = _spans(run_data)
+    rows = np.flatnonzero(np.isin(spans["round"], rounds) & np.isin(spans["node"], wanted))
     on_path = [node for path in paths for step in path for node in (step.node, step.receiver) if node is not None]
     # Nodes on a critical path get a row even without a span.
-    order = np.union1d(log.spans["node"][rows], np.intersect1d(on_path, wanted)).astype(np.int64)
+    order = np.union1d(spans["node"][rows], np.intersect1d(on_path, wanted)).astype(np.int64)
     row_of = {int(node): number for number, node in enumerate(order)}
     start_s = min((float(record["start_s"]) for record in log.rounds if record["round"] in set(rounds)), default=0.0)
     figure = new_figure(9, float(np.clip(1.6 + len(order) * 0.11, 3, 14)))
     axes = figure.subplots()
-    _draw_spans(axes, run_data, rows, row_of, start_s)
+    _draw_spans(axes, spans, rows, row_of, start_s)
     _draw_paths(axes, paths, row_of, start_s)
     _draw_drops(axes, run_data, rounds, row_of, start_s)
+    _draw_events(axes, run_data, rounds, row_of, start_s)
     _finish(axes, run_data, order, rounds, sample_note(len(wanted), len(active_nodes(log))) if nodes is None else "")
     return figure
 
 
-def _draw_spans(axes: Axes, run_data: RunData, rows: NDArray[np.int64], row_of: dict[int, int], start_s: float) -> None:
-    spans = run_data.log.spans
+def _spans(run_data: RunData) -> dict[str, NDArray[Any]]:
+    """Returns all spans; an outage is in every round that it falls into, cut to it."""
+    spans, down = run_data.log.spans, down_rows(run_data)
+    kept = spans["name"] != records.SPAN["down"]
+    return {name: np.concatenate([spans[name][kept], down[name]]) for name in down}
+
+
+def _draw_spans(
+    axes: Axes, spans: dict[str, NDArray[Any]], rows: NDArray[np.int64], row_of: dict[int, int], start_s: float
+) -> None:
     # Thin bars last, so that they are drawn on top.
     for code, name in sorted(enumerate(records.SPANS), key=lambda pair: pair[1] in _THIN):
         own = rows[spans["name"][rows] == code]
@@ -93,18 +104,46 @@ def _end(step: CriticalStep) -> int:
 
 
 def _draw_drops(axes: Axes, run_data: RunData, rounds: Sequence[int], row_of: dict[int, int], start_s: float) -> None:
-    table = run_data.log.dropouts
+    table, at_s = run_data.log.dropouts, happened_s(run_data)
     for what, marker in (("dropout", "x"), ("absence", ".")):
         rows = np.flatnonzero((table["what"] == records.WHAT[what]) & np.isin(table["round"], rounds))
         rows = rows[np.isin(table["node"][rows], list(row_of))]
         if len(rows):
             y = [row_of[int(node)] for node in table["node"][rows]]
-            axes.scatter(table["at_s"][rows] - start_s, y, marker=marker, c="black", s=24, zorder=4, label=what)
+            axes.scatter(at_s[rows] - start_s, y, marker=marker, c="black", s=24, zorder=4, label=what)
     ends_s = [record["end_s"] for record in run_data.log.rounds if record["round"] in set(rounds)]
-    for begin_s, end_s, _, _ in run_data.faults:
-        # Only faults that overlap the drawn rounds.
-        if ends_s and begin_s <= max(ends_s) and end_s >= start_s:
-            axes.axvspan(max(0.0, begin_s - start_s), end_s - start_s, color=HUES["red"], alpha=0.12, linewidth=0)
+    for begin_s, end_s, kind, _ in run_data.faults:
+        # Only faults that overlap the drawn rounds; a crash is told at its node's row.
+        if ends_s and begin_s <= max(ends_s) and end_s >= start_s and kind != "crash":
+            axes.axvspan(
+                max(0.0, begin_s - start_s),
+                min(end_s, max(ends_s)) - start_s,
+                color=HUES["red"],
+                alpha=0.12,
+                linewidth=0,
+            )
+
+
+def _draw_events(axes: Axes, run_data: RunData, rounds: Sequence[int], row_of: dict[int, int], start_s: float) -> None:
+    """Labels leaders that go and those elected for them, and ends the axis with the last round."""
+    ends_s = [float(record["end_s"]) for record in run_data.log.rounds if record["round"] in set(rounds)]
+    last_s = max(ends_s, default=start_s) - start_s
+    for number, node, at_s, text in events_of_rounds(run_data):
+        if number in rounds and node in row_of:
+            left = at_s - start_s > 0.6 * last_s
+            axes.annotate(
+                text,
+                (at_s - start_s, row_of[node]),
+                xytext=(-12 if left else 12, 12 if row_of[node] > 1 else -12),
+                textcoords="offset points",
+                ha="right" if left else "left",
+                fontsize=8,
+                bbox={"boxstyle": "round,pad=0.2", "fc": "white", "ec": HUES["red"], "lw": 0.8},
+                arrowprops={"arrowstyle": "->", "color": HUES["red"]},
+                zorder=6,
+            )
+    if last_s > 0:
+        axes.set_xlim(0, last_s * 1.01)
 
 
 def _finish(axes: Axes, run_data: RunData, order: NDArray[np.int64], rounds: Sequence[int], note: str) -> None:

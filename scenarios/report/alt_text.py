@@ -84,3 +84,24 @@ def spent_alternative(name: str, privacy: Mapping[str, Any]) -> str:
     last: Sequence[Any] = [spent[name][what][-1] for what in ("min", "median", "max")]
     low, middle, high = (epsilon_text(value) for value in last)
     return f"After round {spent['round'][-1]} the clients have spent {low} to {high}, median {middle} ({name})."
+
+
+def time_alternative(rounds: Mapping[str, Any]) -> str:
+    """Describes the shortest and longest round."""
+    lengths = [end - start for start, end in zip(rounds["start_s"], rounds["end_s"], strict=True)]
+    if not lengths:
+        return "No whole round was held."
+    longest = max(range(len(lengths)), key=lengths.__getitem__)
+    span = f"{seconds_text(min(lengths))} to {seconds_text(lengths[longest])}"
+    return f"Rounds take {span}; the longest is round {rounds['round'][longest]}."
+
+
+def load_alternative(load: Mapping[str, Any]) -> str:
+    """Describes the busiest client of all rounds."""
+    known = [
+        (most, who, number) for most, who, number in zip(load["most"], load["who"], load["round"], strict=True) if most
+    ]
+    if not known:
+        return "No client sent anything in a round."
+    most, who, number = max(known)
+    return f"The busiest client of a round is {who} with {bytes_text(most)} in round {number}."

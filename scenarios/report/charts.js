@@ -1,6 +1,6 @@
 // Charts over rounds, time and nodes of one run.
 PV.kindColours = { control: PV.hue.grey, bootstrap: PV.hue.pink, update: PV.hue.blue, model: PV.hue.sky, handover: PV.hue.orange, share: PV.hue.green, correction: PV.hue.yellow, collect: PV.hue.red };
-PV.reasonColours = { budget: PV.hue.pink, offline: PV.hue.grey, declined: PV.hue.yellow, crashed: PV.hue.red, partitioned: PV.hue.orange, rejected: PV.hue.green, lost: PV.hue.sky, late: PV.hue.blue };
+PV.reasonColours = { budget: PV.hue.pink, offline: PV.hue.grey, declined: PV.hue.yellow, crashed: PV.hue.red, "went offline": PV.hue.red, partitioned: PV.hue.orange, rejected: PV.hue.green, lost: PV.hue.sky, late: PV.hue.blue };
 PV.faint = (colour, share) => colour + Math.round(share * 255).toString(16).padStart(2, "0");
 
 PV.band = (x, low, high, colour, name) => [
@@ -46,6 +46,39 @@ PV.runCharts = () => {
   }
   chart("accuracy-rounds", () => accuracy("round", "round", "round"));
   chart("accuracy-time", () => accuracy("end_s", "simulated time (s)", "second"));
+
+  // What the rounds waited for, along their critical paths; without paths, their whole length.
+  chart("time-rounds", () => {
+    if (!rounds.round.length) return { empty: "No whole round was held." };
+    const sums = new Map();
+    rounds.round.forEach((n, i) => {
+      const path = (data.pictures.paths || {})[n] || [["round", 0, null, rounds.start_s[i], rounds.end_s[i]]];
+      path.forEach(([what, , , start, end]) => { if (!sums.has(what)) sums.set(what, rounds.round.map(() => 0)); sums.get(what)[i] += end - start; });
+    });
+    const kinds = [...sums.keys()].sort((a, b) => sums.get(b).reduce((x, y) => x + y, 0) - sums.get(a).reduce((x, y) => x + y, 0));
+    const colours = { ...PV.kindColours, train: hue.blue, wait: "#c3c8cf", resend: hue.red, update: hue.orange, round: hue.grey };
+    const words = { wait: "waiting for a timer", train: "training", resend: "lost and sent again", round: "round" };
+    return {
+      traces: kinds.map(kind => ({ type: "bar", x: rounds.round, y: sums.get(kind), customdata: sums.get(kind).map(PV.secondsText), name: words[kind] || `${kind} under way`, marker: { color: colours[kind] }, hovertemplate: `round %{x}, ${words[kind] || kind}: %{customdata}<extra></extra>` })),
+      layout: { barmode: "stack", xaxis: { title: { text: "round" } }, yaxis: { title: { text: "simulated seconds" } } },
+      table: { head: ["round", ...kinds, "length (s)"], rows: rounds.round.map((n, i) => [n, ...kinds.map(kind => sums.get(kind)[i].toFixed(3)), (rounds.end_s[i] - rounds.start_s[i]).toFixed(3)]) },
+    };
+  });
+
+  chart("load-rounds", () => {
+    const load = data.load;
+    if (!load.most.some(Boolean)) return { empty: "No client sent anything in a round." };
+    const axis = PV.bytesAxis(Math.max(...load.most));
+    const scaled = column => load[column].map(value => (value == null ? null : value / axis.scale));
+    return {
+      traces: [
+        { x: load.round, y: scaled("most"), mode: "lines+markers", name: "busiest client", line: { color: hue.red, width: 2.5 }, customdata: load.who.map((who, i) => [who, PV.bytesText(load.most[i] ?? 0)]), hovertemplate: "round %{x}: client %{customdata[0]} sent %{customdata[1]}<extra></extra>" },
+        { x: load.round, y: scaled("median"), mode: "lines", name: "client in the middle", line: { color: hue.blue, width: 2, dash: "dash" }, customdata: load.median.map(value => PV.bytesText(value ?? 0)), hovertemplate: "round %{x}, median: %{customdata}<extra></extra>" },
+      ],
+      layout: { showlegend: true, xaxis: { title: { text: "round" } }, yaxis: { title: { text: `${axis.name} sent by one client` }, rangemode: "tozero" } },
+      table: { head: ["round", "busiest client", "it sent (bytes)", "median (bytes)"], rows: load.round.map((n, i) => [n, load.who[i], load.most[i], load.median[i]]) },
+    };
+  });
 
   chart("bytes-rounds", () => {
     const kinds = Object.keys(rounds.bytes).filter(kind => rounds.bytes[kind].some(Boolean));

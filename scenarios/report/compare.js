@@ -21,7 +21,18 @@ PV.comparison = () => {
   over("compare-time", "end_s", "simulated time (s)", PV.secondsText);
   over("compare-bytes", "bytes_so_far", "bytes sent by all nodes", PV.bytesText);
 
+  const perRound = (name, title, value, text) => chart(name, () => ({
+    traces: runs.map((run, i) => ({ ...line(run, i, run.rounds.round), y: run.rounds.round.map((_, k) => value(run, k)), customdata: run.rounds.round.map((_, k) => text(value(run, k))), hovertemplate: "%{fullData.name}, round %{x}: %{customdata}<extra></extra>" })),
+    layout: { showlegend: true, xaxis: { title: { text: "round" } }, yaxis: { title: { text: title }, rangemode: "tozero" } },
+    table: { head: ["run", "round", title], rows: runs.flatMap(run => run.rounds.round.map((n, k) => [run.label, n, value(run, k)])) },
+  }));
+  const sent = (run, k) => Object.values(run.rounds.bytes).reduce((sum, kind) => sum + kind[k], 0);
+  const megabytes = Math.max(1, ...runs.flatMap(run => run.rounds.round.map((_, k) => sent(run, k)))) >= 1e6;
+  perRound("compare-round-bytes", megabytes ? "MB sent by all nodes" : "bytes sent by all nodes", (run, k) => sent(run, k) / (megabytes ? 1e6 : 1), value => PV.bytesText(value * (megabytes ? 1e6 : 1)));
+  perRound("compare-round-seconds", "simulated seconds", (run, k) => run.rounds.end_s[k] - run.rounds.start_s[k], PV.secondsText);
+
   const slider = document.getElementById("cost-target");
+  if (!slider) return;
   const reached = run => {
     const target = Number(slider.value);
     const i = run.rounds.accuracy_after_mean.findIndex(value => value != null && value >= target);

@@ -7,29 +7,27 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from scenarios.metrics.comparison import FIGURES, Figure
+from scenarios.metrics.headline_rows import learns, trouble_rows
 from scenarios.metrics.number_format import count_text
 from scenarios.metrics.privacy_verdict import epsilon_of
 from scenarios.report import html
 from scenarios.report.round_series import round_series
 from scenarios.report.run_data import RunData
 
-COMPARISON_LINKS = (
-    ("figures", "Figures"),
-    ("learning", "Accuracy"),
-    ("cost", "Cost to accuracy"),
-    ("epsilon", "Privacy"),
-    ("settings", "Settings"),
-)
 _COMMAND = "This page compares the runs as they are; `peerveil run A B --seeds K` adds intervals over seeds."
 
 
 def labels(accounts: Sequence[RunData]) -> list[str]:
-    """Returns a distinct label per run: the scenario, with the seed and then a number where needed."""
+    """Returns a distinct label per run: the scenario, with the seed, then the folder, then a number where needed."""
     names = [run_data.name for run_data in accounts]
     seeded = [
         f"{name}, seed {run_data.summary.get('seed', '?')}" if names.count(name) > 1 else name
         for name, run_data in zip(names, accounts, strict=True)
     ]
+    folders = [run_data.run.path.name for run_data in accounts]
+    if len(set(seeded)) < len(seeded) and len(set(folders)) == len(folders):
+        # Alternatives of `peerveil compare` have equal names and seeds; their folders say what differs.
+        return [f"{name} ({folder})" for name, folder in zip(names, folders, strict=True)]
     return [
         f"{label} ({seeded[: place + 1].count(label)})" if seeded.count(label) > 1 else label
         for place, label in enumerate(seeded)
@@ -69,12 +67,35 @@ def comparison_body(accounts: Sequence[RunData], data: Mapping[str, Any]) -> str
         (
             f"<header><h1>{html.text(' · '.join(names))}</h1>{_questions(accounts, names)}</header>",
             _figures(accounts, names),
-            _learning(),
-            _cost(accounts),
-            _epsilon(),
+            *([_learning(), _cost(accounts), _epsilon()] if learned(accounts) else []),
+            _traffic(),
             _settings(accounts, names),
         )
     )
+
+
+def learned(accounts: Sequence[RunData]) -> bool:
+    """Returns whether any of the runs had models to train; without, there are no charts of accuracy."""
+    return any(learns(run_data.summary) for run_data in accounts)
+
+
+def comparison_links(accounts: Sequence[RunData]) -> list[tuple[str, str]]:
+    """Returns the links of the page's navigation."""
+    about_learning = [("learning", "Accuracy"), ("cost", "Cost to accuracy"), ("epsilon", "Privacy")]
+    ends = [("traffic", "Traffic and time"), ("settings", "Settings")]
+    return [("figures", "Figures"), *(about_learning if learned(accounts) else []), *ends]
+
+
+def _traffic() -> str:
+    figures = [
+        html.figure(
+            f"compare-{name}",
+            f"{what} of each round.",
+            f"One line per run: {what.lower()} against the round. The fold below holds the numbers.",
+        )
+        for name, what in (("round-bytes", "Bytes sent by all nodes"), ("round-seconds", "Simulated seconds"))
+    ]
+    return html.section("traffic", "Traffic and time", f'<div class="pair">{"".join(figures)}</div>')
 
 
 def _questions(accounts: Sequence[RunData], names: Sequence[str]) -> str:
@@ -85,29 +106,25 @@ def _questions(accounts: Sequence[RunData], names: Sequence[str]) -> str:
 
 
 def _figures(accounts: Sequence[RunData], names: Sequence[str]) -> str:
-    """Tabulates every figure of every run, with its difference from the first run."""
-    head = ["", names[0]]
-    for name in names[1:]:
-        head += [name, f"minus {names[0]}"]
+    """Tabulates every figure of every run; a switch shows the differences from the first."""
     rows = []
     for figure in FIGURES.values():
         values = [figure.of(run_data.summary) for run_data in accounts]
         if any(value is not None for value in values):
-            rows.append([figure.label, *_cells(figure, values)])
+            differences = ["", *(_difference(figure, value, values[0]) for value in values[1:])]
+            rows.append((figure.label, list(zip(map(figure.text, values), differences, strict=True))))
     transport = [str(run_data.summary.get("headline", {}).get("transport") or "-") for run_data in accounts]
-    # An empty cell under each difference column.
-    rows.append(["transport", transport[0], *(cell for text in transport[1:] for cell in (text, ""))])
-    notes = [f"{name}: {note}" for name, run_data in zip(names, accounts, strict=True) for note in run_data.notes]
-    table = html.table(head, rows, "Figures of each run and differences from the first")
-    return html.section("figures", "Figures", html.notes(notes), table, html.paragraph(_COMMAND, "hint"))
+    rows.append(("transport", [(text, "") for text in transport]))
+    notes = [f"{name}: {note}" for name, run_data in zip(names, accounts, strict=True) for note in _told(run_data)]
+    switch = html.controls(
+        f'<label><input type="checkbox" id="differences"> differences from {html.text(names[0])}</label>'
+    )
+    table = html.comparison_table(names, rows, "Figures of each run")
+    return html.section("figures", "Figures", html.notes(notes), switch, table, html.paragraph(_COMMAND, "hint"))
 
 
-def _cells(figure: Figure, values: Sequence[float | None]) -> list[str]:
-    first = values[0]
-    cells = [figure.text(first)]
-    for value in values[1:]:
-        cells += [figure.text(value), _difference(figure, value, first)]
-    return cells
+def _told(run_data: RunData) -> list[str]:
+    return [*run_data.notes, *(f"{label}: {text}" for label, text in trouble_rows(run_data.summary))]
 
 
 def _difference(figure: Figure, value: float | None, base: float | None) -> str:
@@ -178,7 +195,11 @@ def _settings(accounts: Sequence[RunData], names: Sequence[str]) -> str:
     keys = [key for key in dict.fromkeys(key for one in flat for key in one) if len({one.get(key) for one in flat}) > 1]
     rows = [[key, *(one.get(key, "-") for one in flat)] for key in keys]
     same = len({key for one in flat for key in one}) - len(keys)
-    table = html.table(["", *names], rows, f"Settings that differ; {count_text(same)} others are equal")
+    table = html.comparison_table(
+        names,
+        [(row[0], [(cell, "") for cell in row[1:]]) for row in rows],
+        f"Settings that differ; {count_text(same)} others are equal",
+    )
     return html.section("settings", "Settings", table)
 
 

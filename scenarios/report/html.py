@@ -51,6 +51,27 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], caption: str) -> s
     )
 
 
+def comparison_table(names: Sequence[str], rows: Iterable[tuple[str, Sequence[tuple[str, str]]]], caption: str) -> str:
+    """Returns a table with a column per run; the first column stays in sight, and values wrap.
+
+    Each cell has a value and its difference from the first run, which is shown if the page's switch is on.
+    """
+    heads = "".join(f'<th scope="col">{text(name)}</th>' for name in ("", *names))
+    body = "".join(
+        f'<tr><th scope="row">{text(label)}</th>{"".join(_value_cell(*cell) for cell in cells)}</tr>'
+        for label, cells in rows
+    )
+    return (
+        f'<div class="scroll"><table class="figures compared"><caption>{text(caption)}</caption>'
+        f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def _value_cell(value: str, difference: str) -> str:
+    more = f'<span class="difference">{text(difference)}</span>' if difference else ""
+    return f"<td>{text(value)}{more}</td>"
+
+
 def figure(name: str, caption: str, alternative: str, controls: str = "") -> str:
     """Returns a chart's placeholder: controls, caption, text alternative, and its numbers in a collapsed block."""
     return (

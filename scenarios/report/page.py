@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
-from scenarios.report.attack_section import attack_curves, attack_section, read_attacks
-from scenarios.report.comparison_page import COMPARISON_LINKS, comparison_body, comparison_data
+from scenarios.report.attack_section import attack_curves, read_attacks
+from scenarios.report.comparison_page import comparison_body, comparison_data, comparison_links
 from scenarios.report.embed import csp_hash, script_json, script_source
 from scenarios.report.html import text
-from scenarios.report.node_data import dropout_data, traffic_by_node
+from scenarios.report.node_data import dropout_data, load_by_round, traffic_by_node
 from scenarios.report.picture_sections import timeline, topology
 from scenarios.report.privacy_data import privacy_data
 from scenarios.report.round_series import round_series
 from scenarios.report.run_data import RunData
-from scenarios.report.sections import LINKS, header, run_body
+from scenarios.report.sections import header, run_body
 from scenarios.report.sweep_page import SWEEP_LINKS, sweep_body, sweep_data
 from scenarios.report.timeline_data import picture_data
 from scenarios.sweeps.read_sweep import SweepTable
@@ -25,17 +25,15 @@ SCRIPTS = ("base.js", "charts.js", "timeline.js", "topology.js", "attacks.js", "
 
 def report_page(run_data: RunData) -> str:
     """Returns the page of one run; equal runs give equal bytes."""
-    attacks = read_attacks(run_data)
-    data = page_data(run_data) | {"attacks": attack_curves(attacks)}
-    body = run_body(run_data, data, attack_section(attacks))
-    links = [link for link in LINKS if attacks or link[0] != "attacks"]
+    data = page_data(run_data)
+    body, links = run_body(run_data, data)
     return assemble(f"{run_data.name}, seed {run_data.summary.get('seed', '?')}", body, data, links)
 
 
 def comparison_page(accounts: list[RunData]) -> str:
     """Returns the page that compares several runs."""
     data = comparison_data(accounts)
-    return assemble("Runs compared", comparison_body(accounts, data), data, COMPARISON_LINKS)
+    return assemble("Runs compared", comparison_body(accounts, data), data, comparison_links(accounts))
 
 
 def sweep_page(sweep: SweepTable) -> str:
@@ -59,8 +57,10 @@ def page_data(run_data: RunData) -> dict[str, Any]:
         "target": run_data.target_accuracy,
         "rounds": round_series(run_data.log, run_data.protocol),
         "traffic": traffic_by_node(run_data),
-        "dropouts": dropout_data(run_data.log),
+        "load": load_by_round(run_data.log, run_data.roles.clients),
+        "dropouts": dropout_data(run_data),
         "privacy": privacy_data(run_data),
+        "attacks": attack_curves(read_attacks(run_data)),
         "pictures": picture_data(run_data),
     }
 

@@ -174,6 +174,7 @@ def _prefix_summary(run: Run, log: Log) -> dict[str, Any]:
         seed=scenario.get("seed", 0),
         rounds=scenario.get("rounds", len(log.rounds)),
         clients=scenario.get("clients", 0),
+        learning=str(scenario.get("learning", "torch")),
         evaluation=SimpleNamespace(target_accuracy=target if isinstance(target, int | float) else None),
     )
     protocol, anonymity = scenario.get("protocol"), scenario.get("anonymity")

@@ -2,52 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from scenarios.metrics.headline_rows import headline_rows
+from scenarios.metrics.headline_rows import headline_rows, learns, trouble_rows
 from scenarios.metrics.number_format import accuracy_text, bytes_text, count_text, seconds_text
 from scenarios.report import html
 from scenarios.report.alt_text import (
     accuracy_alternative,
     bytes_alternative,
     dropout_alternative,
+    load_alternative,
     node_bytes_alternative,
+    time_alternative,
 )
+from scenarios.report.attack_section import attack_section, read_attacks
+from scenarios.report.node_data import reason_in_words
 from scenarios.report.picture_sections import timeline, topology
 from scenarios.report.privacy_section import privacy_section
 from scenarios.report.run_data import RunData
 
-LINKS = (
-    ("headline", "Headline"),
-    ("accuracy", "Accuracy"),
-    ("bytes", "Bytes"),
-    ("timeline-section", "Timeline"),
-    ("topology-section", "Topology"),
-    ("dropouts", "Dropouts"),
-    ("privacy", "Privacy"),
-    ("attacks", "Attacks"),
-    ("scenario", "Scenario"),
-    ("reproduce", "Reproduce"),
-)
+
+@dataclass(frozen=True, slots=True)
+class PageSection:
+    """One section of a run's page: its anchor, its words in the navigation, and its HTML; empty HTML leaves it out."""
+
+    anchor: str
+    link: str
+    render: Callable[[RunData, Mapping[str, Any]], str]
 
 
-def run_body(run_data: RunData, data: Mapping[str, Any], attacks: str) -> str:
-    """Returns the HTML of all sections in order; `attacks` is empty if there were none."""
-    parts = (
-        header(run_data),
-        headline(run_data),
-        _accuracy(data),
-        _bytes(data),
-        timeline(data),
-        topology(data),
-        _dropouts(run_data),
-        privacy_section(run_data, data),
-        attacks,
-        html.section("scenario", "The scenario", html.code(run_data.run.scenario_text or "(no scenario.yaml)")),
-        _reproduce(run_data),
+def run_sections() -> tuple[PageSection, ...]:
+    """Returns the sections in their order. A new section is one line here."""
+    return (
+        PageSection("headline", "Headline", lambda run_data, data: headline(run_data)),
+        PageSection("accuracy", "Accuracy", _accuracy),
+        PageSection("bytes", "Bytes", lambda run_data, data: _bytes(data)),
+        PageSection("time", "Time and load", lambda run_data, data: _time(data)),
+        PageSection("timeline-section", "Timeline", lambda run_data, data: timeline(data)),
+        PageSection("topology-section", "Topology", lambda run_data, data: topology(data)),
+        PageSection("dropouts", "Dropouts", lambda run_data, data: _dropouts(run_data)),
+        PageSection("privacy", "Privacy", privacy_section),
+        PageSection("attacks", "Attacks", lambda run_data, data: attack_section(read_attacks(run_data))),
+        PageSection("scenario", "Scenario", lambda run_data, data: _scenario(run_data)),
+        PageSection("reproduce", "Reproduce", lambda run_data, data: _reproduce(run_data)),
     )
-    return "\n".join(parts)
+
+
+def run_body(run_data: RunData, data: Mapping[str, Any]) -> tuple[str, list[tuple[str, str]]]:
+    """Returns the HTML of all sections in order, and the links of the navigation."""
+    made = [(section, section.render(run_data, data)) for section in run_sections()]
+    links = [(section.anchor, section.link) for section, content in made if content]
+    return "\n".join([header(run_data), *(content for _, content in made if content)]), links
 
 
 def header(run_data: RunData) -> str:
@@ -66,12 +73,13 @@ def answer(summary: Mapping[str, Any]) -> str:
         accuracy, spread = head["accuracy"], head["bytes_per_client"]
         right = accuracy["collected"] if accuracy["collected"] is not None else accuracy["clients"]["mean"]
         what = "the collected model" if accuracy["collected"] is not None else "the mean client"
+        spent = f"{bytes_text(spread['median'])} per client (median) and {bytes_text(summary['bytes']['sent'])} in all"
+        took = f"{count_text(summary['rounds_completed'])} rounds"
+        time = seconds_text(summary["simulated_s"])
+        if not learns(summary):
+            return f"{took} took {time} of simulated time and {spent}; no model was trained, as asked."
         learned = f"{what} reaches accuracy {accuracy_text(right)}" if right is not None else "nothing was learned"
-        return (
-            f"After {count_text(summary['rounds_completed'])} rounds and {seconds_text(summary['simulated_s'])} of "
-            f"simulated time {learned}, at {bytes_text(spread['median'])} per client (median) and "
-            f"{bytes_text(summary['bytes']['sent'])} in all; {head['epsilon']['verdict']}"
-        )
+        return f"After {took} and {time} of simulated time {learned}, at {spent}; {head['epsilon']['verdict']}"
     except (KeyError, TypeError):
         return ""
 
@@ -86,11 +94,17 @@ def headline(run_data: RunData) -> str:
     missing = () if rows else ("The summary is of another version; its headline cannot be told.",)
     done = f"{run_data.summary.get('rounds_completed', '?')} of {run_data.summary.get('rounds_planned', '?')} rounds"
     why = f"seed {run_data.summary.get('seed', '?')}: {done}, {run_data.summary.get('stopped_because', 'unknown')}"
-    table = html.facts([("run", why), *rows])
-    return html.section("headline", "Headline", html.notes((*run_data.notes, *missing)), table)
+    troubles = list(trouble_rows(run_data.summary))
+    told = html.notes((*run_data.notes, *(f"{label}: {text}" for label, text in troubles), *missing))
+    # Told above the table, where they are seen first.
+    table = html.facts([("run", why), *(row for row in rows if row not in troubles)])
+    return html.section("headline", "Headline", told, table)
 
 
-def _accuracy(data: Mapping[str, Any]) -> str:
+def _accuracy(run_data: RunData, data: Mapping[str, Any]) -> str:
+    # Without learning there is nothing to measure, by choice.
+    if not learns(run_data.summary):
+        return ""
     rounds = data["rounds"]
     over_rounds = html.figure(
         "accuracy-rounds",
@@ -123,12 +137,33 @@ def _bytes(data: Mapping[str, Any]) -> str:
     return html.section("bytes", "Bytes", f'<div class="pair">{by_round}{by_node}</div>')
 
 
+def _time(data: Mapping[str, Any]) -> str:
+    """Returns what the rounds' time went into, and what the busiest client of each round sent."""
+    seconds = html.figure(
+        "time-rounds",
+        "Length of each round, by what it waited for along its critical path: training, messages under way, timers.",
+        time_alternative(data["rounds"]),
+    )
+    load = html.figure(
+        "load-rounds",
+        "Bytes that clients sent in each round: the busiest one (line; its number on hover) and the one in the middle "
+        "of the cohort (dashed). A wide gap means that one user carries the others.",
+        load_alternative(data["load"]),
+    )
+    return html.section("time", "Time and load", f'<div class="pair">{seconds}{load}</div>')
+
+
+def _scenario(run_data: RunData) -> str:
+    return html.section("scenario", "The scenario", html.code(run_data.run.scenario_text or "(no scenario.yaml)"))
+
+
 def _dropouts(run_data: RunData) -> str:
-    summary = run_data.summary
+    summary, words = run_data.summary, reason_in_words(run_data)
     rows = []
     for key, name in (("absences", "absent when invited"), ("missing", "updates missing"), ("dropouts", "dropouts")):
         entry = summary.get(key) or {}
-        reasons = ", ".join(f"{count_text(n)} {word}" for word, n in (entry.get("by_reason") or {}).items() if n)
+        counts = (entry.get("by_reason") or {}).items()
+        reasons = ", ".join(f"{count_text(n)} {words(reason)}" for reason, n in counts if n)
         rows.append((name, f"{count_text(entry.get('total'))}{f': {reasons}' if reasons else ''}"))
     facts = html.facts(rows)
     if not len(run_data.log.dropouts):

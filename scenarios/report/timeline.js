@@ -21,11 +21,13 @@ PV.timeline = () => {
   const pictures = data.pictures;
   const spans = PV.pictureSpans = PV.byRound(pictures.spans);
   const messages = PV.pictureMessages = PV.pictureMessages || PV.byRound(pictures.messages);
+  // Only what belongs to a round, to joining (0), or to the collection after the last round, if that sent anything.
   const numbers = [...new Set([...spans.rounds, ...messages.rounds])].sort((a, b) => a - b);
+  const lastRound = Math.max(0, ...data.rounds.round);
   const names = new Map(pictures.nodes.id.map((id, i) => [id, pictures.nodes.name[i]]));
   const control = name => document.getElementById(name);
   const [roundBox, spanBox, orderBox, nodeBox, pathBox] = ["timeline-round", "timeline-span", "timeline-order", "timeline-node", "timeline-path"].map(control);
-  numbers.forEach(n => PV.option(roundBox, n, n === 0 ? "0 (joining)" : String(n)));
+  numbers.forEach(n => PV.option(roundBox, n, n === 0 ? "joining" : lastRound && n > lastRound ? "collection" : String(n)));
   PV.option(nodeBox, "", "nobody");
   pictures.nodes.id.forEach((id, i) => PV.option(nodeBox, id, pictures.nodes.name[i]));
   const first = data.rounds.round[0];
@@ -113,7 +115,7 @@ PV.timeline = () => {
     if (!known.length) return [];
     const x = [], y = [], told = [];
     known.forEach(step => {
-      const text = `critical path: ${step.what} ${step.receiver == null ? `at ${names.get(step.node)}` : `${names.get(step.node)} to ${names.get(step.receiver)}`}, ${PV.secondsText(step.end - step.start)}${step.held ? `, held back by ${step.held}` : ""}`;
+      const text = `critical path: ${step.what} ${step.waited != null ? `for ${names.get(step.waited) ?? `node ${step.waited}`} ` : ""}${step.receiver == null ? `at ${names.get(step.node)}` : `${names.get(step.node)} to ${names.get(step.receiver)}`}, ${PV.secondsText(step.end - step.start)}${step.held ? `, held back by ${step.held}` : ""}`;
       const end = step.what === "resend" || step.receiver == null ? step.node : step.receiver;
       x.push(step.start, step.end);
       y.push(rowOf.get(step.node), rowOf.get(end));
@@ -130,14 +132,20 @@ PV.timeline = () => {
     });
   }
 
+  // Labels of leaders that go and of those elected, at their rows.
+  function eventLabels(rounds, base, end) {
+    return pictures.events.filter(([n, node, at]) => rounds.includes(n) && rowOf.has(node) && at - base <= end).map(([, node, at, text]) => ({ x: at - base, y: rowOf.get(node), text, showarrow: true, arrowhead: 2, ax: at - base > end * 0.6 ? -46 : 46, ay: rowOf.get(node) < 2 ? 22 : -22, bgcolor: PV.style("--bg"), bordercolor: hue.red, borderpad: 2, font: { size: 12, color: PV.style("--ink") } }));
+  }
+
   function faultShapes(base, end) {
-    const inside = pictures.faults.filter(fault => fault[1] >= base && fault[0] <= base + end);
+    // A crash has its label at its node's row; only faults of many nodes are bands.
+    const inside = pictures.faults.filter(fault => fault[1] >= base && fault[0] <= base + end && fault[2] !== "crash");
     const shapes = inside.map(fault => ({ type: "rect", yref: "paper", y0: 0, y1: 1, x0: Math.max(0, fault[0] - base), x1: Math.min(end, fault[1] - base), fillcolor: hue.red, opacity: 0.12, line: { width: 0 }, layer: "below" }));
     const annotations = inside.map(fault => ({ yref: "paper", y: 1, yanchor: "top", x: Math.max(0, fault[0] - base), xanchor: "left", text: `${fault[2]}: ${fault[3]}`.replace(/</g, "&lt;"), showarrow: false, bgcolor: PV.style("--bg"), font: { size: 11, color: hue.red } }));
     return { shapes, annotations };
   }
 
-  const pathOf = (rounds, base) => rounds.flatMap(n => (pictures.paths[n] || []).map(([what, node, receiver, start, end, held]) => ({ what, node, receiver, start: start - base, end: end - base, held })));
+  const pathOf = (rounds, base) => rounds.flatMap(n => (pictures.paths[n] || []).map(([what, node, receiver, start, end, held, waited]) => ({ what, node, receiver, start: start - base, end: end - base, held, waited })));
 
   PV.chart("timeline", () => {
     const rounds = shownRounds();
@@ -149,9 +157,12 @@ PV.timeline = () => {
     const path = pathBox.checked ? pathOf(rounds, base) : [];
     const drops = pictures.dropouts.filter(drop => rounds.includes(drop[0]) && names.has(drop[1]));
     order(found, path, arrows, drops);
-    const end = Math.max(0, ...found.map(span => span.end), ...path.map(step => step.end), ...arrows.map(message => message.arrived ?? message.sent));
+    // The axis ends with the last shown round; what arrives later belongs to no round.
+    const closes = pictures.end_s[rounds[rounds.length - 1]];
+    const end = closes != null ? closes - base : Math.max(0, ...found.map(span => span.end), ...arrows.map(message => message.arrived ?? message.sent));
     shownEnd = end;
     const { shapes, annotations } = faultShapes(base, end);
+    annotations.push(...eventLabels(rounds, base, end));
     rounds.slice(1).forEach(n => shapes.push({ type: "line", yref: "paper", y0: 0, y1: 1, x0: pictures.base_s[n] - base, x1: pictures.base_s[n] - base, line: { width: 1, dash: "dot", color: PV.style("--soft") } }));
     const count = shownIds.length;
     const step = Math.max(1, Math.ceil(count / 45));

@@ -14,6 +14,7 @@ from scenarios.metrics.critical_path import CriticalStep, critical_paths
 from scenarios.report.message_columns import FATES, collect_message_columns, pack_by_round
 from scenarios.report.node_layout import positions
 from scenarios.report.node_sample import active_nodes, sample_note, shown_nodes
+from scenarios.report.outages import down_rows, events_of_rounds, happened_s, outages
 from scenarios.report.run_data import RunData
 
 MOST_DRAWN = 1010
@@ -42,9 +43,11 @@ def picture_data(run_data: RunData) -> dict[str, Any]:
         "kinds": list(records.KINDS),
         "fates": list(FATES),
         "base_s": {str(number): start_s for number, start_s in sorted(base_s.items())},
-        "spans": pack_by_round(_spans(log, nodes), base_s),
+        "end_s": {str(int(record["round"])): float(record["end_s"]) for record in log.rounds},
+        "spans": pack_by_round(_spans(run_data, nodes), base_s),
         "messages": pack_by_round(flows.columns, base_s),
-        "dropouts": _dropouts(log, drawn),
+        "dropouts": _dropouts(run_data, drawn),
+        "events": [event for event in events_of_rounds(run_data) if event[1] in set(nodes.tolist())],
         "faults": [list(fault) for fault in run_data.faults],
         "paths": {str(number): [_step(step) for step in path] for number, path in paths.items()},
         "budget": _budget(log, drawn),
@@ -62,9 +65,12 @@ def _paths(run_data: RunData) -> dict[int, list[CriticalStep]]:
 def _bases(log: Log) -> dict[int, float]:
     """Returns each round's time origin: its start, or its first message or span if that is earlier."""
     base_s = {int(record["round"]): float(record["start_s"]) for record in log.rounds}
-    for table, column in ((log.messages, "sent_s"), (log.spans, "start_s")):
-        for number in np.unique(table["round"]).tolist():
-            first_s = float(table[column][table["round"] == number].min())
+    # Outages are cut to the rounds that they fall into, and may have begun long before.
+    seen = log.spans["name"] != records.SPAN["down"]
+    tables = ((log.messages["round"], log.messages["sent_s"]), (log.spans["round"][seen], log.spans["start_s"][seen]))
+    for rounds, times_s in tables:
+        for number in np.unique(rounds).tolist():
+            first_s = float(times_s[rounds == number].min())
             base_s[number] = min(base_s.get(number, first_s), first_s)
     # An interrupted round may have a graph and nothing else yet.
     for number in np.unique(log.graphs["round"]).tolist():
@@ -84,34 +90,44 @@ def _drawn(run_data: RunData, nodes: NDArray[np.int64]) -> dict[str, Any]:
     }
 
 
-def _spans(log: Log, nodes: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
-    rows = np.flatnonzero(np.isin(log.spans["node"], nodes))
+def _spans(run_data: RunData, nodes: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+    """Returns the spans of the shown nodes; an outage is in every round that it falls into, and makes none."""
+    spans, down = run_data.log.spans, down_rows(run_data)
+    kept = spans["name"] != records.SPAN["down"]
+    columns = {name: np.concatenate([spans[name][kept], down[name]]) for name in down}
+    rows = np.flatnonzero(np.isin(columns["node"], nodes))
     # By round, then node, then time: pack_by_round expects rounds together.
-    rows = rows[np.lexsort((log.spans["start_s"][rows], log.spans["node"][rows], log.spans["round"][rows]))]
-    return {name: log.spans[name][rows] for name in ("round", "node", "name", "start_s", "end_s")}
+    rows = rows[np.lexsort((columns["start_s"][rows], columns["node"][rows], columns["round"][rows]))]
+    return {name: column[rows] for name, column in columns.items()}
 
 
-def _dropouts(log: Log, nodes: NDArray[np.int64]) -> list[list[Any]]:
+def _dropouts(run_data: RunData, nodes: NDArray[np.int64]) -> list[list[Any]]:
     """Returns rows `[round, node, what, reason, at_s]` of absences and dropouts.
 
     Missing updates are left out: the fate of their messages already shows them.
     """
-    table = log.dropouts
+    table, at_s = run_data.log.dropouts, happened_s(run_data)
+    crashed = {outage.node for outage in outages(run_data) if outage.crashed}
     rows = np.flatnonzero(np.isin(table["node"], nodes) & (table["what"] != records.WHAT["missing"]))
     return [
         [
             int(table["round"][row]),
             int(table["node"][row]),
             records.WHATS[table["what"][row]],
-            records.DROPOUT_REASONS[table["reason"][row]],
-            float(table["at_s"][row]),
+            reason_words(records.DROPOUT_REASONS[table["reason"][row]], int(table["node"][row]) in crashed),
+            float(at_s[row]),
         ]
         for row in rows.tolist()
     ]
 
 
+def reason_words(reason: str, by_fault: bool) -> str:
+    """Returns a reason as pictures name it: a node that no fault took down went offline by its own schedule."""
+    return "went offline" if reason == "crashed" and not by_fault else reason
+
+
 def _step(step: CriticalStep) -> list[Any]:
-    return [step.what, step.node, step.receiver, step.start_s, step.end_s, step.held_back_by]
+    return [step.what, step.node, step.receiver, step.start_s, step.end_s, step.held_back_by, step.waited_for]
 
 
 def _budget(log: Log, nodes: NDArray[np.int64]) -> dict[str, Sequence[Any]]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from p2p.log import records
 from p2p.log.log import Log
+from scenarios.metrics.diagnosis import diagnose
 from scenarios.metrics.headline import headline
 from scenarios.metrics.run_facts import RunFacts
 from scenarios.metrics.traffic import books
@@ -23,11 +24,14 @@ def summarise(facts: RunFacts) -> dict[str, Any]:
     counts, sizes = books(measured.log.messages)
     return {
         "headline": headline(measured),
+        "diagnosis": [finding.to_json() for finding in diagnose(measured.log, facts.roles, facts.limits)],
+        "warnings": list(facts.warnings),
         "format": FORMAT,
         "scenario": facts.scenario.name,
         "question": getattr(facts.scenario, "question", None),
         "seed": facts.scenario.seed,
         "protocol": facts.protocol,
+        "learning": getattr(facts.scenario, "learning", "torch"),
         "nodes": facts.roles.to_json(),
         "rounds_planned": facts.scenario.rounds,
         "measured_from": facts.measure_from,

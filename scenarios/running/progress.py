@@ -18,16 +18,26 @@ class RoundProgress(Protocol):
     """A listener for completed rounds."""
 
     def round(
-        self, record: Mapping[str, Any], bytes_sent: int, dropouts: int = 0, epsilon: float | None = None
+        self,
+        record: Mapping[str, Any],
+        bytes_sent: int,
+        dropouts: int = 0,
+        epsilon: float | None = None,
+        proven: float | None = None,
     ) -> None:
-        """Receives one completed round; bytes, dropouts and epsilon are those of the run so far."""
+        """Receives one completed round; bytes, dropouts and the two epsilons are those of the run so far."""
 
 
 class NoProgress:
     """A listener that shows nothing."""
 
     def round(
-        self, record: Mapping[str, Any], bytes_sent: int, dropouts: int = 0, epsilon: float | None = None
+        self,
+        record: Mapping[str, Any],
+        bytes_sent: int,
+        dropouts: int = 0,
+        epsilon: float | None = None,
+        proven: float | None = None,
     ) -> None:
         """Does nothing."""
 
@@ -40,7 +50,12 @@ class Bar:
         self._task = task
 
     def round(
-        self, record: Mapping[str, Any], bytes_sent: int, dropouts: int = 0, epsilon: float | None = None
+        self,
+        record: Mapping[str, Any],
+        bytes_sent: int,
+        dropouts: int = 0,
+        epsilon: float | None = None,
+        proven: float | None = None,
     ) -> None:
         """Advances the bar."""
         parts = [f"{seconds_text(record['end_s'])} simulated", bytes_text(bytes_sent)]

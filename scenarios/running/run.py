@@ -19,8 +19,10 @@ from p2p.transport.sharing import Fair
 from scenarios.attacking.attack_run import attack_run
 from scenarios.build import Simulation, build, relay_nodes
 from scenarios.loading.dump import kind_of
+from scenarios.loading.implausible import implausible_settings
 from scenarios.loading.load import dump_scenario
 from scenarios.metrics.energy import energy_j
+from scenarios.metrics.implausible_results import implausible_results
 from scenarios.metrics.noise_share_report import add_share_views, share_summary
 from scenarios.metrics.objective_report import objective_report
 from scenarios.metrics.privacy_report import report_privacy
@@ -32,6 +34,7 @@ from scenarios.run_folder.writer import RunFolder
 from scenarios.running.find_checkpoint import PreviousRun, find_previous_run, fresh_run
 from scenarios.running.interrupts import stopping_between_events
 from scenarios.running.journal import Journal
+from scenarios.running.limits import limits_of
 from scenarios.running.live_page import LivePage, NoPage
 from scenarios.running.noise_share_setup import check_resumable
 from scenarios.running.observer import RoundListener
@@ -98,6 +101,7 @@ def _run_scenario(
     folder = RunFolder.create(out, scenario.name, scenario.seed) if previous.path is None else RunFolder(previous.path)
     with only_writer(folder.path):
         folder.begin(dump_scenario(scenario), describe_environment(threads, scenario.plugins))
+        live.write_to(folder.path)
         journal = Journal(simulation, folder, previous.checkpoint)
         with progress(scenario.rounds, quiet, scenario.name) as bar:
             reporter.append(_RoundListener(simulation, journal, (bar, live)))
@@ -158,11 +162,13 @@ class _RoundListener:
         dropouts = int(np.count_nonzero(log.dropouts["what"] == 2))
         published = log.privacy["published"]
         epsilon = float(published[-1]) if len(published) and np.isfinite(published[-1]) else None
+        local = log.privacy["rigorous"]
+        proven = float(np.nanmax(local)) if len(local) and not np.isnan(local).all() else None
         # Only what is new: the log grows with every round, and sizes do not change.
         new = log.messages["size_bytes"][self._rows :]
         self._rows, self._bytes_sent = self._rows + len(new), self._bytes_sent + int(new.sum())
         for listener in self._progress:
-            listener.round(row, self._bytes_sent, dropouts, epsilon)
+            listener.round(row, self._bytes_sent, dropouts, epsilon, proven)
 
 
 def _simulate(simulation: Simulation) -> bool:
@@ -197,6 +203,8 @@ def _summarise(simulation: Simulation, interrupted: bool, wall_s: float, resumes
         sealed=scenario.anonymity.sealed,
         routing=scenario.anonymity.routing,
         relays=relay_nodes(scenario),
+        limits=limits_of(simulation),
+        warnings=[*implausible_settings(scenario), *implausible_results(simulation, collected)],
         extra=_extra(simulation) | ({"resumed": resumes} if resumes else {}),
     )
     return summarise(facts)
@@ -207,7 +215,9 @@ def _extra(simulation: Simulation) -> dict[str, Any]:
     network, log = simulation.scenario.network, simulation.log
     found: dict[str, Any] = {}
     if network.energy is not None:
-        found["energy_j"] = energy_j(log, network.energy, simulation.samples_per_training)
+        found["energy_j"] = energy_j(
+            log, network.energy, simulation.samples_per_training, network.devices, simulation.scenario.seed
+        )
     if isinstance(network.sharing, Fair) and network.sharing.grid is not None:
         # A start waits for the next point of the grid; links that an end frees lie idle until then.
         found["grid"] = {"step_s": network.sharing.grid, "latest_start_s": simulation.world.network.latest_start_s}

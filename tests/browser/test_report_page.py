@@ -13,7 +13,8 @@ from scenarios.cli.main import main
 
 pytestmark = pytest.mark.slow
 CHARTS = (
-    *("accuracy-rounds", "accuracy-time", "bytes-rounds", "bytes-nodes", "timeline", "topology", "gap"),
+    *("accuracy-rounds", "accuracy-time", "bytes-rounds", "bytes-nodes", "time-rounds", "load-rounds"),
+    *("timeline", "topology", "gap"),
     *("dropouts-rounds", "dropouts-moments", "epsilon-views", "spent-published", "spent-rigorous", "seen"),
 )
 
@@ -138,7 +139,25 @@ def test_three_runs_are_compared(visit: Any, run_folders: list[Path], tmp_path: 
     page = opened.page
     assert opened.complaints == []
     assert page.evaluate("document.getElementById('compare-rounds').data.length") == 3
-    assert page.locator("#figures thead th").all_inner_texts()[-1] == "minus slow"
+    assert page.locator("#figures thead th").all_inner_texts()[-1] == "fast"
+    # All three columns are in sight at 1366 pixels, and differences only after the switch.
+    sizes = "(box => [box.scrollWidth, box.clientWidth])(document.querySelector('#figures .scroll'))"
+    needed, there = page.evaluate(sizes)
+    assert needed <= there
+    assert not page.locator(".difference").first.is_visible()
+    page.locator("#differences").check()
+    assert page.locator(".difference").first.is_visible()
+    # On a small screen the table scrolls under its first column, and the page itself does not.
+    page.set_viewport_size({"width": 400, "height": 800})
+    before = page.locator("#figures tbody th").first.bounding_box()
+    page.evaluate("document.querySelector('#figures .scroll').scrollLeft = 200")
+    assert page.locator("#figures tbody th").first.bounding_box() == before
+    # Charts follow a new width a moment later.
+    for _ in range(50):
+        if page.evaluate("document.documentElement.scrollWidth") <= 400:
+            break
+        page.wait_for_timeout(100)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
     assert "not reached" in page.inner_text("#cost-table")
     page.locator("#cost-target").fill("0.3")
     assert "not reached" not in page.inner_text("#cost-table")

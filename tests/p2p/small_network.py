@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -42,6 +42,7 @@ class SmallNetwork:
         loss: float = 0.0,
         tries: int = 3,
         timeout_s: float = 2.0,
+        receiver_offline: Literal["send", "fail_fast"] = "send",
         jitter_s: float = 0.0,
         relays: int = 0,
         hops: int = 2,
@@ -61,7 +62,7 @@ class SmallNetwork:
             SHARINGS[sharing](**options),
             self.log,
             seed,
-            Retransmit(tries=tries, timeout=timeout_s),
+            Retransmit(tries=tries, timeout=timeout_s, receiver_offline=receiver_offline),
             rounds=10,
             loss=loss,
             jitter=Exponential(mean=jitter_s) if jitter_s else None,

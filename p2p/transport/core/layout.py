@@ -202,6 +202,7 @@ STATE = np.dtype(
         ("stamp", "i8"),
         ("sharing", "i8"),
         ("tries", "i8"),
+        ("fail_fast", "i8"),
         ("listening", "i8"),
         ("impairments", "i8"),
         ("jittered", "i8"),

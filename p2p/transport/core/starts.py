@@ -8,11 +8,11 @@ from p2p.transport.core import layout as at
 from p2p.transport.core.arrival import ask_delay, schedule_arrival
 from p2p.transport.core.compiled import kernel
 from p2p.transport.core.event_queue import delist_up, enlist_down, enlist_up, new_slot, pop, push
-from p2p.transport.core.fates import UNKNOWN_ADDRESS, burst_due, decide, is_doubled
+from p2p.transport.core.fates import RECEIVER_DOWN, UNKNOWN_ADDRESS, burst_due, decide, is_doubled
 from p2p.transport.core.fifo_queues import enqueue, leave
 from p2p.transport.core.layout import Handle
 from p2p.transport.core.max_min import join
-from p2p.transport.core.outcomes import DELIVERED, IN_FLIGHT, REJECTED, finish, release_unsent, vanish
+from p2p.transport.core.outcomes import DELIVERED, IN_FLIGHT, REJECTED, finish, lose, release_unsent, vanish
 
 ROOM = 8  # the most entries that one event adds to any array, with a margin
 
@@ -67,6 +67,11 @@ def begin_attempt(h: Handle, slot: int) -> None:
     message.outcome, message.reason, message.bottleneck, message.left_bytes = IN_FLIGHT, 0, 0, 0
     message.holder, message.stamp = -1, 0
     decide(h, slot)
+    if state.fail_fast and message.fate == RECEIVER_DOWN and at.node(h, message.receiver).down:
+        # No connection, so no byte leaves. A receiver that has restarted is up and takes what it cannot open.
+        message.left_s = now_s
+        lose(h, slot, RECEIVER_DOWN)
+        return
     enlist_up(h, slot)
     lost = message.fate != 0 or message.receiver < 0
     message.blocked = 0

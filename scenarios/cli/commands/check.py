@@ -6,6 +6,7 @@ import argparse
 import json
 
 from p2p.config.errors import UserError
+from scenarios.loading.implausible import implausible_settings
 from scenarios.loading.load import load_scenario
 from scenarios.loading.problems import printable
 from scenarios.schema import Scenario
@@ -21,6 +22,8 @@ def check_command(args: argparse.Namespace) -> int:
     for _, outcome in outcomes:
         if isinstance(outcome, Scenario):
             print(f"{outcome.name}: ok\n  {printable(outcome.question) or '(asks no question)'}")
+            for warning in implausible_settings(outcome):
+                print(printable(f"  warning: {warning}"))
     # Raised after the valid ones are printed, so that both are seen.
     if failures:
         raise UserError([str(failure) for failure in failures])
@@ -37,4 +40,5 @@ def _outcome(ref: str, args: argparse.Namespace) -> Scenario | UserError:
 def _as_json(ref: str, outcome: Scenario | UserError) -> dict[str, object]:
     if isinstance(outcome, UserError):
         return {"scenario": ref, "ok": False, "problems": outcome.problems}
-    return {"scenario": ref, "ok": True, "name": outcome.name, "question": outcome.question, "problems": []}
+    found = {"scenario": ref, "ok": True, "name": outcome.name, "question": outcome.question, "problems": []}
+    return found | {"warnings": implausible_settings(outcome)}

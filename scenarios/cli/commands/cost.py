@@ -11,6 +11,7 @@ from p2p.log.log import Log
 from scenarios.cli.console import make_console, print_rows
 from scenarios.loading.problems import printable
 from scenarios.metrics.cost import cost_by_cause
+from scenarios.metrics.diagnosis import diagnose, findings_text
 from scenarios.metrics.headline import TRANSPORT_ASSUMED
 from scenarios.metrics.number_format import bytes_text, count_text, seconds_text, share_text
 from scenarios.metrics.roles import Roles
@@ -43,6 +44,8 @@ def cost_of(run: Run, first_round: int | None = None) -> dict[str, Any]:
         "scenario": (run.summary or run.scenario).get("scenario", run.scenario.get("name", run.path.name)),
         "seed": (run.summary or run.scenario).get("seed"),
         "complete": run.summary is not None,
+        # That of the whole run: a killed run has none yet, and one of another version may lack it.
+        "diagnosis": (run.summary or {}).get("diagnosis") or [one.to_json() for one in diagnose(log, roles, None)],
         **cost_by_cause(log, roles),
         "transport": TRANSPORT_ASSUMED if routing == "assumed" else "bytes counted on every hop",
     }
@@ -75,6 +78,8 @@ def print_cost(found: Mapping[str, Any], file: TextIO | None = None) -> None:
     console.print(
         printable(f"{found['scenario']}, seed {found['seed']}: {count} round{'' if count == 1 else 's'}{state}")
     )
+    for told in findings_text(found["diagnosis"]):
+        print_rows(console, [("", "diagnosis", told)])
     for title, rows in _sections(found):
         console.print(f"\n{title}")
         print_rows(console, [("", *row) for row in rows])

@@ -1,28 +1,58 @@
-"""`peerveil list`: shows the catalog, each scenario with its question."""
+"""`peerveil list`: shows the catalog, each scenario with its question; or device presets and availability traces."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
+from nodes.faults.trace_models import TRACES
+from p2p.links.device_presets import PRESETS
 from scenarios.loading.catalog import catalog
 from scenarios.loading.yaml_text import parse_yaml
 
+Row = Mapping[str, Any]
+
 
 def list_command(args: argparse.Namespace) -> int:
-    """Prints the name and question of every scenario in the catalog."""
-    questions = {name: _question(path) for name, path in catalog().items()}
-    if args.json:
-        rows = [{"name": name, "question": question} for name, question in questions.items()]
+    """Prints the name and description of every entry."""
+    # Options after an absent word leave argparse without its default.
+    what = getattr(args, "what", None) or "scenarios"
+    if what == "devices":
+        return _print(args.json, [{"name": name, **asdict(preset)} for name, preset in PRESETS.items()], _device_text)
+    if what == "traces":
+        return _print(args.json, [{"name": name, **asdict(trace)} for name, trace in TRACES.items()], _trace_text)
+    questions = [{"name": name, "question": _question(path)} for name, path in catalog().items()]
+    return _print(args.json, questions, lambda row: str(row["question"]))
+
+
+def _print(as_json: bool, rows: Sequence[Row], text: Callable[[Row], str]) -> int:
+    if as_json:
         print(json.dumps(rows, indent=2, ensure_ascii=False))
         return 0
-    width = max(len(name) for name in questions)
-    for name, question in questions.items():
-        hang = " " * (width + 2)
-        print(textwrap.fill(f"{name:<{width}}  {question}", width=100, subsequent_indent=hang))
+    width = max(len(str(row["name"])) for row in rows)
+    hang = " " * (width + 2)
+    for row in rows:
+        for number, line in enumerate(text(row).split("\n")):
+            start = f"{row['name']:<{width}}  " if number == 0 else hang
+            print(textwrap.fill(line, width=100, initial_indent=start, subsequent_indent=hang))
     return 0
+
+
+def _device_text(row: Row) -> str:
+    links = f"{row['up_mbit']:g} Mbit/s up, {row['down_mbit']:g} down (sigma {row['link_sigma']:g})"
+    speed = f"{row['speed']:g} samples/s (sigma {row['speed_sigma']:g})"
+    micro = [f"{row[key] * 1e6:.3g} uJ" for key in ("per_byte_sent", "per_byte_received")]
+    energy = f"{micro[0]} a byte sent, {micro[1]} received, {row['per_sample'] * 1e3:g} mJ a sample"
+    return f"{links}; {speed}; {energy}\n{row['source']}"
+
+
+def _trace_text(row: Row) -> str:
+    return f"{row['what']}\n{row['source']}"
 
 
 def _question(path: Path) -> str:

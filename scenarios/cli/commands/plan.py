@@ -13,6 +13,7 @@ from scenarios.cli.console import make_console, print_rows
 from scenarios.loading.load import load_scenario
 from scenarios.loading.plugins import blaming_plugins
 from scenarios.loading.problems import printable
+from scenarios.metrics.headline_rows import trouble_rows
 from scenarios.metrics.number_format import bytes_text, count_text, epsilon_text, seconds_text
 from scenarios.metrics.view_labels import reasons, record_rows, view_labels
 from scenarios.planning.plan import make_plan
@@ -59,6 +60,7 @@ def _title(plan: Mapping[str, Any]) -> str:
 
 def plan_rows(plan: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yields the rows of the plan as (label, text)."""
+    yield from trouble_rows(plan)
     yield "rounds", _rounds_text(plan["rounds"])
     for group in plan["classes"]:
         yield "budget", _class_text(group)

@@ -11,8 +11,10 @@ from typing import Any
 
 from p2p.config.errors import UserError
 from scenarios.cli.console import print_comparison, print_headline
+from scenarios.loading.implausible import implausible_settings
 from scenarios.loading.load import load_scenario
 from scenarios.loading.plugins import blaming_plugins
+from scenarios.loading.problems import printable
 from scenarios.run_folder.json_text import to_json
 from scenarios.run_folder.writer import check_out
 from scenarios.running.live_page import LivePage, NoPage, serve_live_page
@@ -39,6 +41,9 @@ def _run_all(args: argparse.Namespace, scenarios: Sequence[Scenario], page: Live
             gc.collect()
         # Several runs need a folder each inside --out.
         out = args.out if args.out is None or len(scenarios) == 1 else args.out / f"{scenario.name}-{scenario.seed}"
+        # Before the run, which may be long; the final table repeats them.
+        for warning in () if args.quiet or args.json else implausible_settings(scenario):
+            print(printable(f"warning: {warning}"), file=sys.stderr)
         with blaming_plugins(scenario.plugins):
             summary, folder = run_scenario(
                 scenario,

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from p2p.config.errors import UserError
-from scenarios.loading.problems import printable
-from scenarios.metrics.comparison import FIGURES, compare, interval
+from scenarios.cli.commands.latex_table import Style, latex_table, latex_text
+from scenarios.loading.problems import printable, suggestion
+from scenarios.metrics.comparison import FIGURES, cell_text, compare, interval, unit_of
 from scenarios.metrics.headline import TRANSPORT_ASSUMED
 from scenarios.metrics.view_labels import reasons, view_labels
 from scenarios.report.run_data import read_run_data
@@ -25,13 +26,6 @@ from scenarios.run_folder.reader import explaining_damage
 from scenarios.sweeps.pivot import Pivot, pivot
 from scenarios.sweeps.read_sweep import is_sweep, read_sweep
 
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "±": r"$\pm$",
-    **{char: f"\\{char}" for char in "&%$#_{}"},
-}
 _MARKDOWN = "\\`*_{}[]<>#|"
 
 
@@ -39,12 +33,22 @@ def run(args: argparse.Namespace) -> int:
     """Prints or writes the table."""
     if any(is_sweep(path) for path in args.runs):
         return _sweep_table(args)
-    if args.rows or args.columns or args.figure:
-        raise UserError("--rows, --columns and --figure: pivot a sweep; give the folder of one")
+    if args.columns or args.figure:
+        raise UserError("--columns and --figure: pivot a sweep; give the folder of one")
     summaries = [_summary(path) for path in args.runs]
     with explaining_damage(args.runs[0] if len(args.runs) == 1 else Path("one of them")):
-        made = to_json(compare(summaries)) if args.json else FORMATS[args.format](summaries)
+        made = to_json(compare(summaries)) if args.json else _made(args, summaries)
     return _put(args, made)
+
+
+def _made(args: argparse.Namespace, summaries: Sequence[Mapping[str, Any]]) -> str:
+    style = Style(args.caption, args.label, args.siunitx)
+    if args.format != "latex" and style != Style():
+        raise UserError(f"--format = {args.format}: has no caption, label or siunitx; add --format latex")
+    if args.format == "csv":
+        return comma_separated(summaries)
+    rows = _names(args.rows)
+    return latex(summaries, rows, style) if args.format == "latex" else markdown(summaries, rows)
 
 
 def _put(args: argparse.Namespace, made: str) -> int:
@@ -94,7 +98,7 @@ def _pivot_markdown(made: Pivot, unfinished: int) -> str:
 
 def _pivot_latex(made: Pivot, unfinished: int) -> str:
     head, rows = made.lines()
-    lines = [" & ".join(_latex_text(cell) for cell in row) + r" \\" for row in (head, *rows)]
+    lines = [" & ".join(latex_text(cell) for cell in row) + r" \\" for row in (head, *rows)]
     notes = [f"% {printable(note)}" for note in _pivot_notes(made, unfinished)]
     begin = rf"\begin{{tabular}}{{l{'r' * (len(head) - 1)}}}"
     return "\n".join(
@@ -134,24 +138,19 @@ def _summary(path: Path) -> Mapping[str, Any]:
     return found.summary
 
 
-def markdown(summaries: Sequence[Mapping[str, Any]]) -> str:
+def markdown(summaries: Sequence[Mapping[str, Any]], names: Sequence[str] = ()) -> str:
     """Returns a pipe table, followed by notes on the numbers."""
-    head, rows = _cells(summaries)
+    head, rows = _cells(summaries, names)
     lines = [head, ["---"] + ["---:"] * (len(head) - 1)]
     texts = [[_markdown_text(cell) for cell in row] for row in rows]
     out = [f"| {' | '.join(line)} |" for line in ([_markdown_text(cell) for cell in lines[0]], lines[1], *texts)]
     return "\n".join([*out, "", *_notes(summaries), ""])
 
 
-def latex(summaries: Sequence[Mapping[str, Any]]) -> str:
-    """Returns a `tabular` with booktabs rules."""
-    head, rows = _cells(summaries)
-    lines = [" & ".join(_latex_text(cell) for cell in row) + r" \\" for row in (head, *rows)]
-    notes = [f"% {printable(note)}" for note in _notes(summaries)]
-    begin = rf"\begin{{tabular}}{{l{'r' * (len(head) - 1)}}}"
-    return "\n".join(
-        [*notes, begin, r"\toprule", lines[0], r"\midrule", *lines[1:], r"\bottomrule", r"\end{tabular}", ""]
-    )
+def latex(summaries: Sequence[Mapping[str, Any]], rows: Sequence[str] = (), style: Style | None = None) -> str:
+    """Returns a `tabular` with booktabs rules, inside a `table` if it has a caption or a label."""
+    columns = compare(summaries)["scenarios"]
+    return latex_table(columns, _shown(columns, rows), _notes(summaries), style)
 
 
 def comma_separated(summaries: Sequence[Mapping[str, Any]]) -> str:
@@ -169,35 +168,24 @@ def comma_separated(summaries: Sequence[Mapping[str, Any]]) -> str:
     return out.getvalue()
 
 
-FORMATS: dict[str, Callable[[Sequence[Mapping[str, Any]]], str]] = {
-    "md": markdown,
-    "csv": comma_separated,
-    "latex": latex,
-}
-
-
-def unit_of(key: str) -> str:
-    """Returns the unit of a figure, derived from its formatting function."""
-    units = {"bytes_text": "bytes", "seconds_text": "s", "accuracy_text": "share", "share_text": "share"}
-    return units.get(FIGURES[key].text.__name__, "1")
-
-
-def _cells(summaries: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[str]]]:
+def _cells(summaries: Sequence[Mapping[str, Any]], names: Sequence[str]) -> tuple[list[str], list[list[str]]]:
     columns = compare(summaries)["scenarios"]
-    rows = []
-    for key, figure in FIGURES.items():
-        cells = [column["figures"][key] for column in columns.values()]
-        if any(cell["n"] for cell in cells):
-            rows.append([figure.label, *(_cell(key, cell) for cell in cells)])
+    rows = [
+        [FIGURES[key].label, *(cell_text(key, column["figures"][key]) for column in columns.values())]
+        for key in _shown(columns, names)
+    ]
     return ["", *columns], rows
 
 
-def _cell(key: str, cell: Mapping[str, Any]) -> str:
-    text = FIGURES[key].text
-    # One seed has no interval.
-    if cell["low"] is None or cell["mean"] is None:
-        return text(cell["mean"])
-    return f"{text(cell['mean'])} ± {text((cell['high'] - cell['low']) / 2)}"
+def _shown(columns: Mapping[str, Any], names: Sequence[str]) -> list[str]:
+    """Returns the figures of the table: the named ones, else those that any run has and that are not 0 throughout."""
+    unknown = [name for name in names if name not in FIGURES]
+    if unknown:
+        raise UserError([f"--rows = {name}: unknown figure; {suggestion(name, FIGURES)}" for name in unknown])
+    if names:
+        return list(names)
+    cells = {key: [column["figures"][key] for column in columns.values()] for key in FIGURES}
+    return [key for key, row in cells.items() if any(cell["n"] and cell["mean"] != 0 for cell in row)]
 
 
 def _notes(summaries: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -221,10 +209,6 @@ def _notes(summaries: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _markdown_text(content: str) -> str:
     return "".join(f"\\{char}" if char in _MARKDOWN else char for char in printable(content))
-
-
-def _latex_text(content: str) -> str:
-    return "".join(_LATEX.get(char, char) for char in printable(content))
 
 
 def _not_a_formula(content: str) -> str:

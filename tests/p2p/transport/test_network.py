@@ -398,3 +398,28 @@ def test_many_messages_at_once_all_arrive(sharing: str) -> None:
     originals = {(message.sender, message.receiver, message.sequence) for _, _, message in post.got}
     assert len(originals) == 120 * 40
     assert len(table) == len(post.got) + int(np.count_nonzero(table["outcome"] == 2))
+
+
+@pytest.mark.parametrize("sharing", ["ideal", "fifo", "fair"])
+def test_failing_fast_leaves_the_uplink_to_others(sharing: str, book_rows: Rows) -> None:
+    """Node 1 is down. Its message takes no uplink, is tried again after each timeout, and no byte of it is wasted."""
+    post = SmallNetwork(sharing=sharing, receiver_offline="fail_fast")
+    post.network.take_down(1)
+    post.send(0, [1, 2], 500)
+    post.clock.run()
+    # 500 bytes at 1 kB/s and 0.1 s: as if there was no message to node 1.
+    assert post.arrivals() == [(0.6, 2, "for 2")]
+    rows = book_rows(post.log, receiver=1)
+    assert [(row["sent_s"], row["outcome"], row["reason"], row["left_bytes"]) for row in rows] == [
+        (time_s, "lost", "receiver_down", 0) for time_s in (0.0, 2.0, 4.0)
+    ]
+
+
+def test_failing_fast_is_over_when_the_receiver_is_back() -> None:
+    """A control message's second try finds node 1 up again."""
+    post = SmallNetwork(receiver_offline="fail_fast")
+    post.network.take_down(1)
+    post.send(0, [1], 500, kind="control", immediate=True)
+    post.clock.call_at(1.0, Rank.FAULT, 1, lambda: post.network.bring_up(1))
+    post.clock.run()
+    assert post.arrivals() == [(2.6, 1, "for 1")]

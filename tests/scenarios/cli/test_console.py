@@ -107,7 +107,7 @@ def test_over_seeds(summary: Callable[..., dict[str, Any]], narrow: io.StringIO)
     ]
     print_comparison(runs, narrow)
     text = "\n".join(_lines(narrow))
-    assert "0.200 ± 0.248" in text
+    assert "0.200 (0.000 to 0.448)" in text
     assert "b minus a, paired on 3 seeds" in text
     assert "0.050 ± 0.000  *" in text
 

@@ -202,3 +202,37 @@ def test_a_leader_timeout_below_the_latency_is_told(timeout_s: float, lost: int)
     told = [line for line in make_plan(scenario)["about"] if "leader_timeout" in line]
     text = "protocol.leader_timeout = 0.05 s: is not above the median latency from the proxy, 0.05 s, so leaders"
     assert [line.startswith(text) for line in told] == [True] * bool(lost)
+
+
+@pytest.mark.slow
+def test_a_plan_warns_of_what_the_run_is_diagnosed_with() -> None:
+    """A leader whose uplink needs longer for its models than there is time: told before the run as after it."""
+    from scenarios.metrics.diagnosis import diagnose
+    from scenarios.metrics.roles import Roles
+    from scenarios.running.limits import limits_of
+
+    slow = (
+        LEADER,
+        "model={kind: bytes, size: 1 MB}",
+        "network.uplink=1 Mbit/s",
+        "protocol.model_deadline=20 s",
+        "rounds=3",
+    )
+    planned = make_plan(scenario(*slow))["diagnosis"]
+    simulation = run(*slow)
+    found = [one.to_json() for one in diagnose(simulation.log, Roles(20), limits_of(simulation))]
+    assert planned == found
+    assert any(one["code"] == "deadline_uplink" and "the leader's uplink needs" in one["problem"] for one in planned)
+    assert make_plan(scenario(LEADER))["diagnosis"] == []
+
+
+@pytest.mark.slow
+def test_a_plan_counts_what_churn_sends_again() -> None:
+    """Cut-off messages and handovers to members that were away: within 10 per cent of the run, over 20 rounds."""
+    churn = "availability={kind: churn, mean_up: 60 s, mean_down: 10 s}"
+    changes = (LEADER, churn, "model={kind: bytes, size: 1 MB}", "rounds=20", "clients=30")
+    planned = make_plan(scenario(*changes))["bytes"]["total"]["sent"]
+    real = books(run(*changes).log.messages)[1]["sent"]
+    without = make_plan(scenario(*changes, "availability=always"))["bytes"]["total"]["sent"]
+    assert planned == pytest.approx(real, rel=0.1)
+    assert abs(without - real) > 2 * abs(planned - real)

@@ -35,12 +35,12 @@ def test_the_page_follows_the_rounds(
         assert found is not None
         port = int(found[1])
         page.begin("<b>", "Why?", 3)
-        page.round(round_record(1, 0.0, 10.0), 12_300, 2, 1.5)
+        page.round(round_record(1, 0.0, 10.0), 12_300, 2, 1.5, 2e4)
         status, text, headers = _ask(port, "/state.json")
         state = json.loads(text)
         assert status == 200
         assert (state["name"], state["rounds_planned"]) == ("<b>", 3)
-        assert state["rows"][0]["texts"] == ["10 s", "0.700", "12.3 kB", "2", "1.5"]
+        assert state["rows"][0]["texts"] == ["10 s", "0.700", "12.3 kB", "2", "1.5", "2e4"]
         assert "default-src 'none'" in headers["Content-Security-Policy"]
         assert _ask(port, "/")[0] == 200
         assert _ask(port, "/../etc/passwd")[0] == 404

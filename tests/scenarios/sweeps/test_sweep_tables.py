@@ -70,7 +70,7 @@ def test_wrong_names_are_told(folder: Path, capsys: pytest.CaptureFixture[str]) 
     assert main(["table", str(folder), "--figure", "acuracy"]) == 2
     assert "did you mean `accuracy`" in capsys.readouterr().err
     run = next((folder.parent / "cells").glob("*--*"))
-    assert main(["table", str(run), "--rows", "sigma"]) == 2
+    assert main(["table", str(run), "--columns", "sigma"]) == 2
     assert "pivot a sweep" in capsys.readouterr().err
 
 

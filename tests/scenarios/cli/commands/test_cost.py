@@ -48,18 +48,36 @@ def story(add_message: Callable[..., int], round_record: Callable[..., dict[str,
 
 
 def test_critical_path_of_a_leader_round(story: Log) -> None:
-    """Back from the last `done`: model, deadline, update, its lost try, training, orders, invitation."""
+    """Back from the last `done`: model, then the update that the leader still waited for at its deadline.
+
+    Not the last one that came, from 1 at 10 s: it had been there for 2 s when the deadline ended the wait for 0.
+    """
     ((record, path),) = critical_paths(story, PROXY)
     assert record["round"] == 1
     assert [(step.what, step.node, step.receiver, step.start_s, step.end_s) for step in path] == [
         ("wait", PROXY, None, 0.0, 1.0),
-        ("control", PROXY, 1, 1.0, 2.0),
-        ("train", 1, None, 2.0, 6.0),
-        ("resend", 1, 2, 6.0, 8.0),
-        ("update", 1, 2, 8.0, 10.0),
-        ("wait", 2, None, 10.0, 12.0),
+        ("control", PROXY, 0, 1.0, 2.0),
+        ("train", 0, None, 2.0, 3.0),
+        ("update", 0, 2, 3.0, 12.0),
         ("model", 2, 1, 12.0, 14.0),
         ("control", 1, PROXY, 14.0, 14.5),
+    ]
+    (cut,) = [step for step in path if step.cut]
+    assert (cut.what, cut.held_back_by, cut.blamed) == ("update", "downlink", 2)
+
+
+def test_a_lost_try_is_on_the_path(
+    add_message: Callable[..., int], round_record: Callable[..., dict[str, Any]]
+) -> None:
+    """An update that came at last: its pause, its first try, its training."""
+    log = Log(rounds=[round_record(1, 0.0, 14.5)])
+    log.span(1, 1, "train", 2.0, 6.0)
+    add_message(log, sender=1, receiver=2, sent_s=6.0, outcome="lost", reason="random", left_bytes=60, used=False)
+    add_message(log, sender=1, receiver=2, sent_s=8.0, arrived_s=10.0, attempt=2)
+    add_message(log, kind="control", sender=2, receiver=PROXY, sent_s=10.0, arrived_s=14.5)
+    ((_, path),) = critical_paths(log, PROXY)
+    assert [(step.what, step.node, step.start_s, step.end_s) for step in path][1:] == [
+        *[("train", 1, 2.0, 6.0), ("resend", 1, 6.0, 8.0), ("update", 1, 8.0, 10.0), ("control", 2, 10.0, 14.5)],
     ]
 
 
@@ -169,8 +187,9 @@ def test_command(
     assert "anonymous transport assumed, its cost not included" in text
     assert cost.run(_arguments(folder.path, json=True)) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["seconds"]["by_what"]["train"] == {"per_round_s": 4.0, "share": pytest.approx(4 / 14.5)}
-    assert found["seconds"]["who"][0]["node"] == 1
+    assert found["seconds"]["by_what"]["train"] == {"per_round_s": 1.0, "share": pytest.approx(1 / 14.5)}
+    assert found["seconds"]["who"][0]["node"] == 2
+    assert found["diagnosis"][0]["code"] == "deadline_downlink"
     assert found["bytes"]["wasted"] == 160
 
 

@@ -1,0 +1,177 @@
+"""Which of a few alternatives to take for what, and what decides it, in two sentences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from scenarios.metrics.headline_rows import worst_of
+from scenarios.metrics.number_format import accuracy_text, bytes_text, count_text, epsilon_text, seconds_text
+from scenarios.metrics.privacy_verdict import epsilon_of
+
+Summary = Mapping[str, Any]
+_EQUAL = 0.02
+"""Figures closer than this share of each other are taken as equal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Criterion:
+    """One figure to decide by.
+
+    Attributes:
+        label: its row in the table.
+        goal: how a sentence names the best: `the fewest bytes up`.
+        path: where it stands in a summary.
+        text: formats it.
+        more_is_better: whether the largest is the best.
+        who: where the summary says whose the figure is.
+    """
+
+    label: str
+    goal: str
+    path: tuple[str, ...]
+    text: Callable[[float | None], str]
+    more_is_better: bool = False
+    who: tuple[str, ...] = ()
+
+    def of(self, runs: Sequence[Summary]) -> float | None:
+        """Returns the mean over the seeds of one alternative; None if a run lacks the figure."""
+        values = [epsilon_of(_at(run, self.path)) for run in runs]
+        known = [value for value in values if value is not None]
+        return sum(known) / len(known) if known and len(known) == len(values) else None
+
+    def cell(self, runs: Sequence[Summary]) -> str:
+        """Returns the figure as text, with whose it is."""
+        value = self.of(runs)
+        who = worst_of(_at(runs[0], self.who)) if self.who and value is not None else ""
+        return f"{self.text(value)} {who}".strip()
+
+
+_UP, _DOWN = ("headline", "per_round", "up"), ("headline", "per_round", "down")
+CRITERIA: dict[str, Criterion] = {
+    "up": Criterion("bytes up, a user and round", "the fewest bytes up for most users", (*_UP, "median"), bytes_text),
+    "up_worst": Criterion("  worst", "the lightest worst upload", (*_UP, "worst"), bytes_text, who=_UP),
+    "down": Criterion("bytes down, a user and round", "the fewest bytes down", (*_DOWN, "median"), bytes_text),
+    "down_worst": Criterion("  worst", "the lightest worst download", (*_DOWN, "worst"), bytes_text, who=_DOWN),
+    "seconds": Criterion("seconds a round", "the shortest rounds", ("headline", "per_round", "seconds"), seconds_text),
+    "lost": Criterion("rounds lost", "the fewest lost rounds", ("headline", "rounds_lost"), count_text),
+    "accuracy": Criterion("accuracy", "the best accuracy", ("headline", "accuracy", "collected"), accuracy_text, True),
+    "epsilon": Criterion(
+        "epsilon, receivers of updates",
+        "the strongest proof against those who receive updates",
+        ("headline", "epsilon", "rigorous_local"),
+        epsilon_text,
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The alternatives side by side, and two sentences."""
+
+    names: list[str]
+    rows: list[tuple[str, ...]]
+    take: str
+    because: str
+
+
+def decide(alternatives: Mapping[str, Sequence[Summary]]) -> Decision:
+    """Compares alternatives, each with its runs over the same seeds."""
+    names = list(alternatives)
+    rows = [
+        (criterion.label, *(criterion.cell(runs) for runs in alternatives.values()))
+        for criterion in CRITERIA.values()
+        if any(criterion.of(runs) is not None for runs in alternatives.values())
+    ]
+    usable = {name: runs for name, runs in alternatives.items() if not _loses_most(runs)}
+    lost = [name for name in names if name not in usable]
+    # If every alternative loses its rounds, the figures still say which costs least.
+    judged = usable or dict(alternatives)
+    return Decision(names, rows, _take(judged, lost if usable else []), _because(judged, lost))
+
+
+def _take(judged: Mapping[str, Sequence[Summary]], lost: Sequence[str]) -> str:
+    wins: dict[str, list[str]] = {}
+    for criterion in CRITERIA.values():
+        winner = _winner(criterion, judged)
+        if winner is not None:
+            wins.setdefault(winner, []).append(criterion.goal)
+    out = f"; not {_listed(lost)}, which lost its rounds" if lost else ""
+    if not wins:
+        return f"Take {_either(list(judged))}: no figure tells them apart{out}."
+    if len(wins) == 1:
+        (name, goals) = next(iter(wins.items()))
+        return f"Take {name} for {_listed(goals)}; in no figure is another one better{out}."
+    ordered = sorted(wins.items(), key=lambda item: -len(item[1]))
+    return f"Take {'; '.join(f'{name} for {_listed(goals)}' for name, goals in ordered)}{out}."
+
+
+def _because(judged: Mapping[str, Sequence[Summary]], lost: Sequence[str]) -> str:
+    """Names the figure in which the alternatives differ most, by its ratio, and what is wrong with those that lose."""
+    best: tuple[float, Criterion] | None = None
+    for key, criterion in CRITERIA.items():
+        values = [value for runs in judged.values() if (value := criterion.of(runs)) is not None]
+        ratio = _ratio(values, key)
+        if ratio > 1 + _EQUAL and (best is None or ratio > best[0]):
+            best = ratio, criterion
+    trouble = "".join(f"; {name}: {told}" for name in lost if (told := _first_finding(judged, name)))
+    if best is None:
+        return f"Nothing decides it: they cost and give the same{trouble}."
+    criterion = best[1]
+    cells = ", ".join(f"{criterion.cell(runs)} with {name}" for name, runs in judged.items())
+    label = "the worst user's bytes" if criterion.label.strip() == "worst" else criterion.label
+    way = {"up_worst": " up in a round", "down_worst": " down in a round"}
+    more = next((way.get(key, "") for key, one in CRITERIA.items() if one is criterion), "")
+    return f"What decides is {label}{more}: {cells}{trouble}."
+
+
+def _first_finding(judged: Mapping[str, Sequence[Summary]], name: str) -> str:
+    runs = judged.get(name)
+    found = (runs[0].get("diagnosis") or []) if runs else []
+    return str(found[0]["problem"]) if found else ""
+
+
+def _winner(criterion: Criterion, judged: Mapping[str, Sequence[Summary]]) -> str | None:
+    """Returns the alternative that is clearly the best; None on a tie, or where a figure is missing."""
+    values = {name: criterion.of(runs) for name, runs in judged.items()}
+    known = {name: value for name, value in values.items() if value is not None}
+    if len(known) < len(values) or len(known) < 2:
+        return None
+    ordered = sorted(known, key=lambda name: known[name], reverse=criterion.more_is_better)
+    first, second = known[ordered[0]], known[ordered[1]]
+    if math.isinf(first) or math.isclose(first, second, rel_tol=_EQUAL, abs_tol=1e-12):
+        return None
+    return ordered[0]
+
+
+def _ratio(values: Sequence[float], key: str) -> float:
+    """Returns how many times the largest is the smallest; accuracies are compared by their errors."""
+    if len(values) < 2 or key == "lost":
+        return 1.0
+    if key == "accuracy":
+        values = [1 - value for value in values]
+    low, high = min(values), max(values)
+    if math.isinf(high):
+        return 1.0 if math.isinf(low) else math.inf
+    return high / low if low > 0 else 1.0
+
+
+def _loses_most(runs: Sequence[Summary]) -> bool:
+    lost = sum(int(_at(run, ("headline", "rounds_lost")) or 0) for run in runs)
+    return 2 * lost > sum(int(run.get("rounds_completed") or 0) for run in runs)
+
+
+def _at(value: Any, path: Sequence[str]) -> Any:
+    for key in path:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
+
+
+def _listed(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def _either(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"

@@ -1,0 +1,1 @@
+"""The book of reproductions: printed results of five papers, rules fixed beforehand, and verdicts on their claims."""

@@ -1,0 +1,147 @@
+"""Writes docs/reproductions.md from the printed results, the rules and the recorded outcomes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from scenarios.reproductions.published_results import PublishedResult, published_results
+from scenarios.reproductions.reproduce import outcomes, reproduce_formula
+from scenarios.reproductions.rule_file import rules
+from scenarios.reproductions.waiting import state_of
+
+_HEAD = """# Reproductions
+
+Made by `peerveil reproduce --book docs/reproductions.md` from the files of `scenarios/reproductions`; do not edit.
+
+The results of five papers: printed, measured, verdict. A verdict is about the authors' claim, by a rule that was
+written before the runs: `reproduced` (every statement of the rule holds: the 95% interval of the paired difference over
+seeds is on its side), `not reproduced` (a statement fails), `refuted` (by a proof or a counterexample), `inconclusive`
+(the spread over seeds is too large; with the number of seeds that would decide if mean and spread stay). Each interval
+is for itself. `stale` marks verdicts whose one-round probe differs from today's code.
+
+    peerveil reproduce --list
+    peerveil reproduce S0-T5.4 --size reduced --seeds 3
+"""
+
+
+def collected() -> dict[str, dict[str, Any]]:
+    """Returns every outcome there is: recorded ones, and formulas computed now."""
+    recorded = outcomes()
+    found = {}
+    for name, result in published_results().items():
+        if name in recorded:
+            found[name] = recorded[name]
+        elif state_of(result) == "formula":
+            found[name] = reproduce_formula(name)
+    return found
+
+
+def verdict_text(name: str, found: Mapping[str, Mapping[str, Any]]) -> str:
+    """Returns the verdict on a result, or why it has none."""
+    if name in found:
+        stale = ", stale" if found[name].get("stale") else ""
+        return f"{found[name]['verdict']}{stale}"
+    state = state_of(published_results()[name])
+    return "rule written, not run yet" if state == "sweep" else state
+
+
+def write_book() -> str:
+    """Returns the page as Markdown."""
+    found = collected()
+    lines = [_HEAD, *_sources(), *_counts(found), *_table(found)]
+    for name, outcome in found.items():
+        lines += _section(published_results()[name], outcome)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _sources() -> Iterator[str]:
+    yield "## Papers\n"
+    for source, name in dict.fromkeys((one.source, one.id[:2]) for one in published_results().values()):
+        yield f"* **{name}** {source}"
+    yield ""
+
+
+def _counts(found: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    words = Counter(outcome["verdict"] for outcome in found.values())
+    total, values = len(published_results()), sum(len(one.rows) for one in published_results().values())
+    counted = ", ".join(f"{number} {word}" for word, number in words.most_common())
+    unrun = [name for name in rules() if name not in found]
+    yield f"{total} results with {values} printed values; {len(found)} have a verdict: {counted}."
+    if unrun:
+        yield f"Rules are written and not run yet for {', '.join(unrun)}."
+    yield ""
+
+
+def _table(found: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    yield "## All results\n"
+    yield "| result | what | verdict, or why not run |"
+    yield "|---|---|---|"
+    for name, result in published_results().items():
+        link = f"[{name}](#{_anchor(name)})" if name in found else name
+        yield f"| {link} | {_cell(result.title)} | {_cell(verdict_text(name, found))} |"
+    yield ""
+
+
+def _section(result: PublishedResult, outcome: Mapping[str, Any]) -> Iterator[str]:
+    yield f"## {result.id}\n"
+    yield f"{_cell(result.title)} ({result.system}, {result.dataset}; section {result.where}).\n"
+    yield f"Claim: {result.claim}\n"
+    stale = " (stale)" if outcome.get("stale") else ""
+    because = f" {outcome['because'][:1].upper()}{outcome['because'][1:]}." if outcome["because"] else ""
+    yield f"Verdict: **{outcome['verdict']}**{stale}.{because}\n"
+    yield "| statement | holds | measured |"
+    yield "|---|---|---|"
+    for part in outcome["parts"]:
+        holds = {True: "yes", False: "no", None: "open"}[part["holds"]]
+        needed = f"; about {part['seeds_needed']} seeds would decide" if part["seeds_needed"] else ""
+        yield f"| {_cell(part['statement'])} | {holds} | {_cell(part['measured'])}{needed} |"
+    yield ""
+    yield from _values(outcome)
+    for line in outcome["assumed"]:
+        yield f"* assumed: {line}"
+    if outcome.get("unsaid"):
+        yield f"* not said by these runs: {outcome['unsaid']}"
+    how = f", {outcome['seeds']} seeds, {outcome['seconds']:g} s of runs" if "seeds" in outcome else ""
+    yield f"* `{outcome['command']}`{how}\n"
+
+
+def _values(outcome: Mapping[str, Any]) -> Iterator[str]:
+    if not outcome.get("values"):
+        return
+    yield f"![{outcome['id']}](pictures/reproductions/{outcome['id']}.svg)\n"
+    yield f"| settings | printed | measured `{outcome['figure']}`, mean and 95% interval |"
+    yield "|---|---:|---:|"
+    for row in outcome["values"]:
+        settings = ", ".join(f"{name.rpartition('.')[2]} {_value(value)}" for name, value in row["settings"].items())
+        yield f"| {_cell(settings)} | {printed_text(row['printed'])} | {interval_text(row)} |"
+    yield ""
+
+
+def printed_text(value: float | None) -> str:
+    """Returns a printed value, or a dash where the paper has only a curve."""
+    return "-" if value is None else f"{value:g}"
+
+
+def interval_text(row: Mapping[str, Any]) -> str:
+    """Returns `mean (low to high)`."""
+    if row["mean"] is None:
+        return "-"
+    if row["low"] is None:
+        return f"{row['mean']:.4g}"
+    return f"{row['mean']:.4g} ({row['low']:.4g} to {row['high']:.4g})"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return " ".join(str(part) for part in value.values() if not isinstance(part, Mapping))
+    return str(value)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _anchor(name: str) -> str:
+    return name.lower().replace(".", "")

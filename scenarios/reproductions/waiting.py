@@ -1,0 +1,74 @@
+"""Why a result has no verdict: a drawing, numbers of others, missing data, or a system that is not there yet."""
+
+from __future__ import annotations
+
+from scenarios.reproductions.formula_verdicts import FORMULAS
+from scenarios.reproductions.published_results import PublishedResult
+from scenarios.reproductions.rule_file import rules
+
+DRAWING = "a drawing, nothing measured"
+_REASONS = {
+    "S0-F1.4": "no rule yet; FedAvg against classes per client runs today",
+    "S0-F1.5": "needs ImageNet and a trained ResNet18, which are not at hand",
+    "S0-T3.1": "no rule yet; needs LDP-FL and LCDP-FL as catalog entries at the thesis's size",
+    "S0-F3.2": "no rule yet; needs LDP-FL as a catalog entry",
+    "S0-F3.3": "no rule yet; needs LDP-FL as a catalog entry, and MNIST repeated ten times",
+    "S0-F3.4": "no rule yet; needs LCDP-FL as a catalog entry",
+    "S0-F3.5": "no rule yet; needs LCDP-FL as a catalog entry, and MNIST repeated ten times",
+    "S0-T3.2": "no rule yet; CIFAR-10 with a CNN takes hours",
+    "S0-T3.3": "no rule yet; its MLP part is F3.6 and F3.7, its CNN part takes hours",
+    "S0-C3.3": "a reading of F3.8 and F3.9, which are not run",
+    "S0-C3.4": "formulas (3.24) to (3.29) are not in the calculator",
+    "S0-C3.5": "a timing; not measured as a result",
+    "S0-C3.6": "no rule yet; needs two budget classes without learning",
+    "S0-T4.2": "settings only, nothing measured",
+    "S0-T5.3": "no rule yet; CIFAR-10 with a CNN takes hours",
+    "S0-F5.3": "no rule yet; the system runs today",
+    "S0-F5.4": "no rule yet; the system runs today",
+    "S0-F5.9": "no rule yet; CIFAR-10 with a CNN takes hours",
+    "S0-F5.10": "no rule yet; CIFAR-10 with a CNN takes hours",
+    "S0-F5.11": "no rule yet; CIFAR-10 with a CNN takes hours",
+    "S0-F5.12": "no rule yet; CIFAR-10 with a CNN takes hours",
+    "S0-F5.14": "no rule yet; CIFAR-10 with a CNN takes hours",
+    "S0-C5.3": "a reading of T5.4",
+    "S1-F5": "needs the IPUMS-US census, which is not at hand",
+    "S1-C2": "the bound of Theorem 2 is not in the calculator",
+    "S2-F4": "no rule yet; CNNs take hours",
+    "S2-F5": "no rule yet; needs the DLG attack as a sweep",
+    "S2-C1": "a reading of F3",
+    "S2-C5": "no rule yet; the catalog has niss-coalitions",
+    "S2-C6": "numbers of another paper",
+    "S3-C1": "numbers of other papers",
+    "S4-TII": "settings only, nothing measured",
+    "S4-C3": "no convergence result remains to be tested: bounded steps do not make a Cauchy sequence",
+    "S4-C4": "a reading of TIV",
+    "S4-C5": "a timing; not measured as a result",
+    "S0-F3.10": "no rule yet; a CNN of 52 rounds takes two hours a run",
+    "S0-F3.11": "no rule yet; a CNN of 52 rounds takes two hours a run",
+    "S0-F3.12": "no rule yet; a CNN of 52 rounds takes two hours a run",
+    "S0-F3.13": "no rule yet; a CNN of 52 rounds takes two hours a run",
+}
+_FAMILIES = {
+    # The first that an id begins with counts.
+    "S0-F3": "no rule yet; the systems run today (see F3.6 and F3.7)",
+    "S0-T4": "no rule yet; needs the reconstruction attacks as sweeps",
+    "S0-F4": "no rule yet; needs the reconstruction attacks as sweeps",
+    "S0-C4": "no rule yet; needs the reconstruction attacks as sweeps",
+    "S0-F5": "no rule yet; the system runs today",
+    "S1": "no rule yet; the system runs today (see F11)",
+    "S3-C": "constants that cannot be computed",
+    "S3": "no rule yet; needs DP-GenFL and shadow-model attacks as sweeps",
+    "S4": "no rule yet; needs DP-FedASGP and its baselines as catalog entries",
+}
+
+
+def state_of(result: PublishedResult) -> str:
+    """Returns `formula`, `sweep`, or why there is neither."""
+    if result.id in FORMULAS:
+        return "formula"
+    if result.id in rules():
+        return "sweep"
+    if result.diagram:
+        return DRAWING
+    family = (reason for start, reason in _FAMILIES.items() if result.id.startswith(start))
+    return _REASONS.get(result.id) or next(family)

@@ -1,0 +1,120 @@
+"""What is wrong with a run is told with its cause, its figures and a cure; nothing is told of a run that went well."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from p2p.log.log import Log
+from scenarios.build import Simulation
+from scenarios.metrics.critical_path import critical_paths
+from scenarios.metrics.diagnosis import Finding, diagnose, findings_text
+from scenarios.metrics.roles import Roles
+from scenarios.running.limits import limits_of
+
+LEADER = (
+    "protocol={kind: rotating_leader, train_per_round: 3, deadline: 10 s, model_deadline: 4 s, leader_timeout: 30 s}"
+)
+# 250 numbers of 4 bytes: an update of about a kilobyte takes a second over a link of 1 kB/s.
+BIG = "model={kind: bytes, size: 10 kB}"
+
+
+def findings(simulation: Simulation) -> list[Finding]:
+    """The diagnosis of a simulation that was run."""
+    return diagnose(simulation.log, Roles(simulation.scenario.clients), limits_of(simulation))
+
+
+def test_a_run_that_went_well_has_no_diagnosis(simulate: Callable[..., Simulation]) -> None:
+    """Everyone was done before the deadline."""
+    assert findings(simulate()) == []
+
+
+def test_the_leaders_uplink_is_named_with_what_it_needs(simulate: Callable[..., Simulation]) -> None:
+    """Two models of 10 kB at 1 kB/s take 20 s and there are few: the sentence has bytes, seconds, deadline and a cure.
+
+    Sharing is fifo, so that the leader's two models leave one after the other.
+    """
+    world = (LEADER, BIG, "network.sharing=fifo", "network.downlink=1 MB/s", "protocol.model_deadline=1 s")
+    assert findings(simulate(*world, "protocol.deadline=60 s")) == []
+    slow = simulate(*world, "protocol.deadline=12 s")
+    (found, *_) = [one for one in findings(slow) if one.code == "deadline_uplink"]
+    assert found.problem.startswith(
+        "round 1 ends at the deadline because the leader's uplink needs 20.2 s for 2 models of 10.1 kB; there were "
+    )
+    assert "protocol.model_deadline 1 s" in found.problem
+    assert found.cure.startswith("Raise protocol.model_deadline to ")
+    assert found.cure.endswith("or send a smaller model")
+
+
+def test_slow_training_is_named(simulate: Callable[..., Simulation]) -> None:
+    """20 samples at 1 a second and a deadline of 5 s: it is training that is waited for."""
+    (train,) = [
+        one for one in findings(simulate("compute=1 samples/s", "protocol.deadline=5 s")) if "train" in one.code
+    ]
+    assert "training at client" in train.problem
+    assert "needs 20 s" in train.problem
+    assert "(protocol.deadline 5 s)" in train.problem
+    assert "train fewer epochs" in train.cure
+
+
+def test_members_that_are_gone_are_named_and_not_the_one_that_waits(simulate: Callable[..., Simulation]) -> None:
+    """Client 1 dies while it trains; the others wait for its update until the deadline."""
+    simulation = simulate("faults=[{kind: crash, who: 1, start: 1.8 s}]")
+    (found,) = [one for one in findings(simulation) if one.code == "deadline_gone"]
+    assert "members that had gone were waited for (client 1;" in found.problem
+    assert "{quorum: 0.9}" in found.cure
+    ((_, path),) = critical_paths(simulation.log, simulation.world.proxy)
+    waits = [step for step in path if step.cut]
+    assert {step.blamed for step in waits} == {1}
+    assert all(step.node != 1 for step in waits if step.what == "wait")
+
+
+def test_rounds_that_all_were_lost_are_told_first(simulate: Callable[..., Simulation]) -> None:
+    """No update in time, though the proxy has held all rounds."""
+    simulation = simulate("rounds=2", "network.uplink=1 B/s", "protocol.deadline=5 s")
+    (found, *_) = findings(simulation)
+    assert found.code == "rounds_lost"
+    assert found.problem.startswith("all 2 rounds were lost: no update was used; 100% of their updates were late")
+
+
+def test_a_lost_message_is_named(add_message: Callable[..., int], round_record: Callable[..., dict[str, Any]]) -> None:
+    """The update of 0 is lost and never comes; 1 waits for it until its deadline at 9 s."""
+    log = Log(rounds=[round_record(1, 0.0, 10.0)])
+    log.span(1, 1, "wait", 3.0, 9.0)
+    add_message(
+        log,
+        sender=0,
+        receiver=1,
+        sent_s=2.0,
+        left_s=2.5,
+        arrived_s=float("nan"),
+        outcome="lost",
+        reason="random",
+        used=False,
+    )
+    add_message(log, kind="control", sender=1, receiver=3, sent_s=9.0, arrived_s=10.0)
+    (found,) = [one for one in diagnose(log, Roles(3), None) if one.code == "deadline_resend"]
+    assert "a message of client 0 was lost" in found.problem
+    assert findings_text([found.to_json()]) == [f"{found.problem}. {found.cure}."]
+
+
+def test_waste_is_told_from_a_quarter_on(
+    add_message: Callable[..., int], round_record: Callable[..., dict[str, Any]]
+) -> None:
+    """Late bytes of 26 in 100 are told, 24 are not."""
+    for late, told in ((24, False), (26, True)):
+        log = Log(rounds=[round_record(1, 0.0, 2.0)])
+        add_message(log, size_bytes=100 - late, arrived_s=1.0)
+        add_message(log, size_bytes=late, arrived_s=1.5, used=False)
+        assert any(one.code == "waste" for one in diagnose(log, Roles(3), None)) is told
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_any_log_can_be_diagnosed(random_log: Callable[..., Log], seed: int) -> None:
+    """Whatever a log holds, the diagnosis is sentences."""
+    for text in findings_text([one.to_json() for one in diagnose(random_log(seed), Roles(6), None)]):
+        assert text.endswith(".")
+        assert "nan" not in text
+        assert "None" not in text

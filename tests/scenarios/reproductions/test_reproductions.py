@@ -1,0 +1,224 @@
+"""The book of reproductions: its data, its rules, its verdicts, and the page made of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from p2p.config.errors import UserError
+from scenarios.cli.main import main
+from scenarios.loading.load import load_scenario
+from scenarios.reproductions import reproduce
+from scenarios.reproductions.book import write_book
+from scenarios.reproductions.formula_verdicts import FORMULAS
+from scenarios.reproductions.judging import Measured, judge_parts
+from scenarios.reproductions.published_results import find_result, published_results
+from scenarios.reproductions.rule_file import rules
+from scenarios.reproductions.verdict import WORDS, Part, judge
+from scenarios.reproductions.waiting import state_of
+
+DOCS = Path(__file__).parents[3] / "docs"
+
+
+def test_the_printed_results_are_complete() -> None:
+    """121 results, 1,064 printed values, each with its paper, section and claim."""
+    found = published_results()
+    assert len(found) == 121
+    assert sum(len(one.rows) for one in found.values()) == 1064
+    for one in found.values():
+        assert one.source
+        assert one.claim
+        assert one.where
+        assert state_of(one)
+
+
+# What the papers' own arithmetic gives, found by hand beforehand: the word, and a figure that must be told.
+EXPECTED = {
+    "S0-C3.1": ("not reproduced", "0.131"),
+    "S0-C3.2": ("reproduced", "round 54"),
+    "S0-C4.1": ("not reproduced", "23.3"),
+    "S0-C4.3": ("refuted", "k1 0.1"),
+    "S0-C5.1": ("refuted", "2381"),
+    "S0-C5.2": ("not reproduced", "0 of 9"),
+    "S1-F3": ("refuted", "19 of 20"),
+    "S1-C1": ("refuted", "4.78"),
+    "S1-C3": ("reproduced", "sigma 0.03749"),
+    "S1-C4": ("reproduced", "least difference"),
+    "S2-C2": ("reproduced", "formula 0.7"),
+    "S2-C3": ("refuted", "mu inf"),
+    "S2-C4": ("refuted", "0.7071"),
+    "S4-TIII": ("refuted", "163 of 360"),
+    "S4-TVI": ("refuted", "6.47 3.98 3.01 1.83 1.25 1.73"),
+    "S4-C1": ("refuted", "0.5"),
+    "S4-C2": ("not reproduced", "200 against 400"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FORMULAS)
+def test_formulas_have_their_verdicts(name: str) -> None:
+    """Each in seconds; refuted ones have a counterexample."""
+    verdict = FORMULAS[name]()
+    word, figure = EXPECTED[name]
+    assert verdict.word == word
+    assert any(figure in part.measured for part in verdict.parts), verdict.parts
+    assert bool(verdict.because) == (word == "refuted")
+    assert find_result(name)
+
+
+@pytest.mark.data
+@pytest.mark.slow
+@pytest.mark.parametrize("name", rules())
+def test_every_rule_names_cells_of_its_sweeps(name: str) -> None:
+    """For every size, each statement finds one cell per seed on each side: none is judged on nothing."""
+    import os
+
+    from scenarios.sweeps.grid import base_name, expand
+
+    if not os.environ.get("PEERVEIL_DATA"):
+        pytest.skip("needs PEERVEIL_DATA")
+    rule = rules()[name]
+    assert find_result(name)
+    for size in rule.sizes:
+        grid = expand(rule.sweep(size, 2))
+        cells = [Measured({"base": base_name(cell.base), **cell.settings}, cell.seed, 0.5) for cell in grid.cells]
+        parts = judge_parts(rule.parts, lambda figure, cells=cells: cells)  # type: ignore[misc]
+        assert parts
+        assert all(part.measured != "not measured" for part in parts), parts
+
+
+def measured(values: dict[str, list[float]]) -> list[Measured]:
+    """Cells with an axis called x."""
+    return [Measured({"a.x": x}, seed, value) for x, list_ in values.items() for seed, value in enumerate(list_)]
+
+
+def only(one: dict[str, Any], values: dict[str, list[float]]) -> Part:
+    """The one part of a rule with one statement."""
+    (part,) = judge_parts([one], lambda figure: measured(values))
+    return part
+
+
+def test_an_order_is_judged_by_paired_differences() -> None:
+    """Seeds differ more than settings do; the pairs still decide. Mixed signs stay open, with a number of seeds."""
+    rule = {"kind": "order", "greater": {"x": "p"}, "less": {"x": "q"}}
+    assert only(rule, {"p": [0.5, 0.7, 0.9], "q": [0.4, 0.61, 0.8]}).holds is True
+    assert only(rule, {"p": [0.4, 0.61, 0.8], "q": [0.5, 0.7, 0.9]}).holds is False
+    mixed = only(rule, {"p": [0.5, 0.7, 0.9], "q": [0.6, 0.5, 0.7]})
+    assert mixed.holds is None
+    assert mixed.seeds_needed is not None
+    assert mixed.seeds_needed > 3
+    assert only(rule, {"p": [0.5], "q": [0.4]}).holds is None
+    assert only(rule, {"p": [0.5]}).measured == "not measured"
+
+
+def test_other_statements() -> None:
+    """Bounds, closeness, the best of several, along an axis."""
+    steady = {"p": [0.5, 0.51, 0.49], "q": [0.4, 0.41, 0.42], "r": [0.2, 0.21, 0.22]}
+    assert only({"kind": "below", "value": 0.6, "where": {"x": "p"}}, steady).holds is True
+    assert only({"kind": "above", "value": 0.6, "where": {"x": "p"}}, steady).holds is False
+    assert only({"kind": "close", "first": {"x": "p"}, "second": {"x": "q"}, "value": 0.2}, steady).holds is True
+    assert only({"kind": "close", "first": {"x": "p"}, "second": {"x": "q"}, "value": 0.01}, steady).holds is False
+    parts = judge_parts(
+        [{"kind": "argmax", "over": "x", "at": "p", "among": ["p", "q", "r"]}], lambda _: measured(steady)
+    )
+    assert [part.holds for part in parts] == [True, True]
+    down = {"kind": "monotone", "over": "x", "direction": "down", "among": ["p", "q", "r"]}
+    assert [part.holds for part in judge_parts([down], lambda _: measured(steady))] == [True, True]
+    up = {**down, "direction": "up"}
+    assert [part.holds for part in judge_parts([up], lambda _: measured(steady))] == [False, False]
+
+
+def test_a_rule_that_names_several_cells_is_refused() -> None:
+    """Averaging over a forgotten axis would hide it."""
+    cells = [Measured({"a.x": "p", "a.y": y}, 1, 0.5) for y in (1, 2)]
+    with pytest.raises(UserError, match="names several cells of seed 1"):
+        judge_parts([{"kind": "below", "value": 1, "where": {"x": "p"}}], lambda _: cells)
+
+
+def test_a_verdict_follows_from_its_parts() -> None:
+    """One failure decides, one open statement leaves it open."""
+    parts = {holds: Part("a", holds, "") for holds in (True, False, None)}
+    assert judge([parts[True], parts[True]]).word == "reproduced"
+    assert judge([parts[True], parts[None]]).word == "inconclusive"
+    assert judge([parts[None], parts[False]]).word == "not reproduced"
+
+
+def test_recorded_outcomes_say_how_they_came_about() -> None:
+    """Command, versions, digests, a probe; the rule they follow is in the package, and gives the word recorded."""
+    for name, outcome in reproduce.outcomes().items():
+        assert outcome["verdict"] in WORDS
+        assert outcome["id"] == name
+        assert name in rules()
+        assert outcome["command"].startswith(f"peerveil reproduce {name}")
+        assert outcome["digests"]
+        assert outcome["probe"]["events"]
+        parts = [Part(part["statement"], part["holds"], "") for part in outcome["parts"]]
+        assert judge(parts).word == outcome["verdict"]
+
+
+@pytest.mark.slow
+def test_the_page_is_made_of_the_files() -> None:
+    """`peerveil reproduce --book docs/reproductions.md` would change nothing."""
+    text = (DOCS / "reproductions.md").read_text(encoding="utf-8")
+    assert text == write_book()
+    for name in reproduce.outcomes():
+        assert (DOCS / "pictures" / "reproductions" / f"{name}.svg").is_file()
+
+
+@pytest.mark.slow
+def test_the_command_lists_runs_and_refuses(capsys: pytest.CaptureFixture[str]) -> None:
+    """A formula runs at once; a drawing and an unknown name are one message each."""
+    assert main(["reproduce", "--list", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["results"]) == 121
+    assert main(["reproduce", "S2-C4"]) == 0
+    assert capsys.readouterr().out.startswith("S2-C4: refuted: ")
+    assert main(["reproduce", "S0-F1.1"]) == 2
+    assert "a drawing, nothing measured" in capsys.readouterr().err
+    assert main(["reproduce", "s0-t5.4"]) == 2
+    assert "did you mean `S0-T5.4`?" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_sweep_gives_an_outcome_with_values_and_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rule over the smallest scenario: printed beside measured, a probe that is not stale, then one that is."""
+    from scenarios.reproductions import rule_file
+    from scenarios.sweeps.run_sweep import SweepOptions
+    from scenarios.sweeps.store import Store
+
+    monkeypatch.chdir(tmp_path)
+    sweep = {"bases": ["tiny"], "axes": {"privacy.noise.sigma": [0.01, 5.0]}, "seeds": 2}
+    parts = [{"kind": "below", "value": 100, "where": {"sigma": 0.01}, "what": "accuracy"}]
+    printed = [{"where": {"sigma": 0.01}, "value": 0.9}]
+    made = rule_file.Rule("S0-T5.4", "accuracy", {"reduced": sweep}, parts, printed, ["nothing"], "")
+    monkeypatch.setattr(reproduce, "rules", lambda: {"S0-T5.4": made})
+    outcome = reproduce.reproduce_sweep(
+        "S0-T5.4", "reduced", None, SweepOptions(on="serial"), Store(tmp_path / "cells")
+    )
+    assert outcome["verdict"] == "reproduced"
+    assert [row["printed"] for row in outcome["values"]] == [0.9, None]
+    assert len(outcome["digests"]) == 4
+    monkeypatch.setattr(reproduce, "outcomes", lambda: {"S0-T5.4": outcome})
+    assert not reproduce.is_stale("S0-T5.4")
+    outcome["probe"]["events"] = "0" * 64
+    assert reproduce.is_stale("S0-T5.4")
+
+
+@pytest.mark.extra
+@pytest.mark.data
+@pytest.mark.parametrize("name", reproduce.outcomes())
+def test_recorded_verdicts_are_of_todays_code_or_marked_as_stale(name: str) -> None:
+    """Recomputes the one-round probe; `peerveil reproduce --stale` writes the marks."""
+    assert reproduce.is_stale(name) == bool(reproduce.outcomes()[name].get("stale"))
+
+
+def test_the_plain_controls_differ_from_the_catalog_in_privacy_alone() -> None:
+    """The bases of Table 5.4."""
+    folder = Path(str(rules.__wrapped__.__code__.co_filename)).parent / "rules" / "bases"
+    for kind in ("leader", "gossip"):
+        plain, private = load_scenario(folder / f"{kind}-mnist-plain.yaml"), load_scenario(f"adpdfl-{kind}-mnist")
+        assert plain.privacy is None
+        for key in ("data", "model", "training", "protocol", "network", "anonymity", "rounds", "clients", "seed"):
+            assert getattr(plain, key) == getattr(private, key), key
