@@ -21,6 +21,13 @@ DEV := build editables hatchling hypothesis import-linter mypy pandas-stubs play
 
 demo: $(READY)  ## a hundred peers by gossip and by rotating leader, side by side (about a minute)
 	$(BIN)/peerveil run adpdfl-gossip adpdfl-leader
+	@printf '%s\n' '' 'Next:' \
+	  '  $(BIN)/peerveil report runs/adpdfl-gossip-7      a page of a run; open it in any browser' \
+	  '  $(BIN)/peerveil serve runs                       all runs on a page of this machine' \
+	  '  $(BIN)/peerveil compare adpdfl-leader --protocols gossip,rotating_leader,central' \
+	  '                                                 which protocol to take, in two sentences' \
+	  '  $(BIN)/peerveil new mine && $(BIN)/peerveil run mine.yaml    a scenario of your own' \
+	  '  $(BIN)/peerveil list                             all that ships, and the question each asks'
 
 compile: $(READY)  ## the event core, so that nothing else waits for it
 	$(BIN)/python -m p2p.transport
@@ -54,7 +61,7 @@ soak: $(READY)  ## thousands of random scenarios instead of hundreds
 	PEERVEIL_SOAK=30 $(BIN)/python -m pytest -q -n 2 -m soak
 
 audit: $(READY)  ## lower bounds on epsilon against every figure of the catalog (minutes)
-	PEERVEIL_AUDIT=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 tests/privacy/accounting/test_catalog_audit.py tests/privacy/accounting/test_audits.py
+	PEERVEIL_AUDIT=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 tests/privacy/accounting/test_catalog_audit.py tests/privacy/accounting/test_audits.py tests/scenarios/auditing
 
 clean:  ## remove the environment and the caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build

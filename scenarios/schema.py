@@ -33,6 +33,7 @@ from p2p.config.choices import Choice
 from p2p.config.distributions import Constant, SpeedPerNode
 from p2p.links.settings import NetworkSettings
 from privacy.anonymity.settings import Anonymity
+from privacy.audits.settings import Audit
 from privacy.noise_shares.settings import NoiseShares
 from privacy.settings import Privacy
 from privacy.stages.table import STAGE_NEEDS, STAGES, AnyStage
@@ -87,6 +88,7 @@ class Scenario:
         reserved: records kept out of training, so that attacks can be scored
         adversaries: who watches the run, and what of it is kept
         attacks: attacks on what the adversaries saw, scored at the end of the run
+        audit: runs with canaries that measure epsilon from below, after the run; none leaves them out
         learning: torch trains models, none simulates messages only
     """
 
@@ -114,6 +116,7 @@ class Scenario:
     reserved: Reserved = field(default_factory=Reserved)
     adversaries: Adversaries = ()
     attacks: Attacks = ()
+    audit: Audit | None = None
     learning: Literal["torch", "none"] = "torch"
     # Recorded for reproduction; not a key, and no part of a scenario's identity.
     plugins: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False, metadata={"key": False})

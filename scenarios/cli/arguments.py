@@ -73,7 +73,11 @@ def report(parser: argparse.ArgumentParser) -> None:
     """`peerveil report RUN...`"""
     _runs(parser)
     parser.add_argument(
-        "-o", "--out", metavar="FILE", type=Path, help="RUN/report.html for one run, comparison.html for several"
+        "-o",
+        "--out",
+        metavar="FILE",
+        type=Path,
+        help="html or pdf; RUN/report.html for one run, comparison.html for several",
     )
 
 
@@ -137,6 +141,8 @@ def timeline(parser: argparse.ArgumentParser) -> None:
 def _picture(parser: argparse.ArgumentParser, default: str, kinds: str) -> None:
     text = f"{kinds}, by its ending; {default} unless given"
     parser.add_argument("-o", "--out", metavar="FILE", type=Path, default=Path(default), help=text)
+    width = "as wide as one or two columns of a paper (3.5 or 7.16 inches); for screens unless given"
+    parser.add_argument("--columns", choices=("one", "two"), help=width)
 
 
 def _runs(parser: argparse.ArgumentParser) -> None:
@@ -203,6 +209,17 @@ def attack(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data-dir", metavar="DIR", type=Path, help="where data sets are; else PEERVEIL_DATA")
     parser.add_argument("--list", action="store_true", help="every attack in a line")
     _json(parser, "print the results as JSON")
+
+
+def audit(parser: argparse.ArgumentParser) -> None:
+    """`peerveil audit SCENARIO...`"""
+    _scenarios(parser)
+    parser.add_argument("--canaries", metavar="N", type=_positive, help="how many clients; all unless given")
+    parser.add_argument("--runs", metavar="N", type=_positive, help="how many runs; 1 unless given")
+    parser.add_argument("--others", choices=("train", "still"), help="what other clients do; train unless given")
+    parser.add_argument("--data-dir", metavar="DIR", type=Path, help="where data sets are; else PEERVEIL_DATA")
+    parser.add_argument("--threads", metavar="N", type=_positive, help="threads for learning")
+    _json(parser, "print the audit as JSON")
 
 
 def calc(parser: argparse.ArgumentParser) -> None:

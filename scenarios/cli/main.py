@@ -82,6 +82,9 @@ COMMANDS: dict[str, Command] = {
     "attack": Command(
         "say what an adversary learns from its observations", arguments.attack, "scenarios.cli.commands.attack:run"
     ),
+    "audit": Command(
+        "measure epsilon from below, per view", arguments.audit, "scenarios.cli.commands.audit:audit_command"
+    ),
     "cost": Command("say where the bytes and seconds of a run went", arguments.cost, "scenarios.cli.commands.cost:run"),
     "flows": Command(
         "send given flows through the network model alone", arguments.flows, "scenarios.cli.commands.flows:run"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -49,6 +50,28 @@ def attack_findings(attacks: Any, adversaries: Any, data: Any, *others: Any) -> 
             _, problems = chosen(attack, positions)
             for problem in problems:
                 yield ("attacks", index, "by"), attack.by or "all", problem.removeprefix(f"by = {attack.by}: ")
+
+
+def audit_findings(audit: Any, learning: str, privacy: Any, noise_shares: Any, schedule: Any) -> Iterator[Finding]:
+    """What cannot be audited by canaries."""
+    if audit is None:
+        return
+    for problem in audit_problems(learning, privacy, noise_shares, schedule, audit.runs):
+        yield ("audit",), "canaries", problem
+
+
+def audit_problems(learning: str, privacy: Any, noise_shares: Any, schedule: Any, runs: int) -> Iterator[str]:
+    """Yields why a scenario cannot be audited, each with the cure."""
+    if learning == "none":
+        yield "canaries are updates, and there is no learning; set `learning: torch`"
+    if privacy is None:
+        yield "there is no epsilon to audit; add `privacy` with clipping and noise"
+    elif not math.isfinite(privacy.clip_norm):
+        yield "an audit needs a bound on updates; set `privacy.clip: {kind: flat, norm: 1.0}`"
+    if getattr(schedule, "reads", ""):
+        yield "events depend on learning under this schedule, hence on coins; set `schedule: fixed`"
+    if noise_shares is not None and runs > 1:
+        yield "shares of noise are drawn from the scenario's seed; set `audit.runs: 1`"
 
 
 def _worded(path: Path, problems: list[str]) -> Iterator[Finding]:

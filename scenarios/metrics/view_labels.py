@@ -21,6 +21,14 @@ _VIEWS = (
 
 
 RELATION = "one record added or removed, its place kept: the number of a client's records is public"
+AUDITED_VIEWS = {
+    "local": "receivers of updates",
+    "receiver": "best single receiver",
+    "peer": "best single peer",
+    "coalition": "coalition",
+    "model": "model",
+}
+"""The views that an audit measures, and their names."""
 _KNOWN = ("exact", "bound", "projected")
 
 

@@ -17,6 +17,7 @@ from p2p.config.choices import Choice
 from p2p.gc_pause import gc_paused
 from p2p.transport.sharing import Fair
 from scenarios.attacking.attack_run import attack_run
+from scenarios.auditing.audit_files import add_audit
 from scenarios.build import Simulation, build, relay_nodes
 from scenarios.loading.dump import kind_of
 from scenarios.loading.implausible import implausible_settings
@@ -117,6 +118,11 @@ def _run_scenario(
             tensors = None if interrupted else _final_tensors(simulation)
             observed = journal.end_observations()
             folder.finish(simulation.log, summary, tensors, partial=interrupted, observed=observed)
+    if scenario.audit is not None and not interrupted:
+        # Imported here: it imports this module.
+        from scenarios.auditing.audit_scenario import audit_scenario
+
+        summary = add_audit(folder.path, audit_scenario(scenario, scenario.audit, data_dir, threads))
     if scenario.attacks and not interrupted:
         summary = attack_run(folder.path, scenario.attacks, data_dir, scenario)
     return summary, folder

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import beta
 
+from privacy.audits.repeated_runs import repeated_epsilon
 from tests.privacy.accounting.oracle import Form, Round
 
 Scores = NDArray[np.float64]
@@ -17,37 +15,9 @@ AUDITS = 40
 """How many audits share that error, at most."""
 
 
-LEVELS = np.concatenate([np.linspace(0.01, 0.99, 80), 1.0 - np.logspace(-2.1, -4.5, 40)])
-"""Quantiles of the scores that are tried as thresholds."""
-
-
 def lower_epsilon(without: Scores, with_it: Scores, delta: float) -> float:
-    """The epsilon that these scores refute: thresholds are chosen on one half and tested on the other.
-
-    Clopper-Pearson limits on both error rates at the family's level, in the better of the two directions.
-    """
-    half = len(without) // 2
-    level = FAMILY_ERROR / AUDITS / 4
-    best = 0.0
-    for out, inside in ((without, with_it), (with_it, without)):
-        for sign in (1.0, -1.0):
-            threshold = _threshold(sign * out[:half], sign * inside[:half], delta)
-            false = _upper(int(np.count_nonzero(sign * out[half:] > threshold)), len(out) - half, level)
-            missed = _upper(int(np.count_nonzero(sign * inside[half:] <= threshold)), len(inside) - half, level)
-            if 1.0 - missed - delta > 0.0:
-                best = max(best, math.log((1.0 - missed - delta) / false))
-    return best
-
-
-def _threshold(out: Scores, inside: Scores, delta: float) -> float:
-    candidates = np.quantile(np.concatenate([out, inside]), LEVELS)
-    false = np.array([(out > one).mean() for one in candidates]) + 5.0 / len(out)
-    found = np.array([(inside > one).mean() for one in candidates]) - 5.0 / len(out) - delta
-    return float(candidates[np.argmax(np.where(found > 0, found, 1e-12) / false)])
-
-
-def _upper(count: int, trials: int, level: float) -> float:
-    return 1.0 if count == trials else float(beta.ppf(1.0 - level, count + 1, trials - count))
+    """The epsilon that these scores refute, at the family's level."""
+    return repeated_epsilon(without, with_it, delta, 2 * FAMILY_ERROR / AUDITS)
 
 
 def observed_scores(
