@@ -14,6 +14,7 @@ JOBS = {
     "cnn": "rounds:cnn",
     "stages": "stages:stages",
     "arithmetic": "rounds:arithmetic",
+    "objectives": "parts:objectives",
     "deliveries": "deliveries:deliveries",
     "peers": "peers:many_peers",
     "peers-that-differ": "peers:peers_that_differ",
