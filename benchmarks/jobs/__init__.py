@@ -13,6 +13,8 @@ JOBS = {
     "many-learners": "peers:many_learners",
     "cnn": "rounds:cnn",
     "stages": "stages:stages",
+    "per-sample": "records:per_sample",
+    "generators": "records:generators",
     "arithmetic": "rounds:arithmetic",
     "objectives": "parts:objectives",
     "deliveries": "deliveries:deliveries",
