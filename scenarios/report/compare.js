@@ -77,5 +77,5 @@ PV.comparison = () => {
 PV.themes();
 if (PV.data.page === "comparison") PV.comparison();
 else if (PV.data.page === "sweep") PV.sweep();
-else { PV.runCharts(); PV.timeline(); PV.topology(); PV.dropoutCharts(); PV.privacyCharts(); }
+else { PV.runCharts(); PV.timeline(); PV.topology(); PV.dropoutCharts(); PV.privacyCharts(); PV.adversaryCharts(); }
 PV.next(PV.drawWaiting);

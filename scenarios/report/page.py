@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
+from scenarios.report.adversary_data import adversary_data
 from scenarios.report.comparison_page import comparison_body, comparison_data, comparison_links
 from scenarios.report.embed import csp_hash, script_json, script_source
 from scenarios.report.html import text
@@ -19,7 +20,7 @@ from scenarios.report.sweep_page import SWEEP_LINKS, sweep_body, sweep_data
 from scenarios.report.timeline_data import picture_data
 from scenarios.sweeps.read_sweep import SweepTable
 
-SCRIPTS = ("base.js", "charts.js", "timeline.js", "topology.js", "sweep.js", "compare.js")
+SCRIPTS = ("base.js", "charts.js", "timeline.js", "topology.js", "adversaries.js", "sweep.js", "compare.js")
 
 
 def report_page(run_data: RunData) -> str:
@@ -59,6 +60,7 @@ def page_data(run_data: RunData) -> dict[str, Any]:
         "load": load_by_round(run_data.log, run_data.roles.clients),
         "dropouts": dropout_data(run_data),
         "privacy": privacy_data(run_data),
+        "adversaries": adversary_data(run_data),
         "pictures": picture_data(run_data),
     }
 

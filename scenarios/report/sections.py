@@ -9,6 +9,7 @@ from typing import Any
 from scenarios.metrics.headline_rows import headline_rows, learns, trouble_rows
 from scenarios.metrics.number_format import accuracy_text, bytes_text, count_text, seconds_text
 from scenarios.report import html
+from scenarios.report.adversary_section import attack_section
 from scenarios.report.alt_text import (
     accuracy_alternative,
     bytes_alternative,
@@ -43,6 +44,7 @@ def run_sections() -> tuple[PageSection, ...]:
         PageSection("topology-section", "Topology", lambda run_data, data: topology(data)),
         PageSection("dropouts", "Dropouts", lambda run_data, data: _dropouts(run_data)),
         PageSection("privacy", "Privacy", privacy_section),
+        PageSection("attacks", "Attacks", attack_section),
         PageSection("scenario", "Scenario", lambda run_data, data: _scenario(run_data)),
         PageSection("reproduce", "Reproduce", lambda run_data, data: _reproduce(run_data)),
     )
