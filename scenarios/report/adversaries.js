@@ -31,7 +31,7 @@ PV.adversaryCharts = () => {
     const names = Object.keys(curve.lines);
     const points = names.flatMap(name => curve.lines[name][0].map((x, i) => [name, x, curve.lines[name][1][i]]));
     return {
-      traces: names.map((name, i) => ({ x: curve.lines[name][0], y: curve.lines[name][1], mode: curve.lines[name][0].length > 60 ? "lines" : "lines+markers", name, line: { color: name === "chance" ? hue.grey : cycle[i % cycle.length], width: 2, dash: name === "chance" ? "dash" : "solid" }, marker: { size: 5 }, hovertemplate: `${name}: %{x:.4~g}, %{y:.3f}<extra></extra>` })),
+      traces: names.map((name, i) => ({ x: curve.lines[name][0], y: curve.lines[name][1], mode: curve.lines[name][0].length > 60 ? "lines" : "lines+markers", name, line: { color: name === "chance" ? hue.grey : cycle[i % cycle.length], width: 2, dash: name === "chance" ? "dash" : i >= cycle.length ? "dot" : "solid" }, marker: { size: 5 }, hovertemplate: `${name}: %{x:.4~g}, %{y:.3f}<extra></extra>` })),
       layout: { showlegend: true, height: 380, xaxis: { title: { text: curve.x } }, yaxis: { title: { text: curve.y }, rangemode: "tozero" }, legend: { orientation: "h", y: -0.25 } },
       table: { head: ["line", curve.x, curve.y], rows: points },
     };

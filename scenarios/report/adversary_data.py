@@ -21,7 +21,8 @@ _ENLARGED = 3
 
 def adversary_data(run_data: RunData) -> dict[str, Any]:
     """Returns all data on adversaries of a page; damaged results are left out with a note."""
-    attacks, notes = [], []
+    attacks: list[dict[str, Any]] = []
+    notes: list[str] = []
     for entry in run_data.summary.get("attacks") or []:
         try:
             attacks.append(_attack(entry, read_result(run_data.run.path, str(entry["file"])), len(attacks)))
@@ -46,9 +47,7 @@ def _sandwich(audit: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _attack(entry: dict[str, Any], result: StoredResult, number: int) -> dict[str, Any]:
     curves = [{**curve, "id": f"attack-{number}-{place}"} for place, curve in enumerate(result.curves)]
-    grids = [
-        {**grid, "pictures": _pictures(images)} for grid, images in zip(result.grids, result.images, strict=True)
-    ]
+    grids = [{**grid, "pictures": _pictures(images)} for grid, images in zip(result.grids, result.images, strict=True)]
     return {"kind": entry["kind"], "by": entry["by"], "headline": result.headline, "curves": curves, "grids": grids}
 
 
