@@ -62,9 +62,11 @@ def scene(
     learning: str = "torch",
     private: bool = True,
     short: bool = False,
+    stages: str = "",
 ) -> Scenario:
     """A world of one of three sizes, on random records: what they are does not matter for time.
 
+    `stages`: the list of `update`, instead of the usual clipping and noise.
     `short`: many downlinks cannot take what comes, so that everyone's transfers depend on others'.
     """
     facts = _SIZES[size]
@@ -80,6 +82,8 @@ def scene(
         learning=learning,
         rates=_SHORT if short else _AMPLE,
     )
+    if stages:
+        return parse_scenario(f"{text}\nupdate: {stages}\n")
     return parse_scenario(text + (_PRIVACY if private else ""))
 
 

@@ -412,7 +412,7 @@ def _make_learning(
 ) -> Learning:
     wire = DENSE if noise is None else noise.wire
     if learner is None:
-        return NoLearning(context.shape.dimension, wire)
+        return NoLearning(context.shape.dimension, wire, scenario.seed)
     pipeline = ReleaseStages()
     if scenario.privacy is not None:
         pipeline = make_stages(scenario.privacy.release_stages, context, scenario.seed, scenario.training.rate, wire)
@@ -466,13 +466,15 @@ def ledger_rules(scenario: Scenario, noise: NoisePlan | None, schedule: RunSched
         return []
     epsilons = budget_epsilons(scenario.privacy, scenario.clients, scenario.seed).tolist()
     # The limits of a rule are costly to compute, and thousands of clients share a few epsilons.
+    losses = noise.losses or (None,) * scenario.clients
+    kinds = list(zip(epsilons, losses, strict=True))
     terms: dict[str, Any] = {
         "noise_factor": schedule.noise_factor,
         "filtered": bool(schedule.reads),
         "report_mu2": report_mu2(scenario.schedule),
     }
-    rules = {epsilon: ledger_rule(scenario.privacy, noise, epsilon, **terms) for epsilon in set(epsilons)}
-    return [rules[epsilon] for epsilon in epsilons]
+    rules = {kind: ledger_rule(scenario.privacy, noise, *kind, **terms) for kind in set(kinds)}
+    return [rules[kind] for kind in kinds]
 
 
 def _make_plan(

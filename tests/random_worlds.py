@@ -145,14 +145,45 @@ def one_fault(kind: str, clients: int) -> st.SearchStrategy[str]:
 
 
 @st.composite
+def stages(draw: st.DrawFn, kind: str) -> str:
+    """A list of stages that fits the protocol: maybe sparse, clipped, noised, and compressed afterwards."""
+    chosen = [
+        draw(st.sampled_from(["", "", "{kind: top_k, rate: 0.3}", "{kind: mask, rate: 0.3}"])),
+        draw(st.sampled_from(["clip", "clip_layers", "{kind: clip_coordinates, bound: 0.1}"])),
+        draw(
+            st.sampled_from(
+                [
+                    "{kind: gaussian, sigma: 4}",
+                    "{kind: laplace, epsilon: 2}",
+                    "{kind: binomial, levels: 4, trials: 600}",
+                    "{kind: binomial, levels: 4, trials: 600, rotate: true}",
+                    "asgp",
+                    "{kind: asgp_sound, positives: 3}",
+                    "snlc",
+                ]
+            )
+        ),
+        draw(st.sampled_from(["", "", "{kind: top_k, rate: 0.5}"])),
+    ]
+    if kind != "gossip" and draw(st.booleans()):
+        chosen[0] = "{kind: mask, rate: 0.3, by: aggregates}"
+    if kind != "gossip" and draw(st.booleans()):
+        chosen.append("clip_cohort_median")
+    return ", ".join(stage for stage in chosen if stage)
+
+
+@st.composite
 def extras(draw: st.DrawFn, kind: str, cohort: int) -> list[str]:
     """Overrides that add relays, privacy budgets and noise shares, each in some of the worlds."""
     overrides = []
     if draw(st.integers(0, 3)) == 0:
         hops = draw(st.integers(1, 2))
         overrides += ["anonymity.routing=relay", f"anonymity.relays={hops + 1}", f"anonymity.hops={hops}"]
-    if draw(st.booleans()):
+    protected = draw(st.sampled_from(["none", "short form", "stages"]))
+    if protected == "short form":
         overrides.append("privacy={clip: flat, noise: {kind: gaussian, sigma: 4}}")
+    if protected == "stages":
+        return [*overrides, "privacy={budget: {by: none}}", f"update=[{draw(stages(kind))}]"]
     if cohort >= 3 and draw(st.integers(0, 3)) == 0:
         policy = draw(st.sampled_from(["none", "omit"] if kind == "gossip" else ["none", "omit", "correct"]))
         shares = {

@@ -12,6 +12,7 @@ JOBS = {
     "sealing": "sealing:sealing",
     "many-learners": "peers:many_learners",
     "cnn": "rounds:cnn",
+    "stages": "stages:stages",
     "arithmetic": "rounds:arithmetic",
     "deliveries": "deliveries:deliveries",
     "peers": "peers:many_peers",

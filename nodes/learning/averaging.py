@@ -18,6 +18,8 @@ import numpy as np
 
 from nodes.learning.deferred_vectors import Matrix, Vector
 from nodes.learning.thread_pool import chunks, run_parallel
+from privacy.mechanisms.clip_and_noise import row_norms
+from privacy.mechanisms.layer_clipping import scale_factors
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -37,15 +39,25 @@ class AveragingStep:
     Attributes:
         weight: of each vector, or of all of them; None means their mean
         replaces: whether the vectors are models
+        to_median: whether each vector is first scaled down to the median of their norms
     """
 
     row: int
     updates: Sequence[Vector]
     weight: float | Sequence[float] | None = None
     replaces: bool = False
+    to_median: bool = False
 
     def shares(self) -> Sequence[float]:
         """Returns the factor of each vector."""
+        shares = self._weights()
+        if not self.to_median:
+            return shares
+        norms = np.array([row_norms(vector.array()[None])[0] for vector in self.updates])
+        factors = scale_factors(norms, max(float(np.median(norms)), 1e-30))
+        return [share * factor for share, factor in zip(shares, factors.tolist(), strict=True)]
+
+    def _weights(self) -> Sequence[float]:
         if self.weight is None:
             return [1.0 / len(self.updates)] * len(self.updates)
         return [self.weight] * len(self.updates) if isinstance(self.weight, float) else self.weight

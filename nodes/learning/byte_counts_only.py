@@ -16,11 +16,12 @@ class NoLearning:
 
     learns = False
 
-    def __init__(self, dimension: int, wire: WireFormat = DENSE) -> None:
+    def __init__(self, dimension: int, wire: WireFormat = DENSE, seed: int = 0) -> None:
         self.dimension = dimension
         # One vector serves all messages of an encoding, since its values are never changed.
         self._shared_zeros = Vector(dimension, self._zeros)
-        self._shared_release = Vector(dimension, self._zeros, wire)
+        self._seed, self._wire = seed, wire
+        self._shared_releases: dict[int, Vector] = {}
 
     def first_model(self) -> Vector:
         """Returns a zero vector of the model's size."""
@@ -31,7 +32,11 @@ class NoLearning:
 
     def release(self, node: int, round_number: int) -> Vector:
         """Returns a zero vector of the model's size, encoded as releases are."""
-        return self._shared_release
+        # The encoding may depend on the round, not on the node: there is nothing that nodes remember.
+        if round_number not in self._shared_releases:
+            wire = self._wire.bound(self._seed, round_number, node, {})
+            self._shared_releases = {round_number: Vector(self.dimension, self._zeros, wire)}
+        return self._shared_releases[round_number]
 
     def model(self, node: int) -> Vector:
         """Returns a zero vector of the model's size."""

@@ -162,7 +162,7 @@ class DeferredLearning:
 
     def release(self, node: int, round_number: int) -> Vector:
         """Returns the clipped and noised update of a node that has started training."""
-        return self._named_vector(("release", round_number, node), wire=self._pipeline.wire)
+        return self._named_vector(("release", round_number, node), wire=self._pipeline.wire_of(round_number, node))
 
     def released(self, nodes: Sequence[int], round_number: int) -> Matrix:
         """Returns the releases of nodes as the rows of a read-only matrix."""
@@ -199,7 +199,8 @@ class DeferredLearning:
     def step(self, node: int, updates: Sequence[Vector], weight: float | Sequence[float] | None = None) -> None:
         """Subtracts the mean of updates from a node's model, or their sum times `weight`, or times one for each."""
         if updates and not self.paused:
-            self._steps.append(AveragingStep(self._row(node), list(updates), weight))
+            median = self._pipeline.clips_to_median
+            self._steps.append(AveragingStep(self._row(node), list(updates), weight, to_median=median))
 
     def mix(self, node: int, models: Sequence[Vector], weights: Sequence[float] | None) -> None:
         """Replaces a node's model by the mean of models, or by their sum with these weights."""
@@ -335,9 +336,11 @@ class DeferredLearning:
             return
         nodes = sorted(waiting)  # a fixed order: the grouping of models, and so rounding, must not depend on timing
         before = self._models[nodes]
-        if self._loss_bound is not None:
-            losses = np.nan_to_num(self._trainer.own_losses(before, nodes), nan=self._loss_bound)
-            told = np.clip(losses, 0.0, self._loss_bound).tolist()
+        losses: NDArray[np.float64] | None = None
+        if self._loss_bound is not None or self._pipeline.needs_loss:
+            losses = self._trainer.own_losses(before, nodes)
+        if self._loss_bound is not None and losses is not None:
+            told = np.clip(np.nan_to_num(losses, nan=self._loss_bound), 0.0, self._loss_bound).tolist()
             self._own_losses.setdefault(round_number, {}).update(
                 {node: (loss, waiting[node]) for node, loss in zip(nodes, told, strict=True)}
             )
@@ -346,7 +349,9 @@ class DeferredLearning:
         # `before` is a copy (fancy indexing), so it can hold the updates without another matrix.
         updates = np.subtract(before, trained, out=before)
         generators = streams(self._seed, [("noise", node, waiting[node]) for node in nodes])
-        updates = self._pipeline.apply(updates, nodes, generators, self._models, round_number, self._trainer.threads)
+        updates = self._pipeline.apply(
+            updates, nodes, generators, self._models, self._first, round_number, self._trainer.threads, losses
+        )
         if self._releases_models:
             # The models that training started from; pending training is computed before a model changes.
             updates = self._models[nodes] - updates

@@ -30,6 +30,8 @@ class ReleaseStages:
         rate: learning rate of a round.
         memory: what stages remember from release to release, by name; part of a checkpoint.
         wire: encoding of a release.
+        records: of each client.
+        rounds: planned rounds.
         noise_factor: the schedule's factor on the noise of a round.
     """
 
@@ -38,7 +40,23 @@ class ReleaseStages:
     rate: Callable[[int], float] = lambda _: 1.0
     memory: dict[str, NDArray[Any]] = field(default_factory=dict)
     wire: WireFormat = DENSE
+    records: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    rounds: int = 1
     noise_factor: NoiseFactor = constant_noise
+
+    @property
+    def needs_loss(self) -> bool:
+        """Whether a stage reads each client's loss on its own records."""
+        return any(getattr(planned.stage, "needs_loss", False) for planned in self.stages)
+
+    @property
+    def clips_to_median(self) -> bool:
+        """Whether an aggregator scales what it received down to the median of the norms."""
+        return any(getattr(planned.stage, "clips_to_median", False) for planned in self.stages)
+
+    def wire_of(self, round_number: int, node: int) -> WireFormat:
+        """Returns the encoding of one release."""
+        return self.wire.bound(self.seed, round_number, node, self.memory)
 
     def apply(
         self,
@@ -46,20 +64,31 @@ class ReleaseStages:
         nodes: Sequence[int],
         generators: Sequence[np.random.Generator],
         models: Matrix,
+        first_model: Matrix,
         round_number: int,
         threads: int,
+        losses: NDArray[np.float64] | None = None,
     ) -> Matrix:
-        """Returns the releases; they are bit-identical for any number of threads."""
+        """Returns the releases; they are bit-identical for any number of threads.
+
+        Args:
+            models: every client's model from which its training started.
+            losses: of each row's client before training, if `needs_loss`.
+        """
         if not self.stages:
             return rows
         batch = Batch(
             nodes=np.asarray(nodes, dtype=np.int64),
             generators=generators,
             round_number=round_number,
+            rounds=self.rounds,
+            records=self.records[list(nodes)],
             seed=self.seed,
             rate=self.rate(round_number),
             models=models,
+            first_model=first_model,
             memory=self.memory,
+            losses=losses,
             noise_factor=self.noise_factor(round_number),
         )
 
@@ -79,12 +108,14 @@ def make_stages(
     """Returns the stages of a run with what they declare and their empty memory."""
     memory: dict[str, NDArray[Any]] = {}
     for stage in stages:
-        memory |= stage.remembers(context.clients, context.shape)
+        memory |= stage.remembers(context.clients, context.rounds, context.shape)
     return ReleaseStages(
         stages=plan_stages(stages, context),
         seed=seed,
         rate=rate,
         memory=memory,
         wire=wire,
+        records=context.records,
+        rounds=context.rounds,
         noise_factor=context.noise_factor,
     )

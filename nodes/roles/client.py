@@ -47,7 +47,7 @@ class Client(Participant):
     """A peer with its own privacy ledger; it declines to join when the next release would exceed its budget."""
 
     __slots__ = (
-        *("_charged", "_free_s", "_logged_call_s", "_taken", "_training"),
+        *("_charged", "_free_s", "_logged_call_s", "_phase", "_taken", "_training"),
         *("ledger", "profile", "protocol", "slow", "trainings"),
     )
 
@@ -68,6 +68,8 @@ class Client(Participant):
         self.slow: Sequence[Slow] = ()
         self._taken = (0, -1)
         self._training = (-1, 0.0)
+        # While it trains and waits to send: the round, and the begin and the end of its training.
+        self._phase: tuple[int, float, float] | None = None
         self.trainings = 0
         """Trainings begun so far, also those that a crash or the deadline ended: their noise and coins are used up."""
         self._charged = 0
@@ -80,6 +82,7 @@ class Client(Participant):
         """Discards what a crash destroys, including the training in progress."""
         Participant.lose_state(self)
         self._training = (-1, 0.0)
+        self.close_books()
 
     def train(self, assignment: Assignment, deadline_s: float = np.inf) -> Training:
         """Trains for its training time, then waits for the common sending time if there is one.
@@ -105,13 +108,25 @@ class Client(Participant):
             self._training = (assignment.round_number, np.inf)
         if ready_s == np.inf:
             return False
-        yield from self.wait_until(min(ready_s, deadline_s), assignment, "train")
-        if assignment.barrier_s is None:
-            return ready_s <= deadline_s
         # A late member sends when it is ready: the barrier delays early ones but stops none.
-        send_s = max(ready_s, assignment.barrier_s)
-        yield from self.wait_until(min(send_s, deadline_s), assignment, "idle")
+        send_s = ready_s if assignment.barrier_s is None else max(ready_s, assignment.barrier_s)
+        end_s = min(send_s, deadline_s)
+        number, start_s, trained_s = assignment.round_number, self.now_s, min(ready_s, deadline_s)
+        # One sleep for both phases: the end of the training changes nothing until the update leaves.
+        if end_s > start_s:
+            self._phase = number, start_s, trained_s
+            yield self.endpoint.inbox.sleep(end_s)
+            self._phase = None
+        self.world.log.span(self.node, number, "train", start_s, trained_s)
+        self.world.log.span(self.node, number, "idle", max(start_s, trained_s), end_s)
         return send_s <= deadline_s
+
+    def close_books(self) -> None:
+        """Logs the training that is over of a node that waits for the common sending time."""
+        phase, self._phase = self._phase, None
+        # Faults come first at an instant, so a training that would end in it does not.
+        if phase is not None and phase[2] < self.now_s:
+            self.world.log.span(self.node, phase[0], "train", *phase[1:])
 
     def protect(self, assignment: Assignment, deadline_s: float) -> Protecting:
         """Exchanges noise shares if the scenario has them; returns False if the update must not be sent."""

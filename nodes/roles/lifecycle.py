@@ -23,6 +23,9 @@ class Restartable(Protocol):
     def lose_state(self) -> None:
         """Discards the state that does not survive a crash."""
 
+    def close_books(self) -> None:
+        """Logs what is over of an activity that ends with the process."""
+
 
 @dataclass(slots=True)
 class ProcessSupervisor:
@@ -96,7 +99,9 @@ class ProcessSupervisor:
             self._start_proxy()
 
     def close_books(self) -> None:
-        """Logs the open down intervals at the end of the run."""
+        """Logs the open down intervals and activities at the end of the run."""
+        for restartable in self.restartables.values():
+            restartable.close_books()
         for node, since_s in self._down_since.items():
             self.world.log.span(node, self._round_now(), "down", since_s, self.world.clock.now)
         self._down_since.clear()

@@ -3,11 +3,13 @@
 One object serves the running figures and the final ones: rounds are added in order, and `views` may be asked at any
 time. Rounds add up as mu^2 (adaptive Gaussian composition) because each view contains all that later contributions
 depend on: every aggregate where aggregates are public, the whole ancestry of what was received where they are not.
+Releases with other noise are counted by the same code, in full for every view that they reach, and their privacy
+losses are composed (loss_events.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -16,6 +18,7 @@ from privacy.accounting.content_log import Floats, RoundContents
 from privacy.accounting.figures import Figure, infinite, proven
 from privacy.accounting.gaussian import epsilons_of
 from privacy.accounting.gaussian_view import joint_mu2, sums_mu2
+from privacy.accounting.loss_events import LossEvent, composed_epsilon
 from privacy.accounting.paths import Paths
 from privacy.accounting.public_sums import PublicSums
 from privacy.accounting.setting import Learned, Setting
@@ -31,9 +34,12 @@ _SHARED_NOISE = "the run is too large to follow what each peer knows of the nois
 _ADAPTIVE_SHARES = "updates with common noise may depend on each other within a round under this protocol"
 _FACTORS = "random factors on shares are counted with a tail bound"
 _SERVER_BY_PATH = "a server under this protocol is taken to receive every update"
+_COMPOSED = "noise that is not Gaussian is charged in full to all it reaches, and composed by Renyi divergences"
 _PRESET = "the preset budget of the zCDP filter: noise and number of rounds depend on earlier outputs"
 _OVERSPENT = "the rounds spent more than the preset budget of the zCDP filter"
 _SLACK = 1e-9
+Totals = Mapping[LossEvent | None, Floats]
+"""mu^2 of Gaussian releases, and how many releases of each other loss; arrays of one shape."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,18 +86,23 @@ class Accountant:
         self.setting = setting
         self.worst_round_mu2 = 0.0
         """What all receivers together learn about one client in one round, at most."""
-        self._local = np.zeros(setting.clients)
         self._why_not = ""
-        self._spread: PublicSums | Paths = PublicSums(setting) if setting.spread == "to_all" else Paths(setting)
+        kind = PublicSums if setting.spread == "to_all" else Paths
+        events: Sequence[LossEvent | None] = setting.losses or (None,)
+        self._local: dict[LossEvent | None, Floats] = {event: np.zeros(setting.clients) for event in events}
+        self._spread: dict[LossEvent | None, PublicSums | Paths] = {event: kind(setting) for event in events}
 
     def add(self, contents: RoundContents) -> None:
         """Adds one round."""
         if self._cannot_add(contents):
             return
-        one = _all_receivers(contents, self.setting.clients)
-        self._local += one
-        self.worst_round_mu2 = max(self.worst_round_mu2, float(one.max(initial=0.0)))
-        self._spread.add(contents)
+        for event, spread in self._spread.items():
+            part = contents if event is None else contents.counting(event)
+            one = _all_receivers(part, self.setting.clients)
+            self._local[event] += one
+            if event is None:
+                self.worst_round_mu2 = max(self.worst_round_mu2, float(one.max(initial=0.0)))
+            spread.add(part)
 
     def _cannot_add(self, contents: RoundContents) -> bool:
         """Remembers why nothing is proved from this round on, if that is so."""
@@ -116,18 +127,20 @@ class Accountant:
         setting = self.setting
         if self._why_not:
             return _all_alike(infinite(self._why_not), bool(setting.colluders))
-        local = self._figure(self._local.max(initial=0.0), setting.delta)
-        found = self._spread.learned(collected)
-        delta, bound = setting.delta - setting.tail, _FACTORS if setting.tail else self._spread.label
-        together = self._figure(found.coalition.max(initial=0.0), delta, bound) if setting.colluders else None
+        local = self._figure(self._local, setting.delta, _COMPOSED if setting.losses else "")
+        found = {event: spread.learned(collected) for event, spread in self._spread.items()}
+        label = next(iter(self._spread.values())).label
+        delta = setting.delta - setting.tail
+        bound = _FACTORS if setting.tail else _COMPOSED if setting.losses else label
+        together = self._figure(_of(found, "coalition"), delta, bound) if setting.colluders else None
         views = replace(
             _all_alike(local.at_most(_TOO_MANY_PEERS), bool(setting.colluders)),
             local=local,
-            model=self._figure(found.model.max(initial=0.0), delta, bound),
+            model=self._figure(_of(found, "model"), delta, bound),
             coalition=together,
         )
         if setting.followed:
-            epsilons = epsilons_of(np.sqrt(found.peers.max(axis=1, initial=0.0)), delta)
+            epsilons = _epsilons(_of(found, "peers"), delta)
             views = replace(
                 views,
                 peer_worst=self._labelled(float(epsilons.max(initial=0.0)), bound),
@@ -142,28 +155,29 @@ class Accountant:
             # The server that collects models in the end is a receiver of what stands behind them.
             told = (views.peer_worst, views.model) if setting.spread == "by_path" else (views.peer_worst,)
             views = replace(views, receiver=max(told, key=lambda figure: figure.epsilon))
-        if setting.followed and self._contradicts(found):
+        if setting.followed and any(self._contradicts(each) for each in found.values()):
             return views.unproved(_CONTRADICTION)
         return views if setting.preset_rho is None else self._filtered(views, setting.preset_rho)
 
     def _filtered(self, views: Views, rho: float) -> Views:
         """Returns the filter's preset budget in the place of every finite figure: the realised sum is an output."""
-        if float(self._local.max(initial=0.0)) / 2.0 > rho * (1.0 + _SLACK) and views.local.how != "inf":
+        if float(self._local[None].max(initial=0.0)) / 2.0 > rho * (1.0 + _SLACK) and views.local.how != "inf":
             return views.unproved(_OVERSPENT)
         preset = Figure(zcdp_epsilon(rho, self.setting.delta), "bound", _PRESET)
         figures = {name: getattr(views, name) for name in _FIGURES}
         return Views(**{name: preset if figure and figure.how != "inf" else figure for name, figure in figures.items()})
 
-    def _server(self, found: Learned, local: Figure) -> Figure:
+    def _server(self, found: Mapping[LossEvent | None, Learned], local: Figure) -> Figure:
         setting = self.setting
         if setting.spread == "by_path":
             return local.at_most(_SERVER_BY_PATH)
-        return self._figure(
-            found.server.max(initial=0.0), setting.delta - setting.tail, _FACTORS if setting.tail else ""
-        )
+        bound = _FACTORS if setting.tail else _COMPOSED if setting.losses else ""
+        return self._figure(_of(found, "server"), setting.delta - setting.tail, bound)
 
-    def _figure(self, mu2: float, delta: float, bound: str = "") -> Figure:
-        return self._labelled(float(epsilons_of(np.sqrt([mu2]), delta)[0]), bound)
+    def _figure(self, totals: Totals, delta: float, bound: str = "") -> Figure:
+        """Returns the figure about the worst-off client."""
+        rows = {event: total[None] for event, total in totals.items()}
+        return self._labelled(float(_epsilons(rows, delta)[0]), bound)
 
     def _labelled(self, epsilon: float, bound: str) -> Figure:
         return proven(epsilon, self.setting.if_infinite, bound)
@@ -180,6 +194,27 @@ class Accountant:
             np.fill_diagonal(below, False)
             broken |= bool(below.any())
         return broken
+
+
+def _of(found: Mapping[LossEvent | None, Learned], view: str) -> Totals:
+    return {event: getattr(learned, view) for event, learned in found.items()}
+
+
+def _epsilons(totals: Totals, delta: float) -> Floats:
+    """Returns each observer's epsilon about its worst-off client, from totals [observer, client]."""
+    if set(totals) == {None}:
+        return epsilons_of(np.sqrt(totals[None].max(axis=1, initial=0.0)), delta)
+    # Many pairs have equal totals; each combination is composed once.
+    stacked = np.stack(list(totals.values()))
+    kinds, place = np.unique(stacked.reshape(len(stacked), -1), axis=1, return_inverse=True)
+    composed = np.array([_composed(dict(zip(totals, column, strict=True)), delta) for column in kinds.T.tolist()])
+    found: Floats = composed[place].reshape(stacked.shape[1:]) if composed.size else np.zeros(stacked.shape[1:])
+    return np.asarray(found.max(axis=1, initial=0.0))
+
+
+def _composed(totals: Mapping[LossEvent | None, float], delta: float) -> float:
+    counts = [(event, round(count)) for event, count in totals.items() if event is not None]
+    return composed_epsilon(totals.get(None, 0.0), counts, delta)
 
 
 def _all_receivers(contents: RoundContents, count: int) -> Floats:

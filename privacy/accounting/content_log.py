@@ -8,11 +8,13 @@ more, so sums stand for means, with the weights that the releases carry.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from privacy.accounting.loss_events import LossEvent
 
 Ids = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -63,6 +65,7 @@ class RoundContents:
         opened: releases that every observer of the aggregates sees: inputs of an aggregate that is no known sum.
         shares: noise shares; None without an exchange.
         uncharged: whether something arrived that no ledger was charged for.
+        losses: the privacy loss of each release whose noise is not Gaussian; empty if all are Gaussian.
     """
 
     round_number: int
@@ -78,6 +81,7 @@ class RoundContents:
     inside: Ids = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     shares: ShareNoise | None = None
     uncharged: bool = False
+    losses: tuple[LossEvent, ...] = ()
 
     @property
     def share_noise(self) -> ShareNoise:
@@ -85,6 +89,22 @@ class RoundContents:
         if self.shares is None:
             raise ValueError(f"round {self.round_number} has no noise shares")
         return self.shares
+
+    def counting(self, event: LossEvent) -> RoundContents:
+        """Returns contents in which mu^2 of a release is 1 if it has this loss and 0 otherwise.
+
+        An aggregate hides no such noise: all that is in one counts as seen by whoever sees the aggregate.
+        """
+        mine = np.array([loss == event for loss in self.losses], dtype=np.float64)
+        inside = np.flatnonzero(self.sums.any(axis=0))
+        return replace(
+            self,
+            sensitivity=mine,
+            variance=np.ones(len(mine)),
+            sums=self.sums[:0],
+            opened=np.union1d(self.opened, inside),
+            losses=(),
+        )
 
     def mu2(self) -> Floats:
         """Returns mu^2 of each release against one who sees it behind its own independent noise."""

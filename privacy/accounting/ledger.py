@@ -15,6 +15,7 @@ from privacy.calibration.published_rules import NoiseFactor, constant_noise
 from privacy.settings import By
 
 if TYPE_CHECKING:
+    from privacy.accounting.loss_events import LossEvent
     from privacy.calibration.noise_plan import NoisePlan
     from privacy.calibration.published_rules import PublishedRule
     from privacy.settings import Privacy
@@ -38,6 +39,8 @@ class LedgerRule:
         max_round: the last global round that `published` allows.
         mu2_limit: the largest sum of mu^2 that `rigorous` allows.
         view_share: the part of a release's mu^2 that the budgeted view sees.
+        loss: of one release, if its noise is not Gaussian.
+        max_releases: how many such releases `rigorous` allows.
         noise_factor: the schedule's factor on the noise of each round.
         report_mu2: what a client spends with each release on the loss that it reports.
     """
@@ -48,6 +51,8 @@ class LedgerRule:
     max_round: float = math.inf
     mu2_limit: float = math.inf
     view_share: float = 1.0
+    loss: LossEvent | None = None
+    max_releases: float = math.inf
     noise_factor: NoiseFactor = constant_noise
     report_mu2: float = 0.0
 
@@ -56,6 +61,7 @@ def ledger_rule(
     privacy: Privacy,
     plan: NoisePlan,
     own_epsilon: float | None = None,
+    loss: LossEvent | None = None,
     *,
     noise_factor: NoiseFactor = constant_noise,
     filtered: bool = False,
@@ -65,9 +71,12 @@ def ledger_rule(
 
     Args:
         own_epsilon: budget of a class of clients; the section's epsilon unless given.
+        loss: of one release, if its noise is not Gaussian.
         filtered: whether later noise depends on earlier outputs: the limit is then that of a zCDP filter.
         noise_factor, report_mu2: see `LedgerRule`.
     """
+    from privacy.accounting.loss_events import most_releases
+
     # Where no published rule applies, `by: published` limits nothing, and `max_round` stays infinite.
     by, epsilon, delta = privacy.resolved_budget()
     epsilon = epsilon if own_epsilon is None else own_epsilon
@@ -79,6 +88,8 @@ def ledger_rule(
         max_round=plan.published.max_rounds(epsilon) if counted and plan.published else math.inf,
         mu2_limit=_mu2_limit(epsilon, delta, filtered) if by == "rigorous" else math.inf,
         view_share=plan.view_share,
+        loss=loss,
+        max_releases=most_releases(loss, epsilon, delta) if by == "rigorous" and loss is not None else math.inf,
         noise_factor=noise_factor,
         report_mu2=report_mu2,
     )
@@ -106,7 +117,7 @@ class Ledger:
 
     def __init__(self, rule: LedgerRule, noise_std: float, sensitivity: float) -> None:
         self.rule = rule
-        self.planned_mu2 = release_mu2(noise_std, sensitivity)
+        self.planned_mu2 = self._cost(noise_std, sensitivity)
         self.mu2 = 0.0
         self.releases = 0
         self.last_round = 0
@@ -126,7 +137,7 @@ class Ledger:
         # Numbers only grow, so an equal or smaller one is a retransmission of the same noisy vector.
         if number is not None and number <= self.last_number:
             return False
-        cost = release_mu2(noise_std, sensitivity) + self.rule.report_mu2
+        cost = self._cost(noise_std, sensitivity) + self.rule.report_mu2
         if not self._allows(round_number, cost):
             raise LedgerError(f"release {self.releases + 1} in round {round_number} would exceed the budget")
         self.mu2 += cost
@@ -142,9 +153,12 @@ class Ledger:
 
     @property
     def rigorous_epsilon(self) -> float:
-        """Exact epsilon against an observer of all releases of this client (view `local`)."""
+        """Epsilon against an observer of all releases of this client (view `local`)."""
         from privacy.accounting.gaussian import epsilon_of
+        from privacy.accounting.loss_events import composed_epsilon
 
+        if self.rule.loss is not None:
+            return composed_epsilon(0.0, [(self.rule.loss, self.releases)], self.rule.delta)
         return epsilon_of(math.sqrt(self.mu2), self.rule.delta)
 
     @property
@@ -152,6 +166,8 @@ class Ledger:
         """Fraction of the budget left: of the rounds (published) or of mu^2 (rigorous); NaN without a budget."""
         if self.rule.by == "published":
             return max(0.0, 1.0 - self.last_round / self.rule.max_round) if self.rule.max_round else 0.0
+        if self.rule.by == "rigorous" and self.rule.loss is not None:
+            return max(0.0, 1.0 - self.releases / self.rule.max_releases) if self.rule.max_releases else 0.0
         if self.rule.by == "rigorous":
             return max(0.0, 1.0 - self.mu2 * self.rule.view_share / self.rule.mu2_limit)
         return math.nan
@@ -163,10 +179,16 @@ class Ledger:
             return self.rule.max_round + 1  # known from the start, unlike the round of the last affordable release
         return math.inf if self.may_release(self.last_round + 1) else self.last_round + 1
 
+    def _cost(self, noise_std: float, sensitivity: float) -> float:
+        """Returns mu^2 of a release; one whose noise is not Gaussian is counted instead."""
+        return release_mu2(noise_std, sensitivity) if self.rule.loss is None else 0.0
+
     def _allows(self, round_number: int, cost: float) -> bool:
         # Published rules count global rounds, including those without this client.
         if self.rule.by == "published":
             return round_number <= self.rule.max_round
+        if self.rule.by == "rigorous" and self.rule.loss is not None:
+            return self.releases < self.rule.max_releases
         if self.rule.by == "rigorous":
             return (self.mu2 + cost) * self.rule.view_share <= self.rule.mu2_limit * (1.0 + SLACK)
         return True

@@ -65,6 +65,8 @@ class Amplification:
 
 def _failed(contents: RoundContents, cohort: int) -> str:
     """Returns the premise that the contents of a round violate, or nothing."""
+    if contents.losses:
+        return "noise that is not Gaussian is charged in full"
     if contents.shares is not None:
         return "noise shares tie the updates of a round to each other"
     if len(contents.sums) != 1 or len(contents.opened):

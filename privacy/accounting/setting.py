@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from privacy.accounting.content_log import Floats
+from privacy.accounting.loss_events import LossEvent
 
 Spread = Literal["to_all", "by_path"]
 """Where what a client sends may end up: in aggregates that everyone sees, or wherever a path leads."""
@@ -26,6 +27,7 @@ class Setting:
         server: the node that receives updates and is no client; None if there is none.
         random_factors: whether shares are taken with random factors (tau > 0).
         if_infinite: what to say where the noise does not suffice.
+        losses: the distinct privacy losses of releases whose noise is not Gaussian; empty if all are Gaussian.
         preset_rho: where noise or rounds depend on earlier outputs, the budget of the zCDP filter that bounds what any
             client spends; none if all is fixed before the first round.
     """
@@ -38,6 +40,7 @@ class Setting:
     server: int | None = None
     random_factors: bool = False
     if_infinite: str = "an update was left without noise that its receiver does not know"
+    losses: tuple[LossEvent, ...] = ()
     preset_rho: float | None = None
 
     @property

@@ -73,9 +73,11 @@ class NoisePlan:
         view_share: fraction of a release's mu^2 that the budgeted view sees (1 for `local`).
         notes: conditions of the chosen formula that this run does not meet, one sentence each.
         losses: for noise that is not Gaussian, the privacy loss of one release of each client; empty otherwise.
+        coordinate_std: standard deviation of any noise on a coordinate, for each client, where it is known beforehand.
         unaccounted: what leaves with a release and is not charged, or makes its noise depend on private data.
         wire: encoding of a release.
         kept: coordinates that a release sends; None means all.
+        linear: whether a sum of releases hides each in the noise of the others.
     """
 
     noise_std: NDArray[np.float64]
@@ -85,9 +87,16 @@ class NoisePlan:
     view_share: float = 1.0
     notes: tuple[str, ...] = ()
     losses: tuple[LossEvent, ...] = ()
+    coordinate_std: NDArray[np.float64] | None = None
     unaccounted: tuple[str, ...] = ()
     wire: WireFormat = DENSE
     kept: int | None = None
+    linear: bool = True
+
+    @property
+    def stds(self) -> NDArray[np.float64]:
+        """Standard deviation of any noise on a coordinate, for each client; zero where it is not known."""
+        return self.noise_std if self.coordinate_std is None else self.coordinate_std
 
     @property
     def noised(self) -> bool:

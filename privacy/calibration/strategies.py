@@ -11,6 +11,7 @@ import numpy as np
 from annotated_types import Ge, Gt, Lt
 
 from p2p.config.errors import UserError
+from privacy.calibration.claims import FedSmpCalibration
 from privacy.calibration.noise_plan import NoisePlan, PlanContext
 from privacy.calibration.published_rules import SampledRule, Theorem8Rule, WeiRule, theorem8_for, theorem8_notes
 from privacy.papers.cdp_discounting import best_moment, corrected_sigma, epsilon_by_own_moments, published_sigma
@@ -226,8 +227,11 @@ CALIBRATIONS: dict[str, type] = {
     "dp_fedavg": DpFedAvgCalibration,
     "base_noise": BaseNoise,
     "wei_cdp": WeiCdpCalibration,
+    "fed_smp": FedSmpCalibration,
     "rigorous": RigorousCalibration,
 }
-PUBLISHED = (AdpdflCalibration, DpFedAvgCalibration, BaseNoise, WeiCdpCalibration)
+PUBLISHED = (AdpdflCalibration, DpFedAvgCalibration, BaseNoise, WeiCdpCalibration, FedSmpCalibration)
 """Those that claim a paper's epsilon."""
-Calibration = AdpdflCalibration | DpFedAvgCalibration | BaseNoise | WeiCdpCalibration | RigorousCalibration
+Calibration = (
+    AdpdflCalibration | DpFedAvgCalibration | BaseNoise | WeiCdpCalibration | FedSmpCalibration | RigorousCalibration
+)

@@ -14,10 +14,14 @@ from numpy.typing import NDArray
 
 def threshold(values: NDArray[np.float64], round_number: int, rounds: int) -> float:
     """(14): order statistic number `min(max(1, ceil(t d/T)), ceil(0.9 d))`, counted from 1, ascending."""
-    d = len(values)
-    # ceil(0.9 d) in integers, since the float product can land just above a whole number.
-    rank = min(max(1, math.ceil(round_number * d / rounds)), -(-9 * d // 10))
+    rank = rank_of(len(values), round_number, rounds)
     return float(np.partition(values, rank - 1)[rank - 1])
+
+
+def rank_of(d: int, round_number: int, rounds: int) -> int:
+    """Returns the rank of (14) among d values, counted from 1."""
+    # ceil(0.9 d) in integers, since the float product can land just above a whole number.
+    return min(max(1, math.ceil(round_number * d / rounds)), -(-9 * d // 10))
 
 
 def weights(records: NDArray[np.float64], losses: NDArray[np.float64]) -> NDArray[np.float64]:

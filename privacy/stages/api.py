@@ -27,11 +27,42 @@ Floats = NDArray[np.float64]
 Problem = tuple[str, object, str]
 
 
+Indices = NDArray[np.int64]
+
+
 @dataclass(slots=True)
 class Update:
-    """Updates before noise, one row per client; nothing of them has left yet."""
+    """Updates before noise, one row per client; nothing of them has left yet.
+
+    Attributes:
+        support: the coordinates of each row that will be sent; None where all will.
+        scale: the bound that clipping used for each row and layer, where it is private; [k, layers].
+    """
 
     rows: Matrix
+    support: Sequence[Indices | None] | None = None
+    scale: Floats | None = None
+
+    def sent(self, index: int) -> int:
+        """Returns how many coordinates of a row will be sent."""
+        places = None if self.support is None else self.support[index]
+        return self.rows.shape[1] if places is None else len(places)
+
+    def by_coordinate(self, index: int, of_layers: Floats, layers: Sequence[int]) -> Matrix | np.float32:
+        """Returns a number per layer as one per coordinate that will be sent; one number alone stays one."""
+        if len(of_layers) == 1:
+            return np.float32(of_layers[0])
+        spread = np.repeat(of_layers.astype(np.float32), layers)
+        places = None if self.support is None else self.support[index]
+        return spread if places is None else spread[places]
+
+    def add(self, index: int, noise: Matrix) -> None:
+        """Adds noise to the coordinates of a row that will be sent, in place."""
+        places = None if self.support is None else self.support[index]
+        if places is None:
+            self.rows[index] += noise
+        else:
+            self.rows[index, places] += noise
 
 
 @dataclass(slots=True)
@@ -48,17 +79,22 @@ class Released:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """How far one client's content can be from a public point, by three norms; infinite where nothing bounds it."""
+    """How far one client's content can be from a public point, by three norms; infinite where nothing bounds it.
+
+    Attributes:
+        private: whether clipping used a bound that depends on private data, so that no public one is known.
+    """
 
     l1: float = math.inf
     l2: float = math.inf
     linf: float = math.inf
+    private: bool = False
 
     def within(self, dimension: int) -> Bounds:
         """Returns the bounds with each norm at most what the other two imply for this many coordinates."""
         linf = min(self.linf, self.l2, self.l1)
         l2 = min(self.l2, math.sqrt(dimension) * linf, self.l1)
-        return Bounds(l1=min(self.l1, math.sqrt(dimension) * l2), l2=l2, linf=min(linf, l2))
+        return replace(self, l1=min(self.l1, math.sqrt(dimension) * l2), l2=l2, linf=min(linf, l2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +114,10 @@ class Declared:
         noised: whether noise has been added.
         std: standard deviation of Gaussian noise on each coordinate sent, of each client; zero without.
         losses: for noise that is not Gaussian, the privacy loss of one release of each client.
+        coordinate_std: standard deviation of any noise on a coordinate sent, of each client, where it is known.
+        linear: whether a sum of releases is a sum of contents and of their noises, so that it hides each in the others.
         kept: coordinates that are sent.
+        layers: lengths of the layers, where a stage needs them.
         reads: what parameters of the stages depend on, beyond the public; one sentence per parameter.
         unaccounted: what else leaves with the vector and is not charged, one sentence each.
         wire: encoding of a release.
@@ -91,7 +130,10 @@ class Declared:
     noised: bool = False
     std: Floats
     losses: tuple[LossEvent, ...] = ()
+    coordinate_std: Floats | None = None
+    linear: bool = True
     kept: int
+    layers: tuple[int, ...] = ()
     reads: tuple[str, ...] = ()
     unaccounted: tuple[str, ...] = ()
     wire: WireFormat = DENSE
@@ -116,20 +158,26 @@ class Batch:
         nodes: the client of each row.
         generators: each row's own random stream; no draw serves two rows.
         round_number: the round.
+        rounds: planned rounds of the run.
+        records: records of each row's client.
         seed: of the run, for draws that are public and common to all clients.
         rate: learning rate of the round.
         models: every client's model from which its training started, by client.
+        first_model: the common initial model, which is public.
         memory: what stages remember from release to release, by name, one row per client; part of a checkpoint.
-        losses: training loss of each row, summed over epochs; none unless a stage needs it.
+        losses: loss of each row's client on its own records before training; none unless a stage needs it.
         noise_factor: the schedule's factor on the noise of this round; a stage that heeds it has `scales` set.
     """
 
     nodes: NDArray[np.int64]
     generators: Sequence[np.random.Generator]
     round_number: int
+    rounds: int
+    records: NDArray[np.int64]
     seed: int
     rate: float
     models: Matrix
+    first_model: Matrix
     memory: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     losses: Floats | None = None
     noise_factor: float = 1.0
@@ -140,8 +188,15 @@ class Batch:
             self,
             nodes=self.nodes[rows],
             generators=self.generators[rows],
+            records=self.records[rows],
             losses=None if self.losses is None else self.losses[rows],
         )
+
+    def needed_losses(self) -> Floats:
+        """Returns the losses, for a stage that declares `needs_loss`."""
+        if self.losses is None:
+            raise ValueError("a stage reads losses without declaring `needs_loss`")
+        return self.losses
 
 
 class Stage(Protocol):
@@ -163,7 +218,7 @@ class Stage(Protocol):
     def declare(self, before: Declared, context: PlanContext) -> Declared:
         """Returns what is known after this stage; called once, before the run."""
 
-    def remembers(self, clients: int, shape: Shape) -> dict[str, NDArray[Any]]:
+    def remembers(self, clients: int, rounds: int, shape: Shape) -> dict[str, NDArray[Any]]:
         """Returns the initial values of what this stage remembers from release to release, one row per client."""
 
     def apply(self, rows: Any, plan: Declared, batch: Batch) -> Update | Released:
@@ -171,16 +226,27 @@ class Stage(Protocol):
 
 
 class PlainStage:
-    """Defaults of most stages: they take an update, give one back, and accept any bounds."""
+    """Defaults of most stages: they take an update, give one back, and accept any bounds.
+
+    Attributes:
+        with_shares: whether noise shares can be added to what comes out.
+        one_aggregator: why one place must see all updates of a round; empty if none must.
+    """
 
     __slots__ = ()
     takes: ClassVar[tuple[type, ...]] = (Update,)
     gives: ClassVar[type | None] = None
+    with_shares: ClassVar[bool] = False
+
+    @property
+    def one_aggregator(self) -> str:
+        """Nothing."""
+        return ""
 
     def problems(self, before: Bounds) -> Iterator[Problem]:
         """Yields nothing."""
         return iter(())
 
-    def remembers(self, clients: int, shape: Shape) -> dict[str, NDArray[Any]]:
+    def remembers(self, clients: int, rounds: int, shape: Shape) -> dict[str, NDArray[Any]]:
         """Returns nothing."""
         return {}

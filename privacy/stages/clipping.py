@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from annotated_types import Gt
+from numpy.typing import NDArray
 
-from privacy.mechanisms.clip_and_noise import clip_rows
-from privacy.stages.api import Batch, Bounds, Declared, Matrix, PlainStage, Shape, Update
+from privacy.mechanisms.clip_and_noise import clip_rows, row_norms
+from privacy.mechanisms.layer_clipping import layered_sensitivity, split_bound
+from privacy.stages.api import Batch, Bounds, Declared, Matrix, PlainStage, Released, Shape, Update
 
 if TYPE_CHECKING:
     from privacy.calibration.noise_plan import PlanContext
 
 ClipObject = Literal["update", "gradient", "weights"]
+_OWN_MEDIAN = "the clipping bound is the median of the client's own norms, which the noise scaled by it tells (E-T16)"
+_COHORT_MEDIAN = "the clipping bound is the median norm of the round, which depends on other clients' records (E-T16)"
+# A client that crashes may train twice in a round; norms beyond the room replace the last one.
+_SPARE = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +38,7 @@ class Clip(PlainStage):
         record of it, moves the release by at most 2C.
     """
 
+    with_shares: ClassVar[bool] = True
     norm: Annotated[float, Gt(0)] = 1.0
     clip_object: ClipObject = "update"
 
@@ -48,6 +56,165 @@ class Clip(PlainStage):
         clip_rows(rows.rows, self.norm)
         leave_object(rows.rows, self.clip_object, batch)
         return rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClipLayers(PlainStage):
+    """Scales every layer down by itself; a layer is the parameters of one torch module, weights with biases.
+
+    Attributes:
+        norm: C.
+        of: what C bounds: the `whole` vector, so that each of L layers gets C / sqrt(L), or each `layer`.
+        clip_object: as in `clip`.
+
+    Guarantees:
+        The whole vector has L2 norm at most C, or C sqrt(L).
+    """
+
+    with_shares: ClassVar[bool] = True
+    by_layer: ClassVar[bool] = True
+    norm: Annotated[float, Gt(0)] = 1.0
+    of: Literal["whole", "layer"] = "whole"
+    clip_object: ClipObject = "update"
+
+    def bounds(self, before: Bounds, shape: Shape) -> Bounds:
+        """Returns the bound of the whole vector."""
+        layers = max(len(shape.layers), 1)
+        norm = self.norm if self.of == "whole" else layered_sensitivity(self.norm, layers)
+        return replace(before, l2=min(before.l2, norm)).within(shape.dimension)
+
+    def declare(self, before: Declared, context: PlanContext) -> Declared:
+        """Declares the bound; nothing else leaves."""
+        return replace(before, bounds=self.bounds(before.bounds, context.shape))
+
+    def apply(self, rows: Update, plan: Declared, batch: Batch) -> Update:
+        """Clips each layer of each row."""
+        enter_object(rows.rows, self.clip_object, batch)
+        each = self.norm if self.of == "layer" else split_bound(self.norm, max(len(plan.layers), 1))
+        for layer in layer_slices(plan.layers, rows.rows.shape[1]):
+            clip_rows(rows.rows[:, layer], each)
+        leave_object(rows.rows, self.clip_object, batch)
+        return rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClipCoordinates(PlainStage):
+    """Cuts every coordinate to [-bound, bound].
+
+    Attributes:
+        bound: zeta, the largest absolute value.
+        clip_object: as in `clip`.
+
+    Guarantees:
+        The whole vector has L2 norm at most zeta times the square root of its coordinates; values that are not numbers
+        become zero.
+    """
+
+    with_shares: ClassVar[bool] = True
+    bound: Annotated[float, Gt(0)] = 0.01
+    clip_object: ClipObject = "update"
+
+    def bounds(self, before: Bounds, shape: Shape) -> Bounds:
+        """Returns a largest absolute value of at most zeta."""
+        return replace(before, linf=min(before.linf, self.bound)).within(shape.dimension)
+
+    def declare(self, before: Declared, context: PlanContext) -> Declared:
+        """Declares the bound; nothing else leaves."""
+        return replace(before, bounds=self.bounds(before.bounds, context.shape))
+
+    def apply(self, rows: Update, plan: Declared, batch: Batch) -> Update:
+        """Cuts each row."""
+        enter_object(rows.rows, self.clip_object, batch)
+        # The largest float32 number that is not above the bound: rounding must not exceed it.
+        most = np.nextafter(np.float32(self.bound), np.float32(0.0))
+        for row in rows.rows:
+            np.clip(row, -most, most, out=row)
+            np.nan_to_num(row, copy=False, nan=0.0)
+        leave_object(rows.rows, self.clip_object, batch)
+        return rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClipOwnMedian(PlainStage):
+    """Scales an update down to the median of the client's own norms so far, as the thesis's plain DPFL does.
+
+    Attributes:
+        layers: clip every layer to the median of its own norms, as printed; otherwise the whole vector.
+
+    Guarantees:
+        none: the median is private, and the noise that is scaled by it tells it (E-T16).
+    """
+
+    layers: bool = True
+
+    @property
+    def by_layer(self) -> bool:
+        """Whether the lengths of layers are needed."""
+        return self.layers
+
+    def bounds(self, before: Bounds, shape: Shape) -> Bounds:
+        """Returns no public bound."""
+        return replace(before, private=True)
+
+    def declare(self, before: Declared, context: PlanContext) -> Declared:
+        """Declares that the bound is private."""
+        return replace(before, bounds=self.bounds(before.bounds, context.shape)).reading(_OWN_MEDIAN)
+
+    def remembers(self, clients: int, rounds: int, shape: Shape) -> dict[str, NDArray[Any]]:
+        """Returns room for the norms of every release of every client; NaN where there is none."""
+        layers = len(shape.layers) if self.layers and shape.layers else 1
+        return {"own_norms": np.full((clients, rounds + _SPARE, layers), np.nan, dtype=np.float32)}
+
+    def apply(self, rows: Update, plan: Declared, batch: Batch) -> Update:
+        """Clips each row to the median of its client's norms, this one included."""
+        slices = layer_slices(plan.layers if self.layers else (), rows.rows.shape[1])
+        kept = batch.memory["own_norms"]
+        rows.scale = np.empty((len(rows.rows), len(slices)))
+        for index, node in enumerate(batch.nodes.tolist()):
+            norms = np.array([row_norms(rows.rows[index : index + 1, layer])[0] for layer in slices])
+            # A diverged update has no norm; the clipping below sets it to zero.
+            place = min(int(np.isfinite(kept[node, :, 0]).sum()), kept.shape[1] - 1)
+            kept[node, place] = np.nan_to_num(norms, nan=0.0, posinf=0.0)
+            rows.scale[index] = np.median(kept[node, : place + 1], axis=0)
+            for layer, bound in zip(slices, rows.scale[index].tolist(), strict=True):
+                clip_rows(rows.rows[index : index + 1, layer], max(bound, 1e-30))
+        return rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClipCohortMedian(PlainStage):
+    """Lets the aggregator scale every update that it received down to the median of their norms (LCDP-FL, CDP-FL).
+
+    Guarantees:
+        After noise it is post-processing of what was released; the bound holds for the aggregator's sum alone. Before
+        noise the bound depends on other clients' records, so nothing is proved.
+    """
+
+    takes: ClassVar[tuple[type, ...]] = (Update, Released)
+    clips_to_median: ClassVar[bool] = True
+
+    @property
+    def one_aggregator(self) -> str:
+        """Returns why it needs one place for all updates."""
+        return "the median is over all updates of a round, which one place must see; use `clip`"
+
+    def bounds(self, before: Bounds, shape: Shape) -> Bounds:
+        """Returns the same: what a client sends is not clipped."""
+        return before
+
+    def declare(self, before: Declared, context: PlanContext) -> Declared:
+        """Declares whose records the bound depends on."""
+        return replace(before, linear=False) if before.noised else before.reading(_COHORT_MEDIAN)
+
+    def apply(self, rows: Update | Released, plan: Declared, batch: Batch) -> Update | Released:
+        """Changes nothing: the aggregator clips."""
+        return rows
+
+
+def layer_slices(layers: Sequence[int], dimension: int) -> list[slice]:
+    """Returns the coordinates of each layer; of the whole vector if no lengths are known."""
+    ends = np.cumsum(layers).tolist() if layers else [dimension]
+    return [slice(start, end) for start, end in zip([0, *ends[:-1]], ends, strict=True)]
 
 
 def enter_object(rows: Matrix, clip_object: ClipObject, batch: Batch) -> None:

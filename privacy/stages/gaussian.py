@@ -5,15 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
-from annotated_types import Ge
+import numpy as np
+from annotated_types import Ge, Gt
 
 from p2p.config.choices import Choice
-from privacy.calibration.noise_plan import PlanContext, given_plan
+from privacy.calibration.claims import CLAIMS, MomentsClaim
+from privacy.calibration.noise_plan import NoisePlan, PlanContext, given_plan
 from privacy.calibration.strategies import CALIBRATIONS, Calibration
-from privacy.mechanisms.clip_and_noise import add_normal
-from privacy.stages.api import Batch, Bounds, Declared, PlainStage, Problem, Released, Shape, Update
+from privacy.mechanisms.clip_and_noise import row_norms
+from privacy.stages.api import Batch, Bounds, Declared, Floats, Matrix, PlainStage, Problem, Released, Shape, Update
+
+_OWN_NORM = "the noise is scaled by the norm of the client's own update, which nothing bounds and its size tells"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,51 +25,99 @@ class Gaussian(PlainStage):
     """Adds independent normal noise to every coordinate that is sent.
 
     Attributes:
-        sigma: standard deviation on each coordinate; give this or `calibrate`.
+        sigma: standard deviation on each coordinate; give this, `calibrate` or `multiplier`.
         calibrate: calibration of sigma from an epsilon.
+        multiplier: standard deviation as a multiple of `scale`.
+        scale: what `multiplier` multiplies: the `bound` of the clipping before, or `own_norm`, the norm of the client's
+            own update.
+        per_record: whether `scale` is divided by the client's number of records, as the papers do (E-T06).
+        claim: the paper's accounting of `multiplier`.
 
     Guarantees:
         With an L2 bound C before it, one release has mu = 2C/std against its receivers (client level, replace-one).
-        Attacks on floating-point rounding (Mironov 2012) are outside the model.
+        A scale that is private proves nothing. Attacks on floating-point rounding (Mironov 2012) are outside the model.
     """
 
     gives: ClassVar[type | None] = Released
     scales: ClassVar[bool] = True
+    with_shares: ClassVar[bool] = True
     sigma: Annotated[float, Ge(0)] | None = None
     calibrate: Annotated[Calibration, Choice(CALIBRATIONS)] | None = None
+    multiplier: Annotated[float, Gt(0)] | None = None
+    scale: Literal["bound", "own_norm"] = "bound"
+    per_record: bool = False
+    claim: Annotated[MomentsClaim, Choice(CLAIMS)] | None = None
 
     def __post_init__(self) -> None:
-        if (self.sigma is None) == (self.calibrate is None):
-            raise ValueError("needs exactly one of `sigma` and `calibrate`; remove or add one")
+        if sum(given is not None for given in (self.sigma, self.calibrate, self.multiplier)) != 1:
+            raise ValueError("needs exactly one of `sigma`, `calibrate` and `multiplier`; remove or add one")
+        if self.multiplier is None and (self.claim is not None or self.per_record or self.scale != "bound"):
+            raise ValueError("`scale`, `per_record` and `claim` are about `multiplier`; give that, or drop them")
+
+    @property
+    def publishes(self) -> bool:
+        """Whether a paper's claim comes with the noise."""
+        return self.claim is not None
 
     def problems(self, before: Bounds) -> Iterator[Problem]:
-        """Yields a missing bound for calibrated noise."""
+        """Yields a missing bound for noise that follows from it."""
+        cure = "needs a bound; put a stage such as `{kind: clip}` before"
         if self.calibrate is not None and math.isinf(before.l2):
-            yield "calibrate", type(self.calibrate).__name__, "needs a bound; put a stage such as `{kind: clip}` before"
+            yield "calibrate", type(self.calibrate).__name__, cure
+        if self.multiplier is not None and self.scale == "bound" and math.isinf(before.l2) and not before.private:
+            yield "multiplier", self.multiplier, f"{cure}, or set `scale: own_norm`"
 
     def bounds(self, before: Bounds, shape: Shape) -> Bounds:
         """Returns the same: noise does not depend on the data."""
         return before
 
     def declare(self, before: Declared, context: PlanContext) -> Declared:
-        """Declares the noise of each client, calibrated or given."""
-        if self.calibrate is not None:
-            plan = self.calibrate.plan(before.bounds.l2, context)
-        else:
-            plan = given_plan(self.sigma or 0.0, before.bounds.l2, context)
+        """Declares the noise of each client, calibrated or given; of a private scale, only that it is one."""
+        if self.multiplier is not None and (self.scale == "own_norm" or math.isinf(before.bounds.l2)):
+            claimed = self.claim.rule(self.multiplier, context) if self.claim else None
+            after = replace(before, noised=True, published=claimed)
+            return after.reading(_OWN_NORM) if self.scale == "own_norm" else after
+        plan = self._plan(before.bounds.l2, context)
         return replace(
             before,
             noised=True,
             std=plan.noise_std,
+            coordinate_std=plan.noise_std,
             published=plan.published,
             view_share=plan.view_share,
             notes=(*before.notes, *plan.notes),
         )
 
+    def _plan(self, norm: float, context: PlanContext) -> NoisePlan:
+        if self.calibrate is not None:
+            return self.calibrate.plan(norm, context)
+        if self.multiplier is None:
+            return given_plan(self.sigma or 0.0, norm, context)
+        plan = given_plan(self.multiplier * norm, norm, context)
+        stds = plan.noise_std / np.maximum(context.records, 1) if self.per_record else plan.noise_std
+        claimed = self.claim.rule(self.multiplier, context) if self.claim else plan.published
+        return replace(plan, noise_std=stds, published=claimed)
+
     def apply(self, rows: Update, plan: Declared, batch: Batch) -> Released:
         """Adds each client's noise to its row, from the row's own stream."""
-        add_normal(rows.rows, plan.std[batch.nodes] * batch.noise_factor, batch.generators)
+        private = self._private_scales(rows)
+        for index, (node, generator) in enumerate(zip(batch.nodes.tolist(), batch.generators, strict=True)):
+            if private is None:
+                std: Matrix | np.float32 = np.float32(plan.std[node] * batch.noise_factor)
+            else:
+                divisor = max(float(batch.records[index]), 1.0) if self.per_record else 1.0
+                std = rows.by_coordinate(index, (self.multiplier or 0.0) * private[index] / divisor, plan.layers)
+            if np.any(std > 0.0):
+                noise = generator.standard_normal(rows.sent(index), dtype=np.float32)
+                noise *= std
+                rows.add(index, noise)
         return Released(rows.rows)
+
+    def _private_scales(self, rows: Update) -> Floats | None:
+        """Returns [k, layers] where the noise is scaled by what is private; None where it was planned."""
+        if self.multiplier is None:
+            return None
+        return row_norms(rows.rows)[:, None] if self.scale == "own_norm" else rows.scale
 
 
 @dataclass(frozen=True, slots=True)

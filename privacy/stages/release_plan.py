@@ -47,7 +47,7 @@ def plan_stages(stages: Sequence[Stage], context: PlanContext) -> list[PlannedSt
 
 def _nothing(context: PlanContext) -> Declared:
     """Returns what is known of an update that no stage has touched."""
-    return Declared(std=np.zeros(context.clients), kept=context.shape.dimension)
+    return Declared(std=np.zeros(context.clients), kept=context.shape.dimension, layers=context.shape.layers)
 
 
 def _plan(known: Declared, context: PlanContext) -> NoisePlan:
@@ -55,7 +55,8 @@ def _plan(known: Declared, context: PlanContext) -> NoisePlan:
     if not known.noised:
         notes.append("no accounted noise: rigorous epsilon is infinite")
     if math.isinf(known.bounds.l2):
-        notes.append("updates are not clipped: sensitivity and rigorous epsilon are infinite")
+        why = "are clipped by private bounds" if known.bounds.private else "are not clipped"
+        notes.append(f"updates {why}: sensitivity and rigorous epsilon are infinite")
     return NoisePlan(
         noise_std=known.std,
         clip_norm=known.bounds.l2,
@@ -64,7 +65,9 @@ def _plan(known: Declared, context: PlanContext) -> NoisePlan:
         view_share=known.view_share,
         notes=tuple(notes),
         losses=known.losses,
+        coordinate_std=known.coordinate_std,
         unaccounted=(*known.reads, *known.unaccounted),
         wire=known.wire,
         kept=known.kept,
+        linear=known.linear,
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,9 @@ class WireFormat(Protocol):
     def decode(self, data: bytes, dimension: int) -> Row:
         """Returns the release again, bit for bit; any bytes of the right length decode to some row."""
 
+    def bound(self, seed: int, round_number: int, node: int, memory: Mapping[str, NDArray[Any]]) -> WireFormat:
+        """Returns the encoding of one release, where it depends on the round or on what stages remember."""
+
 
 class Dense:
     """Every coordinate as a float32 number, as models are sent."""
@@ -39,6 +43,10 @@ class Dense:
     def decode(self, data: bytes, dimension: int) -> Row:
         """Returns a read-only view of the numbers."""
         return decode_vector(data)
+
+    def bound(self, seed: int, round_number: int, node: int, memory: Mapping[str, NDArray[Any]]) -> WireFormat:
+        """Returns the same."""
+        return self
 
 
 DENSE = Dense()

@@ -73,7 +73,11 @@ def report(parser: argparse.ArgumentParser) -> None:
     """`peerveil report RUN...`"""
     _runs(parser)
     parser.add_argument(
-        "-o", "--out", metavar="FILE", type=Path, help="RUN/report.html for one run, comparison.html for several"
+        "-o",
+        "--out",
+        metavar="FILE",
+        type=Path,
+        help="html or pdf; RUN/report.html for one run, comparison.html for several",
     )
 
 
@@ -137,6 +141,8 @@ def timeline(parser: argparse.ArgumentParser) -> None:
 def _picture(parser: argparse.ArgumentParser, default: str, kinds: str) -> None:
     text = f"{kinds}, by its ending; {default} unless given"
     parser.add_argument("-o", "--out", metavar="FILE", type=Path, default=Path(default), help=text)
+    width = "as wide as one or two columns of a paper (3.5 or 7.16 inches); for screens unless given"
+    parser.add_argument("--columns", choices=("one", "two"), help=width)
 
 
 def _runs(parser: argparse.ArgumentParser) -> None:

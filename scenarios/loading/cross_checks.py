@@ -20,6 +20,7 @@ from p2p.config.errors import UserError
 from privacy.calibration.strategies import RigorousCalibration
 from privacy.noise_shares.settings import NoiseShares
 from privacy.settings import Privacy
+from privacy.stages.order import kind_of as stage_kind
 from scenarios.loading.adversary_checks import (
     ATTACKED_PARTS,
     attack_findings,
@@ -230,6 +231,17 @@ def _shares_fit_clients(shares: NoiseShares, clients: int) -> Iterator[Finding]:
         seen |= set(named.nodes)
 
 
+def _stages_fit(privacy: Privacy | None, protocol: Any, shares: NoiseShares | None) -> Iterator[Finding]:
+    """What of the stages of an update does not go together with the protocol or with noise shares."""
+    for index, stage in enumerate(() if privacy is None else privacy.stages):
+        if isinstance(protocol, Gossip) and (why := getattr(stage, "one_aggregator", "")):
+            rule = f"does not work with gossip, where every member aggregates: {why}, or another protocol"
+            yield ("update", index), stage_kind(stage), rule
+        if shares is not None and not getattr(stage, "with_shares", False):
+            rule = "cannot carry noise shares, which are added to every coordinate; drop it or `noise_shares`"
+            yield ("update", index), stage_kind(stage), rule
+
+
 CHECKS: tuple[tuple[tuple[str, ...], Check], ...] = (
     (("name",), _name_fits_folder),
     (("protocol", "clients"), _cohort_fits),
@@ -245,6 +257,7 @@ CHECKS: tuple[tuple[tuple[str, ...], Check], ...] = (
     (("faults", "protocol", "clients"), _faults_have_targets),
     (("privacy", "clients", "protocol"), privacy_findings),
     (("noise_shares", "protocol", "privacy", "anonymity", "clients"), _shares_fit),
+    (("privacy", "protocol", "noise_shares"), _stages_fit),
     (("reserved", "clients"), reserved_findings),
     (("adversaries", "protocol", "reserved", "clients"), observer_findings),
     (("audit", "learning", "privacy", "noise_shares", "schedule"), audit_findings),

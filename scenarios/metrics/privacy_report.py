@@ -46,7 +46,7 @@ def report_privacy(simulation: Simulation) -> dict[str, Any]:
         "rigorous": rigorous,
         **of_records,
         "why_infinite": why_infinite(rigorous),
-        "noise_std": {"min": float(noise.noise_std.min()), "max": float(noise.noise_std.max())},
+        "noise_std": {"min": float(noise.stds.min()), "max": float(noise.stds.max())},
         "clip_norm": noise.clip_norm,
         "budget": budget_report(simulation),
         "first_exhaustion_round": exhausted,
@@ -150,8 +150,8 @@ def _published(simulation: Simulation, privacy: Privacy, noise: NoisePlan) -> di
     if noise.published is None:
         return NOT_APPLICABLE if claims_a_formula(privacy) else None
     rounds = int(simulation.log.privacy["round"].max(initial=0))
-    delta = privacy.resolved_budget().delta
-    return {"epsilon": noise.published.epsilon_after(rounds), "delta": delta, "formula": noise.published.formula}
+    rule = noise.published
+    return {"epsilon": rule.epsilon_after(rounds), "delta": rule.delta, "formula": rule.formula}
 
 
 def claims_a_formula(privacy: Privacy) -> bool:

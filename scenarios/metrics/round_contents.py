@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from p2p.log.log import Log
 from p2p.log.records import KIND
 from privacy.accounting.content_log import Floats, Ids, RoundContents
+from privacy.accounting.loss_events import LossEvent
 from privacy.accounting.receipts import received_pairs, rows_by_round
 from privacy.accounting.setting import Spread
 from scenarios.metrics.share_contents import share_noise
@@ -31,6 +32,8 @@ class ContentReader:
         sensitivity: how far an unweighted update can move.
         in_the_clear: whether payloads travel unsealed.
         sends_first: see `Disclosure`.
+        losses: the privacy loss of one release of each client, where the noise is not Gaussian.
+        linear: whether an aggregate is a sum that hides each release in the noise of the others.
     """
 
     log: Log
@@ -40,6 +43,8 @@ class ContentReader:
     in_the_clear: bool
     sharing: NoiseSharing | None = None
     sends_first: bool = True
+    losses: tuple[LossEvent, ...] = ()
+    linear: bool = True
 
     def rounds(self) -> Iterator[RoundContents]:
         """Yields the contents of every round with a release, as the whole log tells them."""
@@ -61,6 +66,12 @@ class ContentReader:
         known: dict[str, Any] = {"sums": np.zeros((0, len(clients)))}
         if self.spread == "to_all":
             sums, aggregators, opened = _aggregates(held, clients, self._repaired(number))
+            if not self.linear:
+                opened, sums, aggregators = (
+                    np.union1d(opened, np.flatnonzero(sums.any(axis=0))),
+                    sums[:0],
+                    aggregators[:0],
+                )
             known = {"sums": sums, "opened": opened}
         else:
             aggregators = np.zeros(0, dtype=np.int64)
@@ -80,6 +91,7 @@ class ContentReader:
             receipts=_to_releases(pairs["update"], clients)[:, ::-1],
             shares=shares,
             uncharged=not np.isin(came, clients).all(),
+            losses=tuple(self.losses[client] for client in clients.tolist()) if self.losses else (),
             **known,
         )
 

@@ -30,6 +30,7 @@ def setting_of(scenario: Scenario, privacy: Privacy, noise: NoisePlan, *, centra
         server=scenario.clients + _SERVER if central else None,
         random_factors=shares is not None and has_random_factors(shares),
         if_infinite=_if_infinite(noise, shares),
+        losses=tuple(dict.fromkeys(noise.losses)),
         preset_rho=_preset_rho(scenario, privacy, noise) if scenario.schedule.reads else None,
     )
 
@@ -54,7 +55,7 @@ def has_random_factors(shares: NoiseShares) -> bool:
 
 def _if_infinite(noise: NoisePlan, shares: NoiseShares | None) -> str:
     if shares is None:
-        return "no noise is added" if not noise.noise_std.min() > 0.0 else "an update left without noise"
+        return "no noise is added" if not noise.noised else "an update left without noise"
     if has_random_factors(shares):
         return _FACTORS
     return _CANCEL if shares.tau_ind == 0.0 else "an upload was left without noise that its receiver does not know"

@@ -112,6 +112,8 @@ def releases_allowed(rule: LedgerRule, release_mu2: float) -> float:
     """Returns how many releases of that mu^2 a ledger allows; infinite where it does not count them."""
     if rule.by != "rigorous":
         return math.inf
+    if rule.loss is not None:
+        return rule.max_releases
     seen = release_mu2 * rule.view_share
     # The same relative slack as in the ledger, so that rounding cannot cost a release here and not there.
     return float(math.floor(rule.mu2_limit * (1.0 + SLACK) / seen)) if seen > 0 else math.inf

@@ -82,6 +82,8 @@ def make_plan(scenario: Scenario, memory_bytes: int | None = None, data_dir: Pat
 def _release_costs(scenario: Scenario, noise: NoisePlan | None) -> np.ndarray[Any, np.dtype[np.float64]]:
     if noise is None:
         return np.zeros(scenario.clients)
+    if noise.losses:
+        return np.zeros(scenario.clients)  # counted, not added up
     # Clients share a few noise levels; each is converted once.
     stds, place = np.unique(noise.noise_std, return_inverse=True)
     return np.array([release_mu2(float(std), noise.sensitivity) for std in stds])[place]

@@ -16,6 +16,7 @@ from privacy.accounting.accountant import Accountant, Views
 from privacy.accounting.content_log import RoundContents
 from privacy.accounting.figures import Figure
 from privacy.accounting.gaussian import epsilon_of
+from privacy.accounting.loss_events import composed_epsilon
 from privacy.accounting.record_level import RecordAccount
 from privacy.accounting.sampling_premises import Amplification, Draw
 from privacy.calibration.noise_plan import NoisePlan
@@ -70,9 +71,9 @@ def privacy_forecast(
 
 def noise_to_signal(scenario: Scenario, noise: NoisePlan, dimension: int) -> dict[str, Any]:
     """Returns the ratio of the noise's expected norm to the clipping norm, for one release and for a round's mean."""
-    std, averaged = float(noise.noise_std.mean()), contributions(scenario)
+    std, averaged = float(noise.stds.mean()), contributions(scenario)
     # The norm of a Gaussian vector concentrates at std * sqrt(dimension); averaging k releases divides it by sqrt(k).
-    release = std * math.sqrt(dimension)
+    release = std * math.sqrt(noise.kept or dimension)
     mean = release / math.sqrt(max(averaged, 1))
     signal = noise.clip_norm
     return {
@@ -125,12 +126,15 @@ def _views(
     unaccounted = unaccounted_releases(scenario, noise)
     if unaccounted:
         return no_views(unaccounted[0], setting.colluders)
-    silent = not noise.noise_std.min() > 0.0
-    if math.isinf(noise.sensitivity) or silent:
-        return no_views("no noise is added" if silent else "updates are not clipped", setting.colluders)
+    if math.isinf(noise.sensitivity) or not noise.noised:
+        return no_views("updates are not clipped" if noise.noised else "no noise is added", setting.colluders)
     if len(rehearsal.arranged) < rehearsal.rounds or scenario.noise_shares is not None:
         # Gaussian mechanisms compose by adding mu^2. With shares, their noise comes on top of what is counted here.
-        epsilon = epsilon_of(math.sqrt(rehearsal.participations.max(initial=0.0) * release_mu2), setting.delta)
+        most = float(rehearsal.participations.max(initial=0.0))
+        counts = [(loss, math.ceil(most)) for loss in setting.losses]
+        epsilon = epsilon_of(math.sqrt(most * release_mu2), setting.delta)
+        if counts:
+            epsilon = max(composed_epsilon(0.0, [each], setting.delta) for each in counts)
         figure = Figure(epsilon, "bound", "the plan counts every release as seen by everyone")
         views = no_views("", setting.colluders)
         bound = replace(views, local=figure, receiver=figure, peer_worst=figure, peer_median=figure, model=figure)
@@ -189,11 +193,14 @@ def _contents(scenario: Scenario, noise: NoisePlan, planned: PlannedRound) -> Ro
         sums = np.zeros((len(aggregators), len(clients)))
         sums[np.searchsorted(aggregators, used[:, 1]), used[:, 0]] = 1.0
         known = {"sums": sums}
+        if not noise.linear:
+            known = {"sums": sums[:0], "opened": np.flatnonzero(sums.any(axis=0))}
     return RoundContents(
         round_number=planned.number,
         clients=clients,
         sensitivity=np.full(len(clients), noise.sensitivity),
         variance=np.square(noise.noise_std[clients]),
         receipts=receipts,
+        losses=tuple(noise.losses[client] for client in clients.tolist()) if noise.losses else (),
         **known,
     )

@@ -36,12 +36,12 @@ class Sizes:
         # Public keys travel in registrations and answers only if messages are sealed.
         self._key = b"" if scenario.anonymity.sealed is False else bytes(KEY_BYTES)
 
-    def vectors(self, edges: NDArray[np.int64], kind: str = "model") -> int:
+    def vectors(self, edges: NDArray[np.int64], kind: str = "model", round_number: int = 0) -> int:
         """Returns the bytes of all messages of a kind along these edges, relay hops included.
 
         Each sender has one payload, sealed either for a single receiver or for several at once.
         """
-        wire = self._wire if kind == "update" else DENSE
+        wire = self._wire.bound(self._scenario.seed, round_number, 0, {}) if kind == "update" else DENSE
         _, receivers = np.unique(edges[:, 0], return_counts=True)
         single, many = int((receivers == 1).sum()), int(receivers[receivers > 1].sum())
         payload = wire.size_bytes(self._dimension)
@@ -139,7 +139,8 @@ def transmissions(loss: float, tries: int) -> float:
 
 
 def _round(scenario: Scenario, sizes: Sizes, planned: PlannedRound) -> Bytes:
-    found: Bytes = Counter({kind: sizes.vectors(edges, kind) for kind, edges in planned.round_plan.edges.items()})
+    edges_of = planned.round_plan.edges
+    found: Bytes = Counter({kind: sizes.vectors(edges, kind, planned.number) for kind, edges in edges_of.items()})
     found["control"] = _invited(scenario) * sizes.question() + planned.declining * sizes.refusal()
     found["control"] += sizes.orders(planned.round_plan, planned.members)
     if isinstance(scenario.protocol, RotatingLeader):

@@ -23,6 +23,8 @@ HUES = {
     "grey": "#999999",
 }
 """Okabe and Ito's palette, distinguishable with any colour vision."""
+COLUMN_WIDTHS_IN = {"one": 3.5, "two": 7.16}
+"""Widths of figures over one and two columns, as IEEE and ACM have them."""
 _NO_DATE = {".svg": {"Date": None}, ".pdf": {"CreationDate": None, "ModDate": None}, ".png": {}}
 
 

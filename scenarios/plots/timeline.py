@@ -35,7 +35,9 @@ _THIN = {"send": (-0.45, 0.3), "broadcast": (-0.45, 0.3), "aggregate": (0.15, 0.
 _MOST_LABELS = 60
 
 
-def draw_timeline(run_data: RunData, rounds: Sequence[int], nodes: NDArray[np.int64] | None = None) -> Figure:
+def draw_timeline(
+    run_data: RunData, rounds: Sequence[int], nodes: NDArray[np.int64] | None = None, width_in: float = 9.0
+) -> Figure:
     """Draws the spans of `rounds` for the given nodes, or for all nodes that took part."""
     log = run_data.log
     paths = [
@@ -49,7 +51,9 @@ def draw_timeline(run_data: RunData, rounds: Sequence[int], nodes: NDArray[np.in
     order = np.union1d(spans["node"][rows], np.intersect1d(on_path, wanted)).astype(np.int64)
     row_of = {int(node): number for number, node in enumerate(order)}
     start_s = min((float(record["start_s"]) for record in log.rounds if record["round"] in set(rounds)), default=0.0)
-    figure = new_figure(9, float(np.clip(1.6 + len(order) * 0.11, 3, 14)))
+    # In a paper a row is lower, so that the picture fits on a page.
+    row_in = 0.11 * min(1.0, 0.3 + 0.7 * width_in / 9)
+    figure = new_figure(width_in, float(np.clip(1.6 + len(order) * row_in, 0.33 * width_in, 1.55 * width_in)))
     axes = figure.subplots()
     _draw_spans(axes, spans, rows, row_of, start_s)
     _draw_paths(axes, paths, row_of, start_s)
@@ -156,4 +160,8 @@ def _finish(axes: Axes, run_data: RunData, order: NDArray[np.int64], rounds: Seq
     which = f"round {rounds[0]}" if len(rounds) == 1 else f"rounds {rounds[0]} to {rounds[-1]}"
     axes.set_title(f"{run_data.name}, {which}" + (f"\n{note}" if note else ""), fontsize=9)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.figure.legend(loc="outside lower center", ncols=6, fontsize=8, frameon=False)
+    wide = axes.figure.get_figwidth() > 5  # type: ignore[union-attr]
+    size = 8 if wide else 6
+    axes.tick_params(axis="x", labelsize=size)
+    axes.xaxis.label.set_fontsize(size)
+    axes.figure.legend(loc="outside lower center", ncols=6 if wide else 3, fontsize=size, frameon=False)

@@ -34,20 +34,22 @@ _ROLE_HUES = {
 }
 _FATE_HUES = {"delivered": "blue", "late": "orange", "lost": "red", "rejected": "pink", "not_sent": "yellow"}
 _UNREACHED = "reached nobody"
+_IDLE = "no data in this round"
 _MANY = 600
+_MOST_NAMED = 60
 
 
-def draw_topology(run_data: RunData, round_number: int, figures: GraphFigures) -> Figure:
+def draw_topology(run_data: RunData, round_number: int, figures: GraphFigures, width_in: float = 7.0) -> Figure:
     """Draws the round's data messages: nodes coloured by role, edges by outcome, line width by bytes.
 
-    An edge used in one direction only has an arrow; members whose update reached nobody are crossed out.
+    Every direction in which an edge was used has an arrow; members whose update reached nobody are crossed out.
     """
     log = run_data.log
     nodes = shown_nodes(log, run_data.roles, [], most=MOST_DRAWN)
     place = {int(node): number for number, node in enumerate(nodes)}
     x, y = positions(log, run_data.roles, nodes, run_data.protocol, round_number)
     edges = _edges(run_data, nodes, round_number)
-    figure = new_figure(7, 7.4)
+    figure = new_figure(width_in, width_in + 0.4)
     axes = figure.subplots()
     ends = np.array([[place[pair[0]], place[pair[1]]] for pair in edges], dtype=np.int64).reshape(-1, 2)
     _draw_edges(axes, np.stack([x, y], axis=1), ends, list(edges.values()))
@@ -58,14 +60,17 @@ def draw_topology(run_data: RunData, round_number: int, figures: GraphFigures) -
     amount = f"{count_text(len(edges))} edges, {bytes_text(total)}{among}"
     figure.suptitle(f"{run_data.name}, round {round_number}: {amount}", fontsize=10)
     told = ", ".join(f"{name} {text}" for name, text in figure_rows(figures))
-    lines = (f"{graph_words(run_data.protocol)}: {told}", note)
-    axes.set_title("\n".join(fill(line, 120) for line in lines if line), fontsize=7)
+    # As many letters of this size as the figure is wide.
+    axes.set_title(fill(f"{graph_words(run_data.protocol)}: {told}", int(17 * width_in)), fontsize=min(7, 1 + width_in))
     axes.set_axis_off()
     axes.set_aspect("equal")
     # Without nodes there is nothing to explain, and matplotlib would warn.
     if axes.get_legend_handles_labels()[0]:
         # Three of the longest labels fit side by side; constrained layout does not keep a wider legend inside.
-        figure.legend(loc="outside lower center", ncols=3, fontsize=8, frameon=False)
+        legend = {"ncols": 3 if width_in > 5 else 2, "fontsize": 8 if width_in > 5 else 6, "frameon": False}
+        # The note stands beside what it explains.
+        title = {"title": fill(note, int(17 * width_in)), "title_fontsize": 7 if width_in > 5 else 5} if note else {}
+        figure.legend(loc="outside lower center", **legend, **title)
     return figure
 
 
@@ -106,19 +111,13 @@ def _draw_edges(axes: Axes, at: NDArray[np.float64], ends: NDArray[np.int64], ed
             list(at[ends[rows]]), colors=HUES[hue], linewidths=widths, alpha=0.8 if strong else faint
         )
         axes.add_collection(lines)
-        _draw_arrows(axes, at, _one_way(ends, rows), HUES[hue], alpha=min(1.0, 0.2 + 2 * (0.8 if strong else faint)))
+        _draw_arrows(axes, at, ends[rows], HUES[hue], alpha=min(1.0, 0.2 + 2 * (0.8 if strong else faint)))
         # An empty line makes the legend entry at full opacity.
         axes.plot([], [], color=HUES[hue], label=f"{fate.replace('_', ' ')} ({len(rows):,})")
 
 
-def _one_way(ends: NDArray[np.int64], rows: list[int]) -> NDArray[np.int64]:
-    """Returns those of the rows whose reverse is no edge."""
-    known = set(map(tuple, ends.tolist()))
-    return np.array([ends[row] for row in rows if (ends[row, 1], ends[row, 0]) not in known], dtype=np.int64)
-
-
 def _draw_arrows(axes: Axes, at: NDArray[np.float64], ends: NDArray[np.int64], colour: str, alpha: float) -> None:
-    """Draws a small arrowhead on each edge, past its middle so that heads do not hide the nodes."""
+    """Draws a small arrowhead on each edge, past its middle: heads hide no nodes, nor those of the way back."""
     if not len(ends):
         return
     start, end = at[ends[:, 0]], at[ends[:, 1]]
@@ -151,33 +150,44 @@ def _draw_nodes(
         "leader" if node == leader and node < run_data.roles.clients else run_data.roles.role(node)
         for node in nodes.tolist()
     ]
+    ids = nodes.tolist()
     shapes = {"leader": "*", "proxy": "s", "server": "D", _UNREACHED: "X"}
     unreached = unreached_members(run_data.log, round_number)
-    roles = [_UNREACHED if node in unreached else role for node, role in zip(nodes.tolist(), roles, strict=True)]
-    for role in dict.fromkeys(roles):
-        for busy in (True, False):
-            rows = [i for i, node in enumerate(nodes.tolist()) if roles[i] == role and (node in active) == busy]
-            colour = HUES[_ROLE_HUES.get(role, "grey")]
-            if rows:
-                face = colour if busy else "white"
-                size = min(30.0, 3000 / len(nodes)) if role == "client" else 90
-                label = role if busy else f"{role}, no data"
-                axes.scatter(
-                    x[rows],
-                    y[rows],
-                    s=size,
-                    c=face,
-                    edgecolors=colour,
-                    marker=shapes.get(role, "o"),
-                    zorder=3,
-                    label=label,
-                )
-    if len(nodes) <= 60:
-        for i, node in enumerate(nodes.tolist()):
-            axes.annotate(
-                run_data.label(node).replace("client ", ""),
-                (x[i] * 1.06, y[i] * 1.06),
-                fontsize=6,
-                ha="center",
-                va="center",
-            )
+    roles = [_UNREACHED if node in unreached else role for node, role in zip(ids, roles, strict=True)]
+    # As on the page: clients without data are grey and open; services have their colour, with data or without.
+    shown = [_IDLE if role == "client" and node not in active else role for node, role in zip(ids, roles, strict=True)]
+    for role in dict.fromkeys(shown):
+        rows = [place for place, found in enumerate(shown) if found == role]
+        colour = HUES[_ROLE_HUES.get(role, "grey")]
+        axes.scatter(
+            x[rows],
+            y[rows],
+            s=min(30.0, 3000 / len(nodes)) if role in ("client", _IDLE) else 90,
+            c="white" if role == _IDLE else colour,
+            edgecolors=colour,
+            marker=shapes.get(role, "o"),
+            zorder=3,
+            label=role,
+        )
+    if len(nodes) <= _MOST_NAMED:
+        _name_nodes(axes, run_data, nodes, x, y)
+
+
+def _name_nodes(
+    axes: Axes, run_data: RunData, nodes: NDArray[np.int64], x: NDArray[np.float64], y: NDArray[np.float64]
+) -> None:
+    """Writes each node's number beside its marker, on the side that looks away from the middle."""
+    for place, node in enumerate(nodes.tolist()):
+        far = max(float(np.hypot(x[place], y[place])), 1e-9)
+        # Services stand inside; their names go below their larger markers.
+        inside = node >= run_data.roles.clients
+        offset = (0.0, -13.0) if inside else (10 * x[place] / far, 10 * y[place] / far)
+        axes.annotate(
+            run_data.label(node).replace("client ", ""),
+            (x[place], y[place]),
+            xytext=offset,
+            textcoords="offset points",
+            fontsize=6,
+            ha="center",
+            va="center",
+        )

@@ -59,7 +59,7 @@ def topology(data: Mapping[str, Any]) -> str:
                 ("rigorous", "epsilon, rigorous (local)"),
             ],
         ),
-        html.choice("topology-edges", "Edges by", [("bytes", "bytes"), ("fate", "outcome")]),
+        html.choice("topology-edges", "Edges by", [("fate", "outcome"), ("bytes", "bytes")]),
         '<label>Edges of <select id="topology-node"></select></label>',
         '<label><input type="checkbox" id="topology-control"> control messages too</label>',
     )

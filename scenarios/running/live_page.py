@@ -140,7 +140,8 @@ def _responder(page: LivePage) -> Respond:
     content = (files("scenarios.report") / "watch.html").read_text(encoding="utf-8")
     # The policy allows the page's own script by its hash, and nothing else.
     script = content[content.index("<script>") + len("<script>") : content.index("</script>")]
-    policy = f"default-src 'none'; connect-src 'self'; script-src {csp_hash(script)}; style-src 'unsafe-inline'"
+    only = f"script-src {csp_hash(script)}; style-src 'unsafe-inline'; img-src data:"
+    policy = f"default-src 'none'; connect-src 'self'; {only}"
 
     def respond(path: str, query: Query) -> Answer:
         if path == "/":

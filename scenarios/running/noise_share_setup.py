@@ -78,7 +78,7 @@ def share_noise(
     plan = NoiseSharePlan(
         settings=settings,
         clients=scenario.clients,
-        clip_norm=np.inf if privacy is None else privacy.clip_norm,
+        clip_norm=np.inf if noise is None else noise.clip_norm,
         delta=1e-5 if privacy is None else privacy.resolved_budget().delta,
         records=records,
         margin_s=protocol.deadline - deadline_s,

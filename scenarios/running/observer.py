@@ -108,7 +108,7 @@ class Observer:
     def _noise_std(self, record: RoundRecord) -> float | None:
         if self._noise is None:
             return None
-        return float(np.mean(self._noise.noise_std[record.cohort]) * self._schedule.noise_factor(record.round_number))
+        return float(np.mean(self._noise.stds[record.cohort]) * self._schedule.noise_factor(record.round_number))
 
     def _scheduled(self, record: RoundRecord) -> dict[str, Any]:
         """Returns the rounds planned after this one and the loss that decided, where a schedule reads losses."""
@@ -137,19 +137,28 @@ class Observer:
     def _fill_rigorous(self) -> None:
         """Fills in the `local` view's epsilon of the releases charged since the last round.
 
-        Each distinct mu is converted once, since clients with equal histories share it.
+        Each distinct total is converted once, since clients with equal histories share it.
         """
         if self._noise is None:
             return
         from privacy.accounting.gaussian import epsilons_of
+        from privacy.accounting.loss_events import composed_epsilon
 
         table = self._world.log.privacy
         new = self._rigorous_up_to + np.flatnonzero(np.isnan(table["rigorous"][self._rigorous_up_to :]))
         self._rigorous_up_to = len(table)
-        values, where = np.unique(table["mu2"][new], return_inverse=True)
         # All ledgers share one delta; only their epsilons may differ.
         delta = next(client.ledger.rule.delta for client in self._clients() if client.ledger is not None)
-        table["rigorous"][new] = epsilons_of(np.sqrt(values), delta)[where]
+        if self._noise.unaccounted:
+            table["rigorous"][new] = np.inf
+        elif self._noise.losses:
+            releases = zip(table["node"][new].tolist(), table["release"][new].tolist(), strict=True)
+            losses = [(self._noise.losses[node], count) for node, count in releases]
+            epsilons = {each: composed_epsilon(0.0, [each], delta) for each in set(losses)}
+            table["rigorous"][new] = [epsilons[each] for each in losses]
+        else:
+            values, where = np.unique(table["mu2"][new], return_inverse=True)
+            table["rigorous"][new] = epsilons_of(np.sqrt(values), delta)[where]
 
     def _clients(self) -> list[Any]:
         return [self._participants[node] for node in range(self._scenario.clients)]

@@ -136,6 +136,8 @@ class RoundPrivacy:
             sensitivity=math.inf if self._noise is None else self._noise.sensitivity,
             in_the_clear=self._scenario.anonymity.sealed is False,
             sharing=self._sharing,
+            losses=() if self._noise is None else self._noise.losses,
+            linear=self._noise is None or self._noise.linear,
         )
 
     def _draw(self, record: RoundRecord, messages: NDArray[np.int64]) -> Draw:

@@ -92,7 +92,7 @@ def _index_page() -> tuple[str, str]:
     content = (files("scenarios.serving") / "runs.html").read_text(encoding="utf-8")
     script = content[content.index("<script>") + len("<script>") : content.index("</script>")]
     policy = (
-        f"default-src 'none'; connect-src 'self'; img-src 'self'; script-src {csp_hash(script)}; "
+        f"default-src 'none'; connect-src 'self'; img-src 'self' data:; script-src {csp_hash(script)}; "
         "style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
     )
     return content, policy

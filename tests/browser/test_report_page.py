@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 
 from scenarios.cli.main import main
+from scenarios.running.live_page import serve_live_page
+from scenarios.serving.loopback import serving
+from scenarios.serving.site import Site
 
 pytestmark = pytest.mark.slow
 CHARTS = (
@@ -214,3 +217,70 @@ def test_a_graph_shows_directions_figures_and_who_reached_nobody(visit: Any, tmp
     page.keyboard.press("ArrowRight")
     assert page.inner_text("#topology-figures") != first
     assert opened.complaints == []
+
+
+def test_a_report_is_printed_as_pdf(browser: Any, run_folders: list[Path], tmp_path: Path) -> None:
+    """By the installed browser; other endings are refused with those that can be written."""
+    out = tmp_path / "report.pdf"
+    assert main(["report", str(run_folders[0]), "-o", str(out)]) == 0
+    assert out.read_bytes().startswith(b"%PDF-")
+    assert main(["report", str(run_folders[0]), "-o", str(tmp_path / "report.doc")]) == 2
+
+
+def test_without_a_browser_a_pdf_is_refused_with_a_cure(
+    run_folders: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It says what can be written instead, and writes nothing."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert main(["report", str(run_folders[0]), "-o", str(tmp_path / "report.pdf")]) == 2
+    assert "write .html and print it" in capsys.readouterr().err
+    assert not (tmp_path / "report.pdf").exists()
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_all_runs_at_a_glance(browser: Any, run_folders: list[Path], width: int, scheme: str) -> None:
+    """The served page lists runs, searches, and compares what is ticked; no complaint, no sideways scroll."""
+    complaints: list[str] = []
+    with serving(Site(run_folders[0].parent).respond) as port:
+        context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 800})
+        page = context.new_page()
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.goto(f"http://127.0.0.1:{port}/")
+        page.wait_for_selector("body[data-ready]")
+        rows = page.locator("#rows tr")
+        assert rows.count() >= len(run_folders)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        name = rows.first.locator("a").inner_text()
+        page.fill("#search", name.split(",")[0])
+        assert 1 <= rows.count() <= len(run_folders)
+        page.fill("#search", "")
+        assert page.locator("#compare").is_disabled()
+        for place in range(2):
+            rows.nth(place).locator("input").check()
+        page.locator("#compare").click()
+        page.wait_for_selector("body[data-ready]", timeout=60_000)
+        assert page.locator("#figures").count() == 1
+        context.close()
+    assert complaints == []
+
+
+def test_the_watched_page_has_axes_and_its_last_round(browser: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """Ticks on both axes, both epsilons, and the round that came right before the end."""
+    first = {"round": 1, "end_s": 10.0, "accuracy_after_mean": 0.5}
+    with serve_live_page(True) as live:
+        url = capsys.readouterr().err.split()[-1]
+        live.begin("watched", "Why?", 3)
+        page = browser.new_context().new_page()
+        live.round(first, 100, 0, 1.5, 2e4)
+        page.goto(url)
+        page.wait_for_selector("#rows tr")
+        live.round({**first, "round": 2, "end_s": 30.0}, 200, 0, 3.0, 4e4)
+    # The block has ended, and with it the server, after the page has asked once more.
+    page.wait_for_timeout(300)
+    texts = page.locator("#chart text").all_text_contents()
+    assert {"0.00", "1.00", "simulated time"} <= set(texts)
+    assert page.locator("#rows tr").first.locator("td").all_inner_texts()[0] == "2"
+    assert page.locator("#rows tr").first.locator("td").all_inner_texts()[-2:] == ["3", "4e4"]
+    assert "The run has ended" in page.inner_text("#status")

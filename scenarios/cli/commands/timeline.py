@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from p2p.config.errors import UserError
-from scenarios.plots.figure import PICTURES, check_ending, save
+from scenarios.plots.figure import COLUMN_WIDTHS_IN, PICTURES, check_ending, save
 from scenarios.report.node_sample import active_nodes
 from scenarios.report.page import picture_page
 from scenarios.report.run_data import RunData, read_run_data
@@ -39,7 +39,8 @@ def _draw(args: argparse.Namespace, ending: str) -> None:
     nodes = None
     if args.nodes is not None:
         nodes = np.array(parse_numbers("--nodes", args.nodes, active_nodes(run_data.log).tolist()), dtype=np.int64)
-    _write(run_data, args.out, ending, rounds, nodes, args.rounds is not None, args.all)
+    width_in = COLUMN_WIDTHS_IN.get(args.columns, 9.0)
+    _write(run_data, args.out, ending, rounds, nodes, args.rounds is not None, args.all, width_in)
 
 
 def _write(
@@ -50,6 +51,7 @@ def _write(
     nodes: NDArray[np.int64] | None,
     chosen: bool,
     everything: bool,
+    width_in: float,
 ) -> None:
     if ending in {".json", ".gz"}:
         _write_trace(run_data, out, rounds if chosen else None, nodes, everything)
@@ -63,7 +65,7 @@ def _write(
 
     if len(drawn) > _MOST_ROUNDS_DRAWN:
         print(f"the first {_MOST_ROUNDS_DRAWN} of {len(drawn)} rounds are drawn; json holds all", file=sys.stderr)
-    save(draw_timeline(run_data, drawn[:_MOST_ROUNDS_DRAWN], nodes), out)
+    save(draw_timeline(run_data, drawn[:_MOST_ROUNDS_DRAWN], nodes, width_in), out)
 
 
 def _write_trace(

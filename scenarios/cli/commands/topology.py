@@ -10,7 +10,7 @@ from pathlib import Path
 from p2p.config.errors import UserError
 from scenarios.loading.problems import printable
 from scenarios.metrics.round_graphs import figure_rows, figures_of_round, graph_words
-from scenarios.plots.figure import PICTURES, check_ending, save
+from scenarios.plots.figure import COLUMN_WIDTHS_IN, PICTURES, check_ending, save
 from scenarios.report.page import picture_page
 from scenarios.report.run_data import RunData, read_run_data
 from scenarios.run_folder import atomic_write
@@ -49,7 +49,7 @@ def _draw(run_data: RunData, args: argparse.Namespace, ending: str) -> None:
     else:
         from scenarios.plots.topology import draw_topology
 
-        save(draw_topology(run_data, number, figures), args.out)
+        save(draw_topology(run_data, number, figures, COLUMN_WIDTHS_IN.get(args.columns, 7.0)), args.out)
 
 
 def _print_figures(run_data: RunData, number: int, figures: GraphFigures) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nodes.learning.release_stages import NUMBERS_AT_ONCE, make_stages
-from p2p.random_streams import stream
+from p2p.random_streams import streams
 from privacy.calibration.noise_plan import PlanContext
 from privacy.stages.api import Shape
 from privacy.stages.clipping import Clip
@@ -26,10 +26,11 @@ def test_threads_change_no_bit() -> None:
         shape=Shape(rows.shape[1]),
     )
     pipeline = make_stages([Clip(norm=1.0), Gaussian(sigma=0.1)], context, 1, lambda _: 0.1, DENSE)
+    nodes = [3, 1, 2]
+    noises = [("noise", node, 0) for node in nodes]
     models = np.zeros((4, rows.shape[1]), dtype=np.float32)
     alone, together = (
-        pipeline.apply(rows.copy(), [3, 1, 2], [stream(1, "noise", node, 0) for node in (3, 1, 2)], models, 1, threads)
-        for threads in (1, 2)
+        pipeline.apply(rows.copy(), nodes, streams(1, noises), models, models[0], 1, threads) for threads in (1, 2)
     )
     assert alone.tobytes() == together.tobytes()
     np.testing.assert_allclose(np.std(alone, axis=1), 0.1, rtol=0.05)

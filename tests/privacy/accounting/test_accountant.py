@@ -253,5 +253,5 @@ def test_a_contradiction_withdraws_all_figures(monkeypatch: pytest.MonkeyPatch) 
     )
     told = account([one], "to_all")
     assert told.views().peer_worst.how == "exact"
-    told._spread._model[:] *= 10.0  # type: ignore[union-attr]
+    told._spread[None]._model[:] *= 10.0  # type: ignore[union-attr]
     assert "contradicts itself" in told.views().local.because

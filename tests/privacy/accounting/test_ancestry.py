@@ -39,7 +39,7 @@ def test_the_figure_about_the_first_of_a_chain(sends_first: bool, mu2: float) ->
     """mu^2 of client 2 about client 0: nothing, or one release in full."""
     accountant = Accountant(Setting(clients=3, spread="by_path", delta=1e-5, rounds=1))
     accountant.add(chain(sends_first))
-    assert accountant._spread.learned(None).peers[2, 0] == mu2
+    assert accountant._spread[None].learned(None).peers[2, 0] == mu2
 
 
 def test_common_noise_is_not_followed_through_a_round_that_depends_on_itself() -> None:

@@ -67,6 +67,8 @@ MODELS = (
 OBJECTIVE = ("objective={kind: fednore_both, lam: 0.3}", "training.batch_size=all")
 DISCOUNTED = ("rounds=8", "schedule={kind: crd, beta: 0.9}")
 NOISY = ("rounds=8", "schedule={kind: crd, beta: 0.9, driven_by: {kind: noisy_losses, sigma: 5}}")
+MEMORY = ("privacy=none", "update=[clip_own_median, {kind: gaussian, multiplier: 0.5, per_record: true}]")
+MASKED = ("privacy=none", "update=[{kind: mask, rate: 0.4, by: aggregates}, clip, {kind: snlc, sigma: 0.1}]")
 LONG = 60
 """So many rounds that a signal comes in their midst."""
 VARIANTS = pytest.mark.parametrize(
@@ -79,8 +81,20 @@ VARIANTS = pytest.mark.parametrize(
         (MODELS, *OBJECTIVE),
         (LEADER, CRASHES, *DISCOUNTED),
         NOISY,
+        MEMORY,
+        (LEADER, CRASHES, "anonymity.sealed=true", *MASKED),
     ],
-    ids=["gossip", "leader", "no learning", "unsealed leader", "models", "discounted rounds", "noisy losses"],
+    ids=[
+        "gossip",
+        "leader",
+        "no learning",
+        "unsealed leader",
+        "models",
+        "discounted rounds",
+        "noisy losses",
+        "own medians",
+        "masks",
+    ],
 )
 
 

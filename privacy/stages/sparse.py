@@ -1,0 +1,160 @@
+"""Stages that keep some coordinates only: the largest, or those of a mask that does not depend on private data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from annotated_types import Gt, Le
+from numpy.typing import NDArray
+
+from privacy.stages.api import Batch, Bounds, Declared, Indices, PlainStage, Released, Shape, Update
+from privacy.stages.sparse_wire import CommonMask, Sparse
+
+if TYPE_CHECKING:
+    from privacy.calibration.noise_plan import PlanContext
+
+Rate = Annotated[float, Gt(0), Le(1)]
+_INDICES = "the positions of a client's largest coordinates, which depend on its records"
+
+
+def kept_of(rate: float, dimension: int) -> int:
+    """Returns how many of the coordinates a rate keeps: at least one."""
+    # The tolerance keeps a product such as 0.1 * 30 = 3.0000000000000004 from keeping one more.
+    return max(1, math.ceil(rate * dimension - 1e-9))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopK(PlainStage):
+    """Keeps each client's largest coordinates by absolute value; the others become zero and are not sent.
+
+    Attributes:
+        rate: share of the coordinates that is kept.
+
+    Guarantees:
+        Before noise, the positions leave without any, so nothing is proved. After noise it is post-processing and
+        releases nothing more. Rate 1 changes nothing at all.
+    """
+
+    takes: ClassVar[tuple[type, ...]] = (Update, Released)
+    rate: Rate = 0.1
+
+    def bounds(self, before: Bounds, shape: Shape) -> Bounds:
+        """Returns the same L2 norm over fewer coordinates."""
+        return before.within(kept_of(self.rate, shape.dimension))
+
+    def declare(self, before: Declared, context: PlanContext) -> Declared:
+        """Declares the positions, unless they come from what has noise already."""
+        kept = min(kept_of(self.rate, context.shape.dimension), before.kept)
+        if kept == before.kept:
+            return before
+        after = replace(before, bounds=self.bounds(before.bounds, context.shape), kept=kept, wire=Sparse(kept))
+        # The largest coordinates of a noisy release are no linear function of it, so a sum of them hides nothing.
+        return replace(after, linear=False) if before.noised else after.leaking(_INDICES)
+
+    def apply(self, rows: Update | Released, plan: Declared, batch: Batch) -> Update | Released:
+        """Sets all but the largest coordinates of each row to zero."""
+        if plan.kept >= rows.rows.shape[1]:
+            return rows
+        chosen = [largest(row, plan.kept) for row in rows.rows]
+        for row, places in zip(rows.rows, chosen, strict=True):
+            keep_only(row, places)
+        if isinstance(rows, Update):
+            rows.support = chosen
+        return rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mask(PlainStage):
+    """Keeps the coordinates of a mask that is common to all clients and depends on no private data.
+
+    Attributes:
+        rate: share of the coordinates that is kept.
+        by: `random` draws a new mask in every round. `aggregates` takes the coordinates that the noised aggregates so
+            far have moved most (the current model minus the first one, which every member knows); rounds that have
+            moved nothing yet, and every `refresh`-th, send all coordinates.
+        refresh: rounds from one full release to the next with `by: aggregates`; none has only the first.
+
+    Guarantees:
+        The mask is public or a function of earlier releases, so it costs nothing, and it is not sent. A mask of
+        everything changes nothing at all.
+    """
+
+    takes: ClassVar[tuple[type, ...]] = (Update, Released)
+    rate: Rate = 0.1
+    by: Literal["random", "aggregates"] = "random"
+    refresh: Annotated[int, Gt(0)] | None = None
+
+    @property
+    def one_aggregator(self) -> str:
+        """Returns why a mask of aggregates needs one model for all."""
+        return "" if self.by == "random" else "the mask comes from a model that all members have; use `by: random`"
+
+    def bounds(self, before: Bounds, shape: Shape) -> Bounds:
+        """Returns the same norms: a round may send everything."""
+        return before.within(shape.dimension if self.by == "aggregates" else kept_of(self.rate, shape.dimension))
+
+    def declare(self, before: Declared, context: PlanContext) -> Declared:
+        """Declares the encoding; a mask releases nothing."""
+        kept = min(kept_of(self.rate, context.shape.dimension), before.kept)
+        if kept == before.kept:
+            return before
+        wire = CommonMask(kept, random=self.by == "random", refresh=self.refresh or 0)
+        most = before.kept if self.by == "aggregates" else kept
+        # A stale member has a mask of its own, so that others' noise may be missing where it sends.
+        same = self.by == "random" or context.topology == "central"
+        return replace(
+            before,
+            bounds=self.bounds(before.bounds, context.shape),
+            kept=most,
+            wire=wire,
+            linear=before.linear and same,
+        )
+
+    def remembers(self, clients: int, rounds: int, shape: Shape) -> dict[str, NDArray[Any]]:
+        """Returns room for each client's last mask, as bits; its encoding needs it."""
+        if self.by == "random":
+            return {}
+        return {"mask": np.zeros((clients, -(-shape.dimension // 8)), dtype=np.uint8)}
+
+    def apply(self, rows: Update | Released, plan: Declared, batch: Batch) -> Update | Released:
+        """Sets all coordinates outside the mask to zero."""
+        dimension = rows.rows.shape[1]
+        if not isinstance(plan.wire, CommonMask):
+            return rows
+        chosen = self._masks(plan.wire, dimension, batch)
+        for row, places in zip(rows.rows, chosen, strict=True):
+            if places is not None:
+                keep_only(row, places)
+        if isinstance(rows, Update):
+            rows.support = chosen
+        return rows
+
+    def _masks(self, wire: CommonMask, dimension: int, batch: Batch) -> Sequence[Indices | None]:
+        """Returns each row's mask; None where everything is sent."""
+        if self.by == "random":
+            return [wire.drawn(batch.seed, batch.round_number, dimension)] * len(batch.nodes)
+        if wire.sends_all(batch.round_number):
+            return [None] * len(batch.nodes)
+        chosen = [largest(batch.models[node] - batch.first_model, wire.kept) for node in batch.nodes.tolist()]
+        for node, places in zip(batch.nodes.tolist(), chosen, strict=True):
+            bits = np.zeros(dimension, dtype=np.bool_)
+            bits[places] = True
+            batch.memory["mask"][node] = np.packbits(bits)
+        return chosen
+
+
+def largest(row: NDArray[np.float32], count: int) -> Indices:
+    """Returns the places of the largest coordinates by absolute value, ascending."""
+    places = np.argpartition(np.abs(row), len(row) - count)[len(row) - count :]
+    return np.sort(places).astype(np.int64)
+
+
+def keep_only(row: NDArray[np.float32], places: Indices) -> None:
+    """Sets all other coordinates to zero, in place."""
+    values = row[places]
+    row[:] = 0.0
+    row[places] = values
