@@ -5,7 +5,13 @@ An attack's module imports torch inside its functions, so that scenarios are rea
 
 from __future__ import annotations
 
+from nodes.adversaries.membership.attack import MembershipAttack
+from nodes.adversaries.reconstruction.attack import ReconstructionAttack
 from privacy.attacks.linkage_attack import LinkageAttack
 
-ATTACKS: dict[str, type] = {"linkage": LinkageAttack}
-AnyAttack = LinkageAttack
+ATTACKS: dict[str, type] = {
+    "linkage": LinkageAttack,
+    "reconstruction": ReconstructionAttack,
+    "membership": MembershipAttack,
+}
+AnyAttack = LinkageAttack | ReconstructionAttack | MembershipAttack

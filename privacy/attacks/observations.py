@@ -6,13 +6,15 @@ Nothing here tells true identities (except to one who holds the proxy's table), 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from p2p.log.records import KIND, KINDS
+from p2p.random_streams import stream
+from privacy.attacks.membership.ceiling import Claim
 
 UNKNOWN = -1
 IN, OUT = 0, 1
@@ -79,6 +81,19 @@ class Records(NamedTuple):
     labels: NDArray[np.int64]
     numbers: NDArray[np.int64]
 
+    def at(self, places: NDArray[np.int64]) -> Records:
+        """Returns some of them."""
+        return Records(self.features[places], self.labels[places], self.numbers[places])
+
+
+def join_records(parts: Sequence[Records]) -> Records:
+    """Returns all records in order."""
+    return Records(
+        np.concatenate([one.features for one in parts]),
+        np.concatenate([one.labels for one in parts]),
+        np.concatenate([one.numbers for one in parts]),
+    )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Knowledge:
@@ -88,7 +103,8 @@ class Knowledge:
         auxiliary: records of the same distribution that no client trains on
         own_records: the records of the observer's own nodes
         members: records of each victim that are known members; they are not scored
-        labels: whether the labels of victims' records are known
+        victims: the clients whose members are asked for
+        labels: of the records that the update of a row was trained on, sorted; None if not known
         batch_size: of local training, `all` if one batch holds all records; None if not known
         epochs: of local training; None if not known
     """
@@ -96,7 +112,8 @@ class Knowledge:
     auxiliary: Callable[[], Records] | None = None
     own_records: Callable[[], Records] | None = None
     members: Callable[[int], Records] | None = None
-    labels: bool = False
+    victims: tuple[int, ...] = ()
+    labels: Callable[[int], NDArray[np.int64]] | None = None
     batch_size: int | str | None = None
     epochs: int | None = None
 
@@ -111,7 +128,8 @@ class Position:
         snapshots: whether models of the view are kept
         knows: the `knows` section, by key
         public: the parts of the scenario that everybody knows, by name: `model, training, objective, protocol,
-            anonymity, privacy, clients, rounds, learning, data_shape, classes`; never the seed
+            anonymity, privacy, noise_shares, reserved, clients, rounds, learning, data_shape, classes, pixels`; never
+            the seed
     """
 
     name: str
@@ -143,6 +161,18 @@ class View:
         """Returns the distinct vectors of a round's messages [k, d]; the column `vector` numbers them."""
         return self._tensor(f"round-{round_number}")
 
+    def with_noise(self, std: float, seed: int) -> View:
+        """Returns the view as it would be if every vector had that much more normal noise on each coordinate."""
+
+        def noisier(name: str) -> NDArray[np.float32]:
+            values = self._tensor(name)
+            if not name.startswith("round-"):
+                return values
+            noise = stream(seed, "added noise", name).standard_normal(values.shape, dtype=np.float32)
+            return values + np.float32(std) * noise
+
+        return replace(self, _tensor=noisier)
+
     def models(self, round_number: int) -> NDArray[np.float32]:
         """Returns the models of the view after a round [m, d]: of the observer's nodes, or the round's aggregate."""
         return self._tensor(f"model-{round_number}")
@@ -156,11 +186,19 @@ class Truth:
         origin: the true sender of each row
         trained_on: the records that a client trained on
         kept_out: records of a victim that it did not train on (`reserved.victims`)
+        test: the global test set, which no client has
+        noise_std: mean deviation of the noise on each coordinate of an update
+        claims: epsilons that the run states about this position
+        tried: comparisons with claims that were made on this run before
     """
 
     origin: NDArray[np.int64]
     trained_on: Callable[[int], Records]
     kept_out: Callable[[int], Records]
+    test: Callable[[], Records]
     victims: tuple[int, ...] = ()
+    noise_std: float = 0.0
+    claims: Sequence[Claim] = ()
+    tried: int = 0
     seed: int = 0
     """For the scorer's own draws, such as bootstrap intervals."""

@@ -33,7 +33,7 @@ def attack_run(
     if run.summary is None:
         raise UserError(f"RUN = {path}: the run did not end; go on with it by `peerveil run --resume --out {path}`")
     known = scenario or parse_scenario(run.scenario_text, source=str(path / "scenario.yaml"), folder=path)
-    attacked = AttackedRun(path, known, data_dir)
+    attacked = AttackedRun(path, known, run.summary, data_dir)
     entries: list[Entry] = list(run.summary.get("attacks", []))
     for attack in attacks:
         able, problems = chosen(attack, attacked.positions)
@@ -47,10 +47,12 @@ def attack_run(
 
 
 def _carry_out(attacked: AttackedRun, attack: Attack, position: Position, entries: Sequence[Entry]) -> Entry:
-    guess = attack.guess(attacked.view(position))
-    result = attack.score(guess, attacked.truth(position))
     head = {"kind": kind_of(Choice(ATTACKS), attack), "by": position.name, "options": _options(attack)}
     stem = _stem(head, entries)
+    # Carrying out the same attack again tries nothing new.
+    tried = sum(entry.get("comparisons", 0) for entry in entries if not _same(entry, head))
+    guess = attack.guess(attacked.view(position))
+    result = attack.score(guess, attacked.truth(position, tried))
     write_result(attacked.path, stem, result)
     return {**head, "file": stem, "headline": result.headline, **result.figures}
 

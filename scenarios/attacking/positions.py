@@ -10,7 +10,19 @@ from nodes.adversaries.observers import Observer
 from nodes.protocols import PROTOCOLS
 from privacy.attacks.observations import Position
 
-_PUBLIC = ("model", "training", "objective", "protocol", "anonymity", "privacy", "clients", "rounds", "learning")
+_PUBLIC = (
+    "model",
+    "training",
+    "objective",
+    "protocol",
+    "anonymity",
+    "privacy",
+    "noise_shares",
+    "reserved",
+    "clients",
+    "rounds",
+    "learning",
+)
 
 
 def position_of(observer: Observer, parts: Mapping[str, Any], seed: int) -> Position:
@@ -38,6 +50,7 @@ def public_parts(parts: Mapping[str, Any]) -> dict[str, Any]:
     return {name: parts[name] for name in _PUBLIC} | {
         "data_shape": shape,
         "classes": classes,
+        "pixels": parts["data"].pixel_range() if hasattr(parts["data"], "pixel_range") else None,
         "protocol_kind": kinds.get(type(parts["protocol"]), "plug-in"),
     }
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from nodes.datasets.preparation import all_records
 from p2p.config.errors import UserError
 from p2p.random_streams import stream
 from privacy.attacks.observations import Knowledge, Position, Records, Truth, View
+from scenarios.attacking.claims import claims_about, noise_std
 from scenarios.attacking.positions import position_of
 from scenarios.loading.field_docs import keys_of
 from scenarios.run_folder.observation_files import observed_names, read_observations, read_tensor, read_truth
@@ -26,6 +28,7 @@ class AttackedRun:
 
     path: Path
     scenario: Scenario
+    summary: Mapping[str, Any]
     data_dir: Path | None = None
 
     @property
@@ -39,7 +42,7 @@ class AttackedRun:
         """Returns all that an attack from this position may read."""
         rows, header = read_observations(self.path, position.name)
         return View(
-            position=position,
+            position=self._with_form(position),
             rows=rows,
             kept_rounds=header["kept_rounds"],
             model_rounds=header["model_rounds"],
@@ -47,14 +50,30 @@ class AttackedRun:
             _tensor=partial(read_tensor, self.path, position.name),
         )
 
-    def truth(self, position: Position) -> Truth:
-        """Returns what guesses from this position are scored by."""
+    def _with_form(self, position: Position) -> Position:
+        """Returns the position with the form of the data, which a user's file tells only when it is read."""
+        if position.public["data_shape"] is not None:
+            return position
+        loaded = self._data[0]
+        form = {"data_shape": loaded.shape, "classes": loaded.classes}
+        return replace(position, public={**position.public, **form})
+
+    def truth(self, position: Position, tried: int = 0) -> Truth:
+        """Returns what guesses from this position are scored by.
+
+        Args:
+            tried: comparisons with the run's epsilons that were made before.
+        """
         known = int(position.knows["members"])
         return Truth(
             origin=read_truth(self.path, position.name),
             trained_on=lambda node: self._records(self._members(node)[known:]),
             kept_out=lambda node: self._records(self._kept_out(node)),
-            victims=self.scenario.reserved.victim_nodes(self.scenario.clients),
+            test=self._test,
+            victims=self._victims,
+            noise_std=noise_std(self.summary),
+            claims=claims_about(self.summary, position.kind),
+            tried=tried,
             seed=self.scenario.seed,
         )
 
@@ -66,10 +85,24 @@ class AttackedRun:
             auxiliary=(lambda: self._auxiliary(int(knows["auxiliary"]))) if knows["auxiliary"] else None,
             own_records=(lambda: self._own(position.nodes)) if knows["own_records"] and position.nodes else None,
             members=(lambda node: self._records(self._members(node)[:known])) if known else None,
-            labels=bool(knows["labels"]),
+            victims=self._victims,
+            labels=self._labels_behind(position) if knows["labels"] else None,
             batch_size=training.batch_size if tells else None,
             epochs=training.epochs if tells else None,
         )
+
+    def _labels_behind(self, position: Position) -> Callable[[int], NDArray[np.int64]]:
+        """Returns a function from rows to the sorted labels of their senders' records, and to nothing else of them."""
+        origin = read_truth(self.path, position.name)
+        return lambda row: np.sort(self._records(self._members(int(origin[row]))).labels)
+
+    def _test(self) -> Records:
+        loaded = self._data[0]
+        return Records(loaded.test_x, loaded.test_y, np.arange(len(loaded.test_y)))
+
+    @property
+    def _victims(self) -> tuple[int, ...]:
+        return self.scenario.reserved.victim_nodes(self.scenario.clients)
 
     @cached_property
     def _data(self) -> Any:

@@ -12,7 +12,10 @@ from scenarios.attacking.positions import chosen, position_of
 from scenarios.loading.problems import Path
 
 Finding = tuple[Path, Any, str]
-ATTACKED_PARTS = ("model", "training", "objective", "protocol", "anonymity", "privacy", "clients", "rounds", "learning")
+ATTACKED_PARTS = (
+    *("model", "training", "objective", "protocol", "anonymity", "privacy", "noise_shares", "reserved"),
+    *("clients", "rounds", "learning"),
+)
 
 
 def reserved_findings(reserved: Any, clients: int) -> Iterator[Finding]:

@@ -8,8 +8,8 @@ from typing import Any
 from scenarios.metrics.number_format import epsilon_text
 from scenarios.metrics.view_labels import reasons, record_rows, view_labels
 from scenarios.report import html
-from scenarios.report.adversary_section import sandwich_part
 from scenarios.report.alt_text import spent_alternative, views_alternative
+from scenarios.report.audit_part import sandwich_part
 from scenarios.report.run_data import RunData
 
 

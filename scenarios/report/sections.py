@@ -9,7 +9,6 @@ from typing import Any
 from scenarios.metrics.headline_rows import headline_rows, learns, trouble_rows
 from scenarios.metrics.number_format import accuracy_text, bytes_text, count_text, seconds_text
 from scenarios.report import html
-from scenarios.report.adversary_section import attack_section
 from scenarios.report.alt_text import (
     accuracy_alternative,
     bytes_alternative,
@@ -18,6 +17,7 @@ from scenarios.report.alt_text import (
     node_bytes_alternative,
     time_alternative,
 )
+from scenarios.report.attack_section import attack_section, read_attacks
 from scenarios.report.node_data import reason_in_words
 from scenarios.report.picture_sections import timeline, topology
 from scenarios.report.privacy_section import privacy_section
@@ -44,7 +44,7 @@ def run_sections() -> tuple[PageSection, ...]:
         PageSection("topology-section", "Topology", lambda run_data, data: topology(data)),
         PageSection("dropouts", "Dropouts", lambda run_data, data: _dropouts(run_data)),
         PageSection("privacy", "Privacy", privacy_section),
-        PageSection("attacks", "Attacks", attack_section),
+        PageSection("attacks", "Attacks", lambda run_data, data: attack_section(read_attacks(run_data))),
         PageSection("scenario", "Scenario", lambda run_data, data: _scenario(run_data)),
         PageSection("reproduce", "Reproduce", lambda run_data, data: _reproduce(run_data)),
     )

@@ -106,6 +106,7 @@ def _canonical(value: Any) -> Any:
     return value
 
 
+@cache
 def _version(package: str) -> str | None:
     # Not torch.__version__: importing torch takes a second, and the identity is needed before any cell runs.
     try:

@@ -6,6 +6,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from dataclasses import replace
 from pathlib import Path
 
 from p2p.config.errors import UserError
@@ -49,6 +50,7 @@ class CellQueue:
         self._claimed: dict[str, tuple[Cell, float]] = {}
         self._running: dict[Future[CellOutcome], Cell] = {}
         self._deaths: Counter[str] = Counter()
+        self._texts: dict[str, str] = {}
 
     def run(self, place: Place) -> int:
         """Runs all cells; returns how many other processes still hold.
@@ -92,8 +94,15 @@ class CellQueue:
     def _task(self, cell: Cell) -> CellTask:
         data_dir = None if self._data_dir is None else str(self._data_dir.absolute())
         origin, store = str(cell.origin), str(self._store.path.absolute())
-        text = dump_scenario(cell.scenario)
+        text = self._text(cell)
         return CellTask(cell.key, cell.label, text, origin, self._allow_plugins, store, self._token, data_dir)
+
+    def _text(self, cell: Cell) -> str:
+        """Returns the resolved scenario; cells that differ in their seed alone share the work of writing it."""
+        name = f"{cell.base} {cell.settings}"
+        if name not in self._texts:
+            self._texts[name] = dump_scenario(replace(cell.scenario, seed=0))
+        return self._texts[name].replace("\nseed: 0\n", f"\nseed: {cell.seed}\n", 1)
 
     def _take(self, cell: Cell, future: Future[CellOutcome]) -> bool:
         """Books the end of a cell; returns whether the executor is broken."""

@@ -20,6 +20,9 @@ Classifier = Callable[[Tensor], Tensor]
 
 def fit(inside: Tensor, outside: Tensor, rng: np.random.Generator) -> Classifier:
     """Returns a function from features [n, f] to log-odds of membership [n], from known features of both kinds."""
+    count = max(len(inside), len(outside))
+    # Both kinds equally often, as a coin makes them; else a network would say what there is more of.
+    inside, outside = (_repeated(known, count) for known in (inside, outside))
     features = torch.cat([inside, outside]).double()
     centre, scale = features.mean(0), features.std(0, correction=0)
     # A constant feature says nothing; it must not be divided by its zero deviation.
@@ -37,3 +40,7 @@ def fit(inside: Tensor, outside: Tensor, rng: np.random.Generator) -> Classifier
         return scores[:, 1] - scores[:, 0]
 
     return log_odds
+
+
+def _repeated(rows: Tensor, count: int) -> Tensor:
+    return rows[torch.arange(count) % len(rows)]

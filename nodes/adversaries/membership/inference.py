@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Literal, Protocol
 
 import numpy as np
@@ -48,6 +48,8 @@ class Knowledge:
     auxiliary: Examples | None
     recipe: Recipe
     seed: int
+    shadows: dict[int, list[Shadow]] = field(default_factory=dict)
+    """Shadow models by their number: methods and victims share them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,7 +96,7 @@ class Basic:
 
     def infer(self, models: AttackedModels, knowledge: Knowledge, candidates: Examples) -> Inference:
         """Transfers the threshold of one shadow model."""
-        (shadow,) = _shadows(knowledge, 1, "basic")
+        (shadow,) = _shadows(knowledge, 1)
         threshold = best_threshold(*(_confidences(models, shadow, part) for part in (shadow.inside, shadow.outside)))
         scores = true_label(_last(models, candidates), candidates.labels).numpy()
         return Inference(scores, scores > threshold)
@@ -111,7 +113,7 @@ class MlLeaks:
         def features(model: Tensor, examples: Examples) -> Tensor:
             return largest_posteriors(log_posteriors(models.kernel, model[None], examples.records)[0])
 
-        judge = _fit_on(_shadows(knowledge, 1, "ml_leaks"), features, knowledge, "ml_leaks")
+        judge = _fit_on(_shadows(knowledge, 1), features, knowledge, "ml_leaks")
         return _by_odds(judge(features(models.snapshots[-1], candidates)))
 
 
@@ -123,7 +125,7 @@ class ShadowModels:
 
     def infer(self, models: AttackedModels, knowledge: Knowledge, candidates: Examples) -> Inference:
         """Trains the network of a class on the shadows' records of that class."""
-        shadows = _shadows(knowledge, self.COUNT, "shadow_models")
+        shadows = _shadows(knowledge, self.COUNT)
         posteriors = _last(models, candidates)
         scores = torch.zeros(len(candidates), dtype=torch.float64)
         for label in np.unique(candidates.labels.numpy()).tolist():
@@ -201,10 +203,13 @@ def _confidences(models: AttackedModels, shadow: Shadow, part: Examples) -> NDAr
     return found
 
 
-def _shadows(knowledge: Knowledge, count: int, name: str) -> list[Shadow]:
+def _shadows(knowledge: Knowledge, count: int) -> list[Shadow]:
     if knowledge.auxiliary is None:
         raise ValueError("an attack that needs auxiliary records was given none")
-    return train_shadows(knowledge.recipe, knowledge.auxiliary, count, knowledge.seed, "membership", name)
+    if count not in knowledge.shadows:
+        trained = train_shadows(knowledge.recipe, knowledge.auxiliary, count, knowledge.seed, "membership", "shadows")
+        knowledge.shadows[count] = trained
+    return knowledge.shadows[count]
 
 
 def _fit_on(

@@ -41,7 +41,10 @@ class Dlg:
             return min((self._descend(target, *start) for start in starts), key=lambda one: one.losses[-1])
 
     def _descend(self, target: GradientTarget, images: Tensor, labels: Tensor) -> Reconstruction:
-        optimiser = torch.optim.LBFGS([images, labels], lr=self.step_size, max_iter=INNER)
+        # Torch's own tolerances would end the search where losses of small gradients begin.
+        optimiser = torch.optim.LBFGS(
+            [images, labels], lr=self.step_size, max_iter=INNER, tolerance_grad=0.0, tolerance_change=0.0
+        )
         best, losses = images.detach().clone(), [float(_loss(target, images, labels).detach())]
 
         def closure() -> float:

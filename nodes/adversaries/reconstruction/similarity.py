@@ -85,14 +85,13 @@ def _unit(features: Tensor) -> Tensor:
     return features / (features.square().sum(1, keepdim=True).sqrt() + 1e-10)
 
 
-def pair_images(found: Tensor, originals: Tensor) -> NDArray[np.int64]:
-    """Returns for each original the number of the reconstruction that stands for it: least total squared error.
+def pair_images(found: Tensor, originals: Tensor) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Returns numbers of originals and, for each, of the reconstruction that stands for it: least total squared error.
 
-    Images of a batch have no order that an update could show.
+    Images of a batch have no order that an update could show. If there are more of one kind, the rest stays unpaired.
     """
     from scipy.optimize import linear_sum_assignment
 
     errors = torch.cdist(originals.double().flatten(1), found.double().flatten(1)).square()
-    _, chosen = linear_sum_assignment(errors.numpy())
-    pairs: NDArray[np.int64] = chosen.astype(np.int64)
-    return pairs
+    which, chosen = linear_sum_assignment(errors.numpy())
+    return which.astype(np.int64), chosen.astype(np.int64)

@@ -35,22 +35,29 @@ class Claim:
         return min(1.0, by_false, by_missed)
 
 
-def judge(claim: Claim, accuracy: float, right: int, guesses: int, tried: int, coins: bool) -> Verdict:
+def judge(claim: Claim, accuracy: float, right: int, pairs: int, before: int, comparisons: int) -> Verdict:
     """Returns what a measurement says about a claim.
 
-    Without coins the members are not a random half, so a high accuracy may come from what the records are. With coins
-    the number of right guesses is tested against the claim (Steinke, Nasr & Jagielski 2023), corrected for everything
-    that was tried (Bonferroni).
+    An accuracy above the ceiling may be luck. The claim is falsified if so many right guesses of fair coins have a
+    small probability under it (Steinke, Nasr & Jagielski 2023), corrected for everything tried on the run.
 
     Args:
         accuracy: balanced accuracy.
-        right: right ones among `guesses`; every record of a coin is guessed.
-        tried: comparisons of this run, this one included.
-        coins: whether each record was a member by an independent fair coin.
+        right: in how many of `pairs` the member was guessed; a coin had picked it.
+        before: comparisons that were made on this run earlier.
+        comparisons: comparisons that are made now, this one included.
     """
-    if coins and min(1.0, tried * one_run_p_value(right, guesses, claim)) < LEVEL:
+    if one_run_p_value(right, pairs, claim) < level_of(before, comparisons):
         return "falsified"
     return "exceeds the ceiling in this run" if accuracy > claim.accuracy() else "within the ceiling"
+
+
+def level_of(before: int, comparisons: int) -> float:
+    """Returns the level of each of the next comparisons, however many may follow.
+
+    Comparison n gets `LEVEL / (n (n+1))`, which sums to LEVEL over all n; those made together share theirs equally.
+    """
+    return LEVEL / ((before + 1) * (before + comparisons + 1))
 
 
 def one_run_p_value(right: int, guesses: int, claim: Claim) -> float:

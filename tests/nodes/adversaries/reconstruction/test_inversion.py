@@ -19,7 +19,7 @@ from tests.nodes.adversaries.victims import Victim
 def mean_psnr(victim: Victim, target: GradientTarget, attack: Inversion | None = None, seed: int = 0) -> float:
     """The mean over images, each original with the reconstruction that stands for it."""
     images = (attack or Inversion()).reconstruct(target, victim.labels, seed, "test").images
-    return float(psnr_db(images[pair_images(images, victim.images)], victim.images).mean())
+    return float(psnr_db(images[pair_images(images, victim.images)[1]], victim.images).mean())
 
 
 def guessing(victim: Victim) -> float:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from privacy.attacks.membership.ceiling import Claim, judge, one_run_p_value
+from privacy.attacks.membership.ceiling import Claim, judge, level_of, one_run_p_value
 
 
 @pytest.mark.parametrize(("epsilon", "percent"), [(0.1, 52.5), (0.2, 55.0), (0.5, 62.2)])
@@ -40,19 +40,30 @@ def test_published_p_values() -> None:
     assert one_run_p_value(0, 0, Claim("", 1.0, 1e-5)) == 1.0
 
 
-def test_falsified_needs_coins() -> None:
-    """95 of 100 right: with coins it refutes epsilon 0.5, without it only exceeds the ceiling."""
+def test_falsified_needs_more_than_luck() -> None:
+    """95 of 100 coins refute epsilon 0.5; 68 exceed the ceiling of 62.2%, which luck may do."""
     claim = Claim("published", 0.5, 1e-5)
-    assert judge(claim, 0.95, 95, 100, 1, coins=True) == "falsified"
-    assert judge(claim, 0.95, 95, 100, 1, coins=False) == "exceeds the ceiling in this run"
-    assert judge(claim, 0.60, 60, 100, 1, coins=True) == "within the ceiling"
+    assert judge(claim, 0.95, 95, 100, 0, 1) == "falsified"
+    assert judge(claim, 0.68, 68, 100, 0, 1) == "exceeds the ceiling in this run"
+    assert judge(claim, 0.60, 60, 100, 0, 1) == "within the ceiling"
 
 
 def test_many_attempts_need_a_clearer_result() -> None:
-    """72 of 100 against 62.2% expected: p = 0.026, enough for one attempt and not for ten."""
+    """75 of 100 against 62.2% expected: p = 0.005, enough for one attempt, not for ten or after ten."""
     claim = Claim("published", 0.5, 0.0)
-    assert judge(claim, 0.72, 72, 100, 1, coins=True) == "falsified"
-    assert judge(claim, 0.72, 72, 100, 10, coins=True) == "exceeds the ceiling in this run"
+    assert judge(claim, 0.75, 75, 100, 0, 1) == "falsified"
+    assert judge(claim, 0.75, 75, 100, 0, 10) == "exceeds the ceiling in this run"
+    assert judge(claim, 0.75, 75, 100, 10, 1) == "exceeds the ceiling in this run"
+
+
+def test_the_levels_of_all_comparisons_sum_to_the_level() -> None:
+    """In any portions, for ever."""
+    portions, before, spent = [1, 7, 2, 30, 5] * 200, 0, 0.0
+    for portion in portions:
+        spent += portion * level_of(before, portion)
+        before += portion
+    assert spent == pytest.approx(0.05, abs=0.05 / before)
+    assert spent < 0.05
 
 
 @pytest.mark.slow
@@ -61,5 +72,5 @@ def test_a_true_epsilon_is_hardly_ever_falsified() -> None:
     rng, claim = np.random.default_rng(0), Claim("true", 1.0, 0.0)
     truthful = math.e / (1 + math.e)
     right = rng.binomial(50, truthful, (1000, 20))
-    wrong = [any(judge(claim, n / 50, int(n), 50, 20, coins=True) == "falsified" for n in run) for run in right]
+    wrong = [any(judge(claim, n / 50, int(n), 50, 0, 20) == "falsified" for n in run) for run in right]
     assert np.mean(wrong) < 0.05

@@ -1,4 +1,4 @@
-"""The epsilon sandwich and the attacks of a run, in a real browser."""
+"""The epsilon sandwich of an audit, in a real browser."""
 
 from __future__ import annotations
 
@@ -6,11 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from privacy.attacks.attack import Grid, Result
-from scenarios.attacking.result_files import write_result
 from scenarios.cli.main import main
 
 pytestmark = pytest.mark.slow
@@ -32,18 +29,10 @@ audit: {others: still, runs: 3}
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run with an attack, an audit that refutes its published claim, and pictures of some attack."""
+    """A run with an audit that refutes its published claim."""
     place = tmp_path_factory.mktemp("watched")
     (place / "watched.yaml").write_text(SCENARIO, encoding="utf-8")
     assert main(["run", str(place / "watched.yaml"), "--out", str(place / "run"), "--quiet"]) == 0
-    images = np.linspace(0, 1, 2 * 3 * 8 * 8, dtype=np.float32).reshape(2, 3, 8, 8)
-    grid = Grid(title="Originals and guesses", rows=["original", "<b>guess</b>"], images=images, text="Made by hand.")
-    write_result(place / "run", "drawn", Result(headline="<i>drawn</i>", figures={}, grids=[grid]))
-    path = place / "run" / "summary.json"
-    summary = json.loads(path.read_text(encoding="utf-8"))
-    summary["attacks"].append({"kind": "reconstruction", "by": "leader", "file": "drawn"})
-    summary["attacks"].append({"kind": "membership", "by": "leader", "file": "gone"})
-    path.write_text(json.dumps(summary), encoding="utf-8")
     assert main(["report", str(place / "run")]) == 0
     return place / "run"
 
@@ -69,20 +58,3 @@ def test_the_sandwich_shows_each_view_and_what_is_refuted(visit: Any, folder: Pa
     assert "at least" in page.locator("#epsilon-sandwich").get_attribute("aria-label")
     page.click("#fig-epsilon-sandwich details summary")
     assert "one run" in page.inner_text("#fig-epsilon-sandwich table")
-
-
-def test_attacks_are_shown_with_curves_and_pictures(visit: Any, folder: Path) -> None:
-    """A headline for each, lines over rounds, pictures with labels; nothing of a result becomes markup."""
-    opened = visit(folder / "report.html")
-    page = opened.page
-    assert page.locator("#attack-0-0[data-drawn]").count() == 1
-    lines = page.evaluate("document.getElementById('attack-0-0').data.map(t => t.name)")
-    assert {"cosine", "whitened, matched", "chains, arrival times", "chance"} <= set(lines)
-    shown = page.inner_text("#attacks")
-    assert "linkage, by leader" in shown
-    assert "<i>drawn</i>" in shown
-    assert "attack the run again" in shown
-    pictures = page.locator("#attacks .pictures img")
-    assert pictures.count() == 6
-    assert pictures.first.evaluate("image => image.naturalWidth") == 24
-    assert pictures.last.get_attribute("alt") == "<b>guess</b>, picture 3"

@@ -1,7 +1,7 @@
-// What an adversary learns: the epsilon sandwich of an audit, and the curves of attacks.
-PV.adversaryCharts = () => {
-  const { data, hue, chart, cycle } = PV;
-  const { sandwich, attacks } = data.adversaries;
+// The epsilon sandwich of an audit.
+PV.auditChart = () => {
+  const { hue, chart } = PV;
+  const sandwich = PV.data.sandwich;
   chart("epsilon-sandwich", () => {
     const rows = sandwich.map(row => ({ ...row, measured: PV.number(row.measured), proved: PV.number(row.proved), published: PV.number(row.published) }));
     const shown = value => Number.isFinite(value) && value > 0;
@@ -25,15 +25,6 @@ PV.adversaryCharts = () => {
       ].filter(trace => trace.x.length),
       layout: { showlegend: true, height: 120 + 52 * rows.length, xaxis: { type: "log", title: { text: "epsilon (log scale)" }, exponentformat: "power" }, yaxis: { type: "category", categoryorder: "array", categoryarray: names.slice().reverse(), automargin: true } },
       table: { head: ["view", "measured, at least", "by", "can reach", "proved, at most", "published", "refuted"], rows: rows.map(row => [row.view, PV.epsilonText(row.measured), row.by, PV.epsilonText(PV.number(row.ceiling)), PV.epsilonText(row.proved), row.published == null || Number.isNaN(row.published) ? "-" : PV.epsilonText(row.published), row.proof_refuted ? "proof" : refuted(row) ? "published" : "no"]) },
-    };
-  });
-  for (const attack of attacks) for (const curve of attack.curves) chart(curve.id, () => {
-    const names = Object.keys(curve.lines);
-    const points = names.flatMap(name => curve.lines[name][0].map((x, i) => [name, x, curve.lines[name][1][i]]));
-    return {
-      traces: names.map((name, i) => ({ x: curve.lines[name][0], y: curve.lines[name][1], mode: curve.lines[name][0].length > 60 ? "lines" : "lines+markers", name, line: { color: name === "chance" ? hue.grey : cycle[i % cycle.length], width: 2, dash: name === "chance" ? "dash" : i >= cycle.length ? "dot" : "solid" }, marker: { size: 5 }, hovertemplate: `${name}: %{x:.4~g}, %{y:.3f}<extra></extra>` })),
-      layout: { showlegend: true, height: 380, xaxis: { title: { text: curve.x } }, yaxis: { title: { text: curve.y }, rangemode: "tozero" }, legend: { orientation: "h", y: -0.25 } },
-      table: { head: ["line", curve.x, curve.y], rows: points },
     };
   });
 };
