@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from nodes.adversaries.recorder import Recorder
 from nodes.adversaries.traffic import TrafficReader
-from nodes.datasets.preparation import client_records, record_counts
+from nodes.datasets.dataset import Dataset
+from nodes.datasets.preparation import client_records, generator_of, record_counts
 from nodes.faults.availability import Always
 from nodes.faults.fault_kinds import Intrude
 from nodes.faults.injector import FaultInjector, install_availability
@@ -65,6 +66,7 @@ from scenarios.running.schedule_losses import RoundLosses
 from scenarios.schema import Scenario
 
 if TYPE_CHECKING:
+    from nodes.learning.generators.cgan import GeneratedRecords
     from nodes.learning.trainer import Learner
 
 Topology = Literal["gossip", "pseudo_central", "central"]
@@ -323,7 +325,7 @@ def _make_learner(
         return record_counts(scenario.data, scenario.clients, data_dir, scenario.seed, scenario.reserved), None
     # Imported here: torch takes seconds to load, and runs without learning do not need it.
     try:
-        from nodes.learning.dp_sgd import RecordNoise
+        from nodes.learning.private_records.dp_sgd import RecordNoise
         from nodes.learning.trainer import Learner
     except ModuleNotFoundError as error:
         if error.name != "torch":
@@ -343,12 +345,29 @@ def _make_learner(
         scenario.training,
         scenario.seed,
         objective=scenario.objective,
+        generated=_generate(scenario, dataset, shards, threads),
         record_noise=None if settings is None or account is None else RecordNoise(settings, account.multiplier),
         validation=public_share(scenario.schedule),
         at_once=at_once,
         threads=threads,
     )
     return counts, learner
+
+
+def _generate(
+    scenario: Scenario, dataset: Dataset, shards: list[NDArray[np.int64]], threads: int | None
+) -> tuple[GeneratedRecords, float] | None:
+    """Returns the records that clients' generators make, and their share in training; None if there are none."""
+    settings = generator_of(scenario.data)
+    if settings is None:
+        return None
+    import torch
+
+    from nodes.learning.generators.cgan import generate_records
+
+    bounds = scenario.data.value_range() if hasattr(scenario.data, "value_range") else None
+    cores = threads or torch.get_num_threads()
+    return generate_records(settings, dataset, shards, bounds, scenario.seed, cores), settings.share
 
 
 def plan_run_noise(scenario: Scenario, context: PlanContext) -> NoisePlan | None:

@@ -13,6 +13,8 @@ JOBS = {
     "many-learners": "peers:many_learners",
     "cnn": "rounds:cnn",
     "stages": "stages:stages",
+    "per-sample": "records:per_sample",
+    "generators": "records:generators",
     "arithmetic": "rounds:arithmetic",
     "deliveries": "deliveries:deliveries",
     "peers": "peers:many_peers",

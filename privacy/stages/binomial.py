@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
@@ -198,6 +199,13 @@ class RoundCoding:
         return rotate(row, self._signs(len(row))) if self.grid.rotated else row
 
     def _signs(self, dimension: int) -> Matrix:
-        # Public: it hides nothing, it only evens coordinates out.
-        drawn = stream(self.seed, "rotation", self.round_number).integers(0, 2, dimension, dtype=np.int8)
-        return (2 * drawn - 1).astype(np.float32)
+        return _rotation_signs(self.seed, self.round_number, dimension)
+
+
+@lru_cache(maxsize=2)
+def _rotation_signs(seed: int, round_number: int, dimension: int) -> Matrix:
+    # Public: it hides nothing, it only evens coordinates out. Kept, since all rows of a round have the same.
+    drawn = stream(seed, "rotation", round_number).integers(0, 2, dimension, dtype=np.int8)
+    signs: Matrix = (2 * drawn - 1).astype(np.float32)
+    signs.flags.writeable = False
+    return signs

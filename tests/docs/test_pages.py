@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+import peerveil
+
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(path for path in DOCS.rglob("*.md") if "_build" not in path.parts)]
@@ -74,6 +76,13 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     for page in ("index", "tutorial", "reference/keys", "reference/tables", "reference/commands", "reference/python"):
         assert (tmp_path / f"{page}.html").exists()
+
+
+@pytest.mark.slow
+def test_the_front_page_shows_two_digests_that_agree() -> None:
+    """With each other, and with what the scenario gives: events are equal on every machine."""
+    shown = re.findall(r'"events": "([0-9a-f]{64})"', (DOCS / "index.md").read_text())
+    assert shown == 2 * [peerveil.run("tiny").summary.digest.events]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
