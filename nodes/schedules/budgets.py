@@ -29,7 +29,7 @@ class LossBudget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budgets:
-    """Ends the run when the first of two budgets is spent, as counted in Weng (2025) (Alg. 3.1); published figures only.
+    """Ends the run when the first of two budgets is spent, as Weng (2025, Alg. 3.1) counts; published figures only.
 
     Attributes:
         local: budget of clients' noise: rate 1/M, one step for every release of a round
