@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from nodes.aggregation.settings import Weights
 from nodes.messaging.round_session import RoundSessions
 from nodes.messaging.sent_payloads import SentPayloads
 from nodes.phase_hooks import PhaseHooks
@@ -33,6 +34,8 @@ class World:
     sessions: RoundSessions = field(default_factory=dict)
     reported_loss: str = ""
     """The loss that the schedule reads and that nodes report with their part: public_loss, noisy_losses, or none."""
+    weights: Weights = "uniform"
+    """How aggregators weigh updates."""
     first_incarnation: int = 0
     """Where endpoints begin to count their lives: a resumed run starts beyond those of the run it goes on with."""
     sent_payloads: SentPayloads | None = None

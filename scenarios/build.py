@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from nodes.adversaries.recorder import Recorder
 from nodes.adversaries.traffic import TrafficReader
-from nodes.datasets.preparation import client_records, record_counts
+from nodes.aggregation.aggregator import Aggregator
+from nodes.datasets.dataset import Dataset
+from nodes.datasets.preparation import client_records, generator_of, record_counts
 from nodes.faults.availability import Always
 from nodes.faults.fault_kinds import Intrude
 from nodes.faults.injector import FaultInjector, install_availability
@@ -34,6 +36,7 @@ from nodes.roles.client import Client, ClientProfile
 from nodes.roles.lifecycle import ProcessSupervisor
 from nodes.roles.server import Server
 from nodes.round_record import RoundRecord
+from nodes.schedules.budgets import BudgetedRounds, local_multiplier, server_multiplier
 from nodes.schedules.discounting import loss_bound, public_share, report_mu2
 from nodes.schedules.fixed import RunSchedule, ScheduleTerms
 from nodes.world import World
@@ -51,10 +54,12 @@ from privacy.accounting.ledger import Ledger, LedgerRule, ledger_rule
 from privacy.accounting.record_level import RecordAccount
 from privacy.anonymity.pseudonyms import Pseudonyms
 from privacy.calibration.noise_plan import NoisePlan, PlanContext
+from privacy.calibration.published_rules import SampledRule
+from privacy.papers.lcdp_accounting import MomentsRule
 from privacy.sealing.message_sizes import message_size
 from privacy.sealing.sealers import make_sealer
 from privacy.stages.api import Shape
-from privacy.stages.release_plan import plan_noise
+from privacy.stages.release_plan import NO_NOISE, plan_noise
 from privacy.stages.wire import DENSE
 from scenarios.loading.privacy_classes import budget_epsilons
 from scenarios.running.noise_share_setup import NoiseSharing, share_noise
@@ -65,6 +70,7 @@ from scenarios.running.schedule_losses import RoundLosses
 from scenarios.schema import Scenario
 
 if TYPE_CHECKING:
+    from nodes.learning.generators.cgan import GeneratedRecords
     from nodes.learning.trainer import Learner
 
 Topology = Literal["gossip", "pseudo_central", "central"]
@@ -170,7 +176,7 @@ def _build(
     schedule = run_schedule(scenario)
     shape = _shape_of(scenario, learner)
     context = plan_context(scenario, records_per_client, shape, schedule)
-    noise = plan_run_noise(scenario, context)
+    noise = plan_run_noise(scenario, context, schedule)
     account_of_records = record_account(scenario, records_per_client, noise)
     learning = _make_learning(scenario, learner, noise, context)
     losses = RoundLosses(scenario, learning, schedule)
@@ -181,7 +187,10 @@ def _build(
     # Before the accountant, the observer and the proxy: they read the exchange's log and tracker.
     sharing = share_noise(scenario, world, participants, noise, records_per_client)
     central = isinstance(scenario.protocol, Central)
-    account = RoundPrivacy(scenario, world.log, noise, clients, sharing, account_of_records, central=central)
+    shares = records_per_client / max(int(records_per_client.sum()), 1)
+    account = RoundPrivacy(
+        scenario, world.log, noise, clients, sharing, account_of_records, central=central, record_shares=shares
+    )
     recorder = _make_recorder(scenario, world, learning)
     observer = Observer(
         scenario, world, learning, participants, noise, listeners, account, sharing, schedule, losses, recorder
@@ -189,6 +198,8 @@ def _build(
     config = _make_plan(
         scenario, observer, sharing, lambda call: participants[call.node].answer(call), schedule, losses
     )
+    if scenario.aggregate.weights != "uniform":
+        config.record_shares = shares
     proxy = Proxy(world, config, records)
     takeover_s = scenario.proxy.takeover if scenario.proxy.standby else None
     supervisor = ProcessSupervisor(world, participants, proxy, takeover_s)
@@ -229,7 +240,13 @@ def _build(
 
 def run_schedule(scenario: Scenario) -> RunSchedule:
     """Returns the rounds of a run, before its first."""
-    terms = ScheduleTerms(rounds=scenario.rounds, clients=scenario.clients, cohort=scenario.protocol.cohort_size)
+    terms = ScheduleTerms(
+        rounds=scenario.rounds,
+        clients=scenario.clients,
+        cohort=scenario.protocol.cohort_size,
+        local_multiplier=local_multiplier(scenario.privacy),
+        server_multiplier=server_multiplier(scenario.aggregate),
+    )
     return scenario.schedule.begin(terms)
 
 
@@ -309,6 +326,7 @@ def _make_world(scenario: Scenario, first_incarnation: int) -> World:
         standby=count + STANDBY,
         server=count + SERVER,
         reported_loss=scenario.schedule.reads,
+        weights=scenario.aggregate.weights,
         first_incarnation=first_incarnation,
         sent_payloads=SentPayloads() if scenario.adversaries else None,
     )
@@ -323,7 +341,7 @@ def _make_learner(
         return record_counts(scenario.data, scenario.clients, data_dir, scenario.seed, scenario.reserved), None
     # Imported here: torch takes seconds to load, and runs without learning do not need it.
     try:
-        from nodes.learning.dp_sgd import RecordNoise
+        from nodes.learning.private_records.dp_sgd import RecordNoise
         from nodes.learning.trainer import Learner
     except ModuleNotFoundError as error:
         if error.name != "torch":
@@ -343,6 +361,7 @@ def _make_learner(
         scenario.training,
         scenario.seed,
         objective=scenario.objective,
+        generated=_generate(scenario, dataset, shards, threads),
         record_noise=None if settings is None or account is None else RecordNoise(settings, account.multiplier),
         validation=public_share(scenario.schedule),
         at_once=at_once,
@@ -351,13 +370,46 @@ def _make_learner(
     return counts, learner
 
 
-def plan_run_noise(scenario: Scenario, context: PlanContext) -> NoisePlan | None:
+def _generate(
+    scenario: Scenario, dataset: Dataset, shards: list[NDArray[np.int64]], threads: int | None
+) -> tuple[GeneratedRecords, float] | None:
+    """Returns the records that clients' generators make, and their share in training; None if there are none."""
+    settings = generator_of(scenario.data)
+    if settings is None:
+        return None
+    import torch
+
+    from nodes.learning.generators.cgan import generate_records
+
+    bounds = scenario.data.value_range() if hasattr(scenario.data, "value_range") else None
+    cores = threads or torch.get_num_threads()
+    return generate_records(settings, dataset, shards, bounds, scenario.seed, cores), settings.share
+
+
+def plan_run_noise(scenario: Scenario, context: PlanContext, schedule: RunSchedule) -> NoisePlan | None:
     """Returns what the stages declare about the run's releases; None without a privacy section."""
     if scenario.privacy is None:
         return None
     noise = plan_noise(scenario.privacy, context)
+    if scenario.aggregate.noise is not None:
+        # Noise of the aggregate is accounted for with the aggregates, not with the releases.
+        noise = replace(noise, notes=tuple(note for note in noise.notes if note != NO_NOISE))
+    if isinstance(schedule, BudgetedRounds):
+        noise = replace(noise, published=MomentsRule(schedule.accountants))
+    elif noise.published is None and (multiplier := server_multiplier(scenario.aggregate)) is not None:
+        delta = scenario.privacy.resolved_budget().delta
+        rule = SampledRule(rate=context.rate, noise_multiplier=multiplier, delta=delta)
+        noise = replace(noise, published=rule, notes=(*noise.notes, *_aggregate_notes(scenario)))
     # A model, and an update with noise shares, has no zeros to leave out.
     return noise if not _sends_models(scenario) and scenario.noise_shares is None else replace(noise, wire=DENSE)
+
+
+def _aggregate_notes(scenario: Scenario) -> list[str]:
+    """Returns what the published figure of noise on the aggregate presumes."""
+    notes = ["published epsilon is that of the aggregates, by the multiplier alone, with Poisson sampling assumed"]
+    if scenario.aggregate.noise is not None and scenario.aggregate.noise.on == "mean":
+        notes.append("a multiple of the clip norm on a mean is more noise than its sensitivity needs (E-T11)")
+    return notes
 
 
 def plan_context(
@@ -412,12 +464,15 @@ def _make_learning(
 ) -> Learning:
     wire = DENSE if noise is None else noise.wire
     if learner is None:
-        return NoLearning(context.shape.dimension, wire, scenario.seed)
+        return NoLearning(context.shape.dimension, wire, scenario.seed, sends_loss=scenario.aggregate.sends_loss)
     pipeline = ReleaseStages()
     if scenario.privacy is not None:
         pipeline = make_stages(scenario.privacy.release_stages, context, scenario.seed, scenario.training.rate, wire)
     models, bound = _sends_models(scenario), loss_bound(scenario.schedule)
-    return DeferredLearning(learner, scenario.clients, pipeline, scenario.seed, models, loss_bound=bound)
+    aggregator = Aggregator(settings=scenario.aggregate, clip_norm=1.0 if noise is None else noise.clip_norm)
+    return DeferredLearning(
+        learner, scenario.clients, pipeline, scenario.seed, models, loss_bound=bound, aggregator=aggregator
+    )
 
 
 def _make_recorder(scenario: Scenario, world: World, learning: Learning) -> Recorder | None:

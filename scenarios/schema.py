@@ -10,6 +10,8 @@ from annotated_types import Ge, Le, Len
 
 from nodes.adversaries.attack_kinds import ATTACKS, AnyAttack
 from nodes.adversaries.observers import OBSERVERS, AnyObserver
+from nodes.aggregation.settings import Aggregate
+from nodes.datasets.plays import Shakespeare
 from nodes.datasets.published import Adult, Cifar10, FashionMnist, Mnist
 from nodes.datasets.registry import DATASETS, Digits, File, Synthetic
 from nodes.datasets.reserved import Reserved
@@ -19,6 +21,7 @@ from nodes.learning.evaluation import Evaluation
 from nodes.learning.models import MODELS, SIZE_ONLY, ByteCount, Cnn, Linear, Mlp, adapt_module
 from nodes.learning.objectives import OBJECTIVES, CrossEntropy, Fednore1, Fednore2, FednoreBoth, FedProx, Hinge
 from nodes.learning.published_models import PUBLISHED_MODELS, AsgpCnn, Cnn6, FednoreCnn, NissCnn, SigmoidLenet
+from nodes.learning.sequences.sequence_models import SEQUENCE_MODELS, Lstm
 from nodes.learning.training import Training
 from nodes.protocols import PROTOCOL_NEEDS, PROTOCOLS
 from nodes.protocols.central import Central
@@ -39,12 +42,12 @@ from privacy.settings import Privacy
 from privacy.stages.table import STAGE_NEEDS, STAGES, AnyStage
 
 Data = Annotated[
-    Digits | Synthetic | File | Mnist | FashionMnist | Cifar10 | Adult,
+    Digits | Synthetic | File | Mnist | FashionMnist | Cifar10 | Adult | Shakespeare,
     Choice(DATASETS, key="name", needs=("load", "split")),
 ]
 Model = Annotated[
-    Linear | Mlp | Cnn | ByteCount | Cnn6 | SigmoidLenet | FednoreCnn | NissCnn | AsgpCnn,
-    Choice(MODELS | PUBLISHED_MODELS | SIZE_ONLY, needs=("build",), adapt=adapt_module),
+    Linear | Mlp | Cnn | Lstm | ByteCount | Cnn6 | SigmoidLenet | FednoreCnn | NissCnn | AsgpCnn,
+    Choice(MODELS | SEQUENCE_MODELS | PUBLISHED_MODELS | SIZE_ONLY, needs=("build",), adapt=adapt_module),
 ]
 Objective = Annotated[
     CrossEntropy | Hinge | FedProx | Fednore1 | Fednore2 | FednoreBoth, Choice(OBJECTIVES, needs=("terms",))
@@ -78,6 +81,7 @@ class Scenario:
         anonymity: what peers may know of each other
         update: stages between training and release, in order; `privacy.clip` and `privacy.noise` are their short form
         privacy: clipping and noise of updates; none leaves them unprotected
+        aggregate: what an aggregator does with the updates of a round
         schedule: how many rounds the run has, and how much noise each of them gets
         noise_shares: noise shares exchanged by peers, which cancel in the sum; none exchanges nothing
         network: links, latencies and losses
@@ -106,6 +110,7 @@ class Scenario:
     anonymity: Anonymity = field(default_factory=Anonymity)
     update: Update = ()
     privacy: Privacy | None = None
+    aggregate: Aggregate = field(default_factory=Aggregate)
     schedule: Schedule = field(default_factory=Fixed)
     noise_shares: NoiseShares | None = None
     network: NetworkSettings = field(default_factory=NetworkSettings)

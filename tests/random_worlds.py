@@ -144,6 +144,36 @@ def one_fault(kind: str, clients: int) -> st.SearchStrategy[str]:
     )
 
 
+OBJECTIVES = st.sampled_from(
+    [
+        "cross_entropy",
+        "hinge",
+        "{kind: fedprox, mu: 0.1}",
+        "{kind: fednore1, lam: 0.1}",
+        "{kind: fednore2, lam: 0.1, reading: scaled}",
+        "{kind: fednore_both, lam: 0.1}",
+    ]
+)
+
+
+@st.composite
+def aggregations(draw: st.DrawFn, kind: str) -> list[str]:
+    """An `aggregate` section and a bound on updates, in some of the worlds."""
+    if draw(st.integers(0, 2)):
+        return []
+    rules: dict[str, Any] = {
+        "weights": draw(st.sampled_from(["uniform", "records", "records_of_all", "loss_and_records"])),
+        "step_size": draw(st.sampled_from([1.0, 0.5])),
+        "momentum": draw(st.sampled_from([0.0, 0.5])) if kind == "central" else 0.0,
+    }
+    if draw(st.booleans()):
+        when = draw(st.sampled_from(["before_momentum", "after_momentum"]))
+        rules["noise"] = f"{{multiplier: 2, on: {draw(st.sampled_from(['mean', 'sum']))}, when: {when}}}"
+    section = f"aggregate={{{', '.join(f'{name}: {value}' for name, value in rules.items())}}}"
+    noise = draw(st.sampled_from(["", ", noise: {kind: gaussian, sigma: 4}"]))
+    return [f"privacy={{clip: flat{noise}}}", section]
+
+
 @st.composite
 def stages(draw: st.DrawFn, kind: str) -> str:
     """A list of stages that fits the protocol: maybe sparse, clipped, noised, and compressed afterwards."""
@@ -182,9 +212,14 @@ def extras(draw: st.DrawFn, kind: str, cohort: int) -> list[str]:
     protected = draw(st.sampled_from(["none", "short form", "stages"]))
     if protected == "short form":
         overrides.append("privacy={clip: flat, noise: {kind: gaussian, sigma: 4}}")
+    overrides += [f"objective={draw(OBJECTIVES)}"] if draw(st.booleans()) else []
+    if protected != "stages" and draw(st.integers(0, 5)) == 0:
+        overrides.append("schedule={kind: budgets, local: {epsilon: 0.5, delta: 0.001, sigma: 1.5}}")
     if protected == "stages":
         return [*overrides, "privacy={budget: {by: none}}", f"update=[{draw(stages(kind))}]"]
-    if cohort >= 3 and draw(st.integers(0, 3)) == 0:
+    # Refused beside what it does not go with: tests leave such worlds out.
+    overrides += draw(aggregations(kind))
+    if cohort >= 3 and not any("aggregate=" in text for text in overrides) and draw(st.integers(0, 3)) == 0:
         policy = draw(st.sampled_from(["none", "omit"] if kind == "gossip" else ["none", "omit", "correct"]))
         shares = {
             "sigma_k": 0.2,
@@ -211,7 +246,7 @@ def troubled_worlds(draw: st.DrawFn, kinds: Sequence[str] = tuple(sorted(PROTOCO
     more = draw(extras(kind, cohort))
     # Noise shares need as many updates in every sum, which only the default graph gives.
     if any("graph: " in text for text in world):
-        more = [text for text in more if not text.startswith("noise_shares=")]
+        more = [text for text in more if not text.startswith(("noise_shares=", "aggregate="))]
     return [*world, *draw(misfortunes(kind, clients)), *more]
 
 

@@ -65,23 +65,23 @@ def resolve_data_dir(option: Path | None) -> Path:
 
 def read_idx(path: Path, dimensions: int) -> Bytes:
     """Reads the array of an idx file of unsigned bytes, gzipped or plain."""
-    blob = _read(path)
+    blob = read_bytes(path)
     header = 4 + 4 * dimensions
     # Magic number of the idx format: two zero bytes, 8 for unsigned bytes, the number of dimensions.
     if len(blob) < header or blob[:4] != bytes([0, 0, 8, dimensions]):
-        raise _malformed(path, f"does not begin like an idx file of bytes in {dimensions} dimensions")
+        raise malformed(path, f"does not begin like an idx file of bytes in {dimensions} dimensions")
     shape = [int(size) for size in np.frombuffer(blob[4:header], dtype=">u4")]
     # A truncated file would otherwise be read as fewer or garbled records.
     if len(blob) - header != np.prod(shape, dtype=np.int64):
-        raise _malformed(path, f"says {' x '.join(map(str, shape))} bytes and holds {len(blob) - header}")
+        raise malformed(path, f"says {' x '.join(map(str, shape))} bytes and holds {len(blob) - header}")
     return np.frombuffer(blob, dtype=np.uint8, offset=header).reshape(shape)
 
 
 def read_cifar_batch(path: Path) -> tuple[Bytes, Bytes]:
     """Reads images [n, 3, 32, 32] and labels [n] of one CIFAR-10 binary batch."""
-    blob = _read(path)
+    blob = read_bytes(path)
     if not blob or len(blob) % CIFAR_RECORD_BYTES:
-        raise _malformed(path, f"holds {len(blob)} bytes, not a multiple of {CIFAR_RECORD_BYTES}")
+        raise malformed(path, f"holds {len(blob)} bytes, not a multiple of {CIFAR_RECORD_BYTES}")
     records = np.frombuffer(blob, dtype=np.uint8).reshape(-1, CIFAR_RECORD_BYTES)
     return records[:, 1:].reshape(-1, 3, 32, 32), check_labels(records[:, 0], 10, path)
 
@@ -92,23 +92,23 @@ def read_adult(path: Path) -> list[list[str]]:
     Comments, blank lines and the full stop after each label of adult.test are dropped.
     """
     try:
-        text = _read(path).decode("ascii")
+        text = read_bytes(path).decode("ascii")
     except UnicodeDecodeError as error:
-        raise _malformed(path, "is not ASCII text") from error
+        raise malformed(path, "is not ASCII text") from error
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("|")]
     rows = [[cell.strip() for cell in line.rstrip(" .").split(",")] for line in lines]
     for row in rows:
         if len(row) != ADULT_COLUMNS or row[-1] not in ("<=50K", ">50K"):
-            raise _malformed(path, f"has a row that is not 14 attributes and an income class: {','.join(row)[:80]!r}")
+            raise malformed(path, f"has a row that is not 14 attributes and an income class: {','.join(row)[:80]!r}")
     if not rows:
-        raise _malformed(path, "has no rows")
+        raise malformed(path, "has no rows")
     return rows
 
 
 def check_labels(labels: Bytes, classes: int, path: Path) -> Bytes:
     """Returns the labels unchanged; raises UserError if one is not below `classes`."""
     if len(labels) and int(labels.max()) >= classes:
-        raise _malformed(path, f"has the label {int(labels.max())}, only 0 to {classes - 1} exist")
+        raise malformed(path, f"has the label {int(labels.max())}, only 0 to {classes - 1} exist")
     return labels
 
 
@@ -117,13 +117,15 @@ def _existing(path: Path) -> Path | None:
     return next((candidate for candidate in (path, plain) if candidate.is_file()), None)
 
 
-def _read(path: Path) -> bytes:
+def read_bytes(path: Path) -> bytes:
+    """Returns the bytes of a file, unpacked if it is gzipped."""
     try:
         blob = path.read_bytes()
         return gzip.decompress(blob) if path.suffix == ".gz" else blob
     except (OSError, EOFError, zlib.error) as error:
-        raise _malformed(path, f"cannot be read ({error})") from error
+        raise malformed(path, f"cannot be read ({error})") from error
 
 
-def _malformed(path: Path, fault: str) -> UserError:
+def malformed(path: Path, fault: str) -> UserError:
+    """Returns the error about a file that is not what it should be."""
     return UserError(f"data file {path}: {fault}; fetch it again")

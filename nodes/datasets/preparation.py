@@ -9,6 +9,7 @@ import numpy as np
 
 from nodes.datasets.client_split import Dirichlet, Shards
 from nodes.datasets.dataset import Dataset, Ints
+from nodes.datasets.generated import ConditionalGan
 from nodes.datasets.original_formats import resolve_data_dir
 from nodes.datasets.reserved import NOTHING_RESERVED, Reserved, ReservedRecords, split_records
 from nodes.datasets.standardisation import standardise_each
@@ -76,9 +77,17 @@ def mixed_records(data: Any) -> list[str]:
     return []
 
 
+def generator_of(data: Any) -> ConditionalGan | None:
+    """Returns the settings of the generators whose records are used; None if none are."""
+    settings: ConditionalGan | None = getattr(data, "generated", None)
+    return settings if settings is not None and settings.share > 0 else None
+
+
 def public_facts(data: Any) -> list[str]:
     """Returns what depends on records of several clients and is taken as known: neighbouring data sets agree on it."""
     declared = list(data.public()) if hasattr(data, "public") else []
     # Clients of a real system hold their records from the beginning; here a draw decides who they are.
     by_label = isinstance(getattr(data, "split", None), Shards | Dirichlet)
-    return [*declared, *([_ASSIGNMENT] if by_label else [])]
+    settings = generator_of(data)
+    told = [] if settings is None else list(settings.public())
+    return [*declared, *told, *([_ASSIGNMENT] if by_label else [])]

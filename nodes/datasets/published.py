@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from nodes.datasets.client_split import Iid
 from nodes.datasets.dataset import Dataset, Floats, PixelRange, SplitChoice, one_hot, standardised_pixels
+from nodes.datasets.generated import Generated
 from nodes.datasets.original_formats import Source, check_labels, read_adult, read_cifar_batch, read_idx
 from nodes.datasets.standardisation import (
     Deviations,
@@ -32,9 +33,11 @@ class Mnist:
 
     Attributes:
         split: who holds which records
+        generated: generated records that take the place of some real ones in training; none uses real ones only
     """
 
     split: SplitChoice = field(default=Iid())
+    generated: Generated | None = None
     SOURCE: ClassVar[Source] = Source(
         "mnist",
         "mnist",
@@ -65,6 +68,11 @@ class Mnist:
         """Returns the shape of one record and the number of classes."""
         return (1, 28, 28), 10
 
+    def value_range(self) -> tuple[float, float]:
+        """Returns the bounds of all pixels, standardised."""
+        mean, std = self.MEAN_STD
+        return -mean / std, (1.0 - mean) / std
+
     def pixel_range(self) -> PixelRange:
         """Returns the values of black and white after standardisation."""
         mean, deviation = self.MEAN_STD
@@ -81,6 +89,7 @@ class FashionMnist(Mnist):
 
     Attributes:
         split: who holds which records
+        generated: generated records that take the place of some real ones in training; none uses real ones only
     """
 
     SOURCE: ClassVar[Source] = Source(
@@ -104,9 +113,11 @@ class Cifar10:
 
     Attributes:
         split: who holds which records
+        generated: generated records that take the place of some real ones in training; none uses real ones only
     """
 
     split: SplitChoice = field(default=Iid())
+    generated: Generated | None = None
     SOURCE: ClassVar[Source] = Source(
         "cifar10",
         "cifar10",
@@ -139,6 +150,11 @@ class Cifar10:
         """Returns the shape of one record and the number of classes."""
         return (3, 32, 32), 10
 
+    def value_range(self) -> tuple[float, float]:
+        """Returns the bounds of all pixels of all channels, standardised."""
+        pairs = list(zip(self.MEAN, self.STD, strict=True))
+        return min(-mean / std for mean, std in pairs), max((1.0 - mean) / std for mean, std in pairs)
+
     def pixel_range(self) -> PixelRange:
         """Returns the values of black and white after standardisation, for each colour."""
         return standardised_pixels(self.MEAN, self.STD)
@@ -162,12 +178,14 @@ class Adult:
         means: for `standardise: given`, a public constant for each of the six numbers
         deviations: for `standardise: given`, a public constant for each of the six numbers
         split: who holds which records
+        generated: generated records that take the place of some real ones in training; none uses real ones only
     """
 
     standardise: Standardise = True
     means: Means = None
     deviations: Deviations = None
     split: SplitChoice = field(default=Iid())
+    generated: Generated | None = None
     SOURCE: ClassVar[Source] = Source(
         "adult",
         "adult",

@@ -24,7 +24,9 @@ from nodes.datasets.dataset import (
     mark_by_class,
     mark_by_number,
 )
+from nodes.datasets.generated import Generated
 from nodes.datasets.original_formats import resolve_data_dir
+from nodes.datasets.plays import Shakespeare
 from nodes.datasets.published import Adult, Cifar10, FashionMnist, Mnist
 from nodes.datasets.standardisation import (
     Deviations,
@@ -47,9 +49,11 @@ class Digits:
 
     Attributes:
         split: who holds which records
+        generated: generated records that take the place of some real ones in training; none uses real ones only
     """
 
     split: SplitChoice = field(default=Iid())
+    generated: Generated | None = None
 
     def class_counts(self) -> tuple[int, ...]:
         """Returns the number of training records of each class."""
@@ -67,6 +71,10 @@ class Digits:
     def form(self) -> tuple[tuple[int, ...], int]:
         """Returns the shape of one record and the number of classes."""
         return (1, 8, 8), 10
+
+    def value_range(self) -> tuple[float, float]:
+        """Returns the bounds of all pixels."""
+        return 0.0, 1.0
 
     def pixel_range(self) -> PixelRange:
         """Returns the values of black and white."""
@@ -94,6 +102,7 @@ class Synthetic:
         classes: how many clouds
         spread: deviation of a cloud, where centres lie about sqrt(2 features) apart; more is harder
         split: who holds which records
+        generated: generated records that take the place of some real ones in training; none uses real ones only
     """
 
     samples: Annotated[int, Ge(1)] = 2000
@@ -103,6 +112,7 @@ class Synthetic:
     classes: Annotated[int, Ge(2)] = 10
     spread: Annotated[float, Gt(0)] = 1.0
     split: SplitChoice = field(default=Iid())
+    generated: Generated | None = None
 
     def class_counts(self) -> tuple[int, ...]:
         """Returns the number of training records of each class; they differ by at most one."""
@@ -150,6 +160,7 @@ class File:
         means: for `standardise: given`, a public constant for each feature
         deviations: for `standardise: given`, a public constant for each feature
         split: who holds which records
+        generated: generated records that take the place of some real ones in training; none uses real ones only
     """
 
     path: FilePath
@@ -160,6 +171,7 @@ class File:
     means: Means = None
     deviations: Deviations = None
     split: SplitChoice = field(default=Iid())
+    generated: Generated | None = None
 
     def __post_init__(self) -> None:
         """Checks the keys of the standardisation."""
@@ -204,6 +216,7 @@ DATASETS: dict[str, type] = {
     "fashion_mnist": FashionMnist,
     "cifar10": Cifar10,
     "adult": Adult,
+    "shakespeare": Shakespeare,
     "synthetic": Synthetic,
     "file": File,
 }

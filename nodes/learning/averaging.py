@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nodes.aggregation.aggregator import ServerStep
 from nodes.learning.deferred_vectors import Matrix, Vector
 from nodes.learning.thread_pool import chunks, run_parallel
 from privacy.mechanisms.clip_and_noise import row_norms
@@ -23,6 +24,8 @@ from privacy.mechanisms.layer_clipping import scale_factors
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+Weight = float | Sequence[float] | Callable[[], Sequence[float]] | None
 
 # Floats per block of updates: 2 MiB in float32, which a core's cache holds.
 NUMBERS_AT_ONCE = 1 << 19
@@ -37,15 +40,17 @@ class AveragingStep:
     """A row of models moves by minus a weighted sum of updates, or is replaced by a weighted sum of models.
 
     Attributes:
-        weight: of each vector, or of all of them; None means their mean
+        weight: of each vector, or of all of them; None means their mean. A function is asked when the step is taken
         replaces: whether the vectors are models
+        finish: what an aggregator does with the sum before it is subtracted; such a row has one step at a time
         to_median: whether each vector is first scaled down to the median of their norms
     """
 
     row: int
     updates: Sequence[Vector]
-    weight: float | Sequence[float] | None = None
+    weight: Weight = None
     replaces: bool = False
+    finish: ServerStep | None = None
     to_median: bool = False
 
     def shares(self) -> Sequence[float]:
@@ -60,7 +65,8 @@ class AveragingStep:
     def _weights(self) -> Sequence[float]:
         if self.weight is None:
             return [1.0 / len(self.updates)] * len(self.updates)
-        return [self.weight] * len(self.updates) if isinstance(self.weight, float) else self.weight
+        weight = self.weight() if callable(self.weight) else self.weight
+        return [weight] * len(self.updates) if isinstance(weight, float) else weight
 
 
 class WeightedSums:
@@ -73,6 +79,7 @@ class WeightedSums:
         self._columns: dict[int, list[int]] = {}
         self._shares: dict[int, list[float]] = {}
         self._replaced: set[int] = set()
+        self._finish = {step.row: step.finish for step in steps if step.finish is not None}
         for step in steps:
             if step.replaces:
                 # What the row was before does not matter any more.
@@ -91,10 +98,11 @@ class WeightedSums:
         def subtract_block(block: slice) -> None:
             updates = torch.from_numpy(np.stack([update[block] for update in self._updates]))
             for row, move in zip(self._columns, product(updates).numpy(), strict=True):
+                finish = self._finish.get(row)
                 if row in self._replaced:
                     models[row, block] = move
                 else:
-                    models[row, block] -= move
+                    models[row, block] -= move if finish is None else finish.move(move, block)
 
         columns = max(LEAST_COLUMNS, NUMBERS_AT_ONCE // len(self._updates))
         run_parallel(subtract_block, chunks(models.shape[1], columns), threads=1)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from nodes.learning.averaging import Weight
 from nodes.learning.deferred_learning import Matrix, Scores, Vector
 from privacy.stages.wire import DENSE, WireFormat
 
@@ -16,11 +17,11 @@ class NoLearning:
 
     learns = False
 
-    def __init__(self, dimension: int, wire: WireFormat = DENSE, seed: int = 0) -> None:
+    def __init__(self, dimension: int, wire: WireFormat = DENSE, seed: int = 0, *, sends_loss: bool = False) -> None:
         self.dimension = dimension
         # One vector serves all messages of an encoding, since its values are never changed.
         self._shared_zeros = Vector(dimension, self._zeros)
-        self._seed, self._wire = seed, wire
+        self._seed, self._wire, self._loss = seed, wire, float if sends_loss else None
         self._shared_releases: dict[int, Vector] = {}
 
     def first_model(self) -> Vector:
@@ -35,7 +36,7 @@ class NoLearning:
         # The encoding may depend on the round, not on the node: there is nothing that nodes remember.
         if round_number not in self._shared_releases:
             wire = self._wire.bound(self._seed, round_number, node, {})
-            self._shared_releases = {round_number: Vector(self.dimension, self._zeros, wire)}
+            self._shared_releases = {round_number: Vector(self.dimension, self._zeros, wire, self._loss)}
         return self._shared_releases[round_number]
 
     def model(self, node: int) -> Vector:
@@ -48,7 +49,9 @@ class NoLearning:
     def protect(self, node: int, round_number: int, weight: float, noise: Callable[[], NDArray[np.float64]]) -> None:
         """Does nothing."""
 
-    def step(self, node: int, updates: Sequence[Vector], weight: float | Sequence[float] | None = None) -> None:
+    def step(
+        self, node: int, updates: Sequence[Vector], weight: Weight = None, *, round_number: int | None = None
+    ) -> None:
         """Does nothing."""
 
     def mix(self, node: int, models: Sequence[Vector], weights: Sequence[float] | None) -> None:

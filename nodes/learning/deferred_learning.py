@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nodes.learning.averaging import AveragingStep, WeightedSums
+from nodes.aggregation.aggregator import Aggregator, ServerStep
+from nodes.learning.averaging import AveragingStep, Weight, WeightedSums
 from nodes.learning.deferred_vectors import Matrix as Matrix
 from nodes.learning.deferred_vectors import Name, NamedVector, stacked
 from nodes.learning.deferred_vectors import Vector as Vector
@@ -26,6 +28,8 @@ from privacy.stages.wire import DENSE, WireFormat
 
 Scores = tuple[NDArray[np.float64], NDArray[np.float64]]
 Noise = Callable[[], NDArray[np.float64]]
+_MOMENTUM = "server_momentum"
+"""Name of the server's momentum in a checkpoint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,7 @@ class LearningState:
         models: every client's model, and the server's in the last row.
         noise_numbers: number of noise draws of each client so far.
         given: named vectors that may still be read.
-        memory: what the stages of a release remember, by name.
+        memory: what the stages of a release and the aggregator remember, by name.
     """
 
     models: Matrix
@@ -69,8 +73,13 @@ class Learning(Protocol):
     def protect(self, node: int, round_number: int, weight: float, noise: Noise) -> None:
         """Sets a node's release to its clipped update times `weight`, plus `noise`."""
 
-    def step(self, node: int, updates: Sequence[Vector], weight: float | Sequence[float] | None = None) -> None:
-        """Subtracts the mean of updates from a node's model, or their sum times `weight`, or times one for each."""
+    def step(
+        self, node: int, updates: Sequence[Vector], weight: Weight = None, *, round_number: int | None = None
+    ) -> None:
+        """Subtracts the mean of updates from a node's model, or their sum times `weight`, or times one for each.
+
+        With a round's number it is that round's aggregation, with the noise, momentum and step size of the run.
+        """
 
     def mix(self, node: int, models: Sequence[Vector], weights: Sequence[float] | None) -> None:
         """Replaces a node's model by the mean of models, or by their sum with these weights."""
@@ -107,6 +116,7 @@ class DeferredLearning:
     Args:
         releases_models: whether a release is the node's model after the noisy local step, instead of the noisy update.
         loss_bound: whether, and up to which value, nodes measure the model that they train from on their own records.
+        aggregator: noise, momentum and step size of aggregations.
     """
 
     learns = True
@@ -120,8 +130,11 @@ class DeferredLearning:
         releases_models: bool = False,
         *,
         loss_bound: float | None = None,
+        aggregator: Aggregator | None = None,
     ) -> None:
-        self._loss_bound = loss_bound
+        self._loss_bound, self._aggregator = loss_bound, aggregator or Aggregator()
+        self._aggregations: dict[tuple[int, int], int] = {}
+        self._losses: dict[int, dict[int, float]] = {}
         self._own_losses: dict[int, dict[int, tuple[float, int]]] = {}
         self._releases_models = releases_models
         self.dimension = trainer.dimension
@@ -129,6 +142,9 @@ class DeferredLearning:
         self._first = trainer.initial()
         self._clients = clients
         self._models: Matrix = np.tile(self._first, (clients + 1, 1))
+        # One row: only a server, which stays the aggregator, may have momentum.
+        has_momentum = self._aggregator.settings.momentum > 0.0
+        self._momentum: Matrix | None = np.zeros(self.dimension, dtype=np.float32) if has_momentum else None
         # Started but not computed training: round to node to the number of its noise draw.
         self._waiting: dict[int, dict[int, int]] = {}
         self._releases: dict[int, dict[int, Matrix]] = {}
@@ -162,7 +178,15 @@ class DeferredLearning:
 
     def release(self, node: int, round_number: int) -> Vector:
         """Returns the clipped and noised update of a node that has started training."""
-        return self._named_vector(("release", round_number, node), wire=self._pipeline.wire_of(round_number, node))
+        loss = partial(self._loss_of, node, round_number) if self._aggregator.settings.sends_loss else None
+        wire = self._pipeline.wire_of(round_number, node)
+        return self._named_vector(("release", round_number, node), wire=wire, loss=loss)
+
+    def _loss_of(self, node: int, round_number: int) -> float:
+        """Returns the loss of a node's trained model on its own records; zero while learning is paused."""
+        if not self.paused:
+            self._train(round_number)
+        return self._losses.get(round_number, {}).get(node, 0.0)
 
     def released(self, nodes: Sequence[int], round_number: int) -> Matrix:
         """Returns the releases of nodes as the rows of a read-only matrix."""
@@ -196,11 +220,33 @@ class DeferredLearning:
         if not self.paused:
             self._protections[round_number, node] = (weight, noise)
 
-    def step(self, node: int, updates: Sequence[Vector], weight: float | Sequence[float] | None = None) -> None:
-        """Subtracts the mean of updates from a node's model, or their sum times `weight`, or times one for each."""
+    def step(
+        self, node: int, updates: Sequence[Vector], weight: Weight = None, *, round_number: int | None = None
+    ) -> None:
+        """Subtracts the mean of updates from a node's model, or their sum times `weight`, or times one for each.
+
+        With a round's number it is that round's aggregation, with the noise, momentum and step size of the run.
+        """
+        finishes = round_number is not None and not self._aggregator.is_plain
+        finish = self._server_step(node, round_number or 0, len(updates)) if finishes and updates else None
         if updates and not self.paused:
-            median = self._pipeline.clips_to_median
-            self._steps.append(AveragingStep(self._row(node), list(updates), weight, to_median=median))
+            if finish is not None:
+                self._take_steps()  # one at a time: momentum of the second needs that of the first
+            row, median = self._row(node), self._pipeline.clips_to_median
+            self._steps.append(AveragingStep(row, list(updates), weight, finish=finish, to_median=median))
+
+    def _server_step(self, node: int, round_number: int, updates: int) -> ServerStep:
+        """Returns what the aggregator does with a mean; its noise is drawn once for every aggregation of the run."""
+        number = self._aggregations.get((round_number, node), 0)
+        # Counted also while paused: an aggregator that was restarted in a round must not use the same noise again.
+        self._aggregations[round_number, node] = number + 1
+        settings, noise = self._aggregator.settings, None
+        if settings.noise is not None and not self.paused:
+            drawn = stream(self._seed, "aggregate noise", node, round_number, number)
+            noise = drawn.standard_normal(self.dimension, dtype=np.float32)
+            noise *= np.float32(self._aggregator.mean_std(updates))
+        after = settings.noise is not None and settings.noise.when == "after_momentum"
+        return ServerStep(settings.momentum, self._momentum, noise, after, settings.step_size)
 
     def mix(self, node: int, models: Sequence[Vector], weights: Sequence[float] | None) -> None:
         """Replaces a node's model by the mean of models, or by their sum with these weights."""
@@ -249,7 +295,7 @@ class DeferredLearning:
         for vector in self._named:
             if vector.name[:2] == ("release", round_number):
                 vector.array()  # caches the values in the vector before their source is freed
-        for kept in (self._releases, self._waiting, self._watched, self._before, self._own_losses):
+        for kept in (self._releases, self._waiting, self._watched, self._before, self._own_losses, self._losses):
             kept.pop(round_number, None)
         self._protections = {key: kept for key, kept in self._protections.items() if key[0] != round_number}
 
@@ -271,7 +317,8 @@ class DeferredLearning:
         }
         for vector in self._named:
             given.setdefault(vector.name, vector.array())
-        return LearningState(self._models, self._noise_numbers, given, self._pipeline.memory)
+        kept = {} if self._momentum is None else {_MOMENTUM: self._momentum}
+        return LearningState(self._models, self._noise_numbers, given, self._pipeline.memory | kept)
 
     def pause(self) -> None:
         """Pauses learning until `wake`: vectors have only names, and noise draws are only counted."""
@@ -283,7 +330,9 @@ class DeferredLearning:
         self._models[:] = state.models
         self._noise_numbers[:] = state.noise_numbers
         for name, array in state.memory.items():
-            self._pipeline.memory[name][:] = array
+            kept = self._momentum if name == _MOMENTUM else self._pipeline.memory[name]
+            if kept is not None:
+                kept[:] = array
         for (what, number, node), row in state.given.items():
             if what == "release" and number in self._open_rounds:
                 self._releases.setdefault(number, {})[node] = row
@@ -319,8 +368,14 @@ class DeferredLearning:
             self._blank.flags.writeable = False
         return self._blank
 
-    def _named_vector(self, name: Name, array: Matrix | None = None, wire: WireFormat = DENSE) -> Vector:
-        vector = NamedVector(self, name, array, wire)
+    def _named_vector(
+        self,
+        name: Name,
+        array: Matrix | None = None,
+        wire: WireFormat = DENSE,
+        loss: Callable[[], float] | None = None,
+    ) -> Vector:
+        vector = NamedVector(self, name, array, wire, loss)
         self._named.add(vector)
         return vector
 
@@ -346,6 +401,9 @@ class DeferredLearning:
             )
         trained = self._trainer.train(before, nodes, round_number, [waiting[node] for node in nodes])
         self._score_before(round_number, nodes, trained)
+        if self._aggregator.settings.sends_loss:
+            told = self._trainer.own_losses(trained, nodes).tolist()
+            self._losses.setdefault(round_number, {}).update(zip(nodes, told, strict=True))
         # `before` is a copy (fancy indexing), so it can hold the updates without another matrix.
         updates = np.subtract(before, trained, out=before)
         generators = streams(self._seed, [("noise", node, waiting[node]) for node in nodes])

@@ -7,7 +7,9 @@ change.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
 from typing import Protocol
 
 import numpy as np
@@ -17,18 +19,25 @@ from privacy.sealing.envelopes import Payload
 from privacy.stages.wire import DENSE, WireFormat
 
 Matrix = NDArray[np.float32]
+_LOSS = struct.Struct("<d")
 Name = tuple[str, int, int]
 """`release, round, node` or `model, node, number`; identifies the same vector in every replay of a run."""
 
 
 class Vector:
-    """A vector of the model's size that is computed on first access; `wire` is its encoding in messages."""
+    """A vector of the model's size that is computed on first access; `wire` is its encoding in messages.
 
-    __slots__ = ("__weakref__", "_array", "_find", "size", "wire")  # weak references, for the workbench's WeakSet
+    Where updates are weighed by losses, `loss` is the sender's, eight bytes behind the vector.
+    """
 
-    def __init__(self, size: int, find: Callable[[], Matrix], wire: WireFormat = DENSE) -> None:
+    __slots__ = ("__weakref__", "_array", "_find", "loss", "size", "wire")  # weak references, for the WeakSet
+
+    def __init__(
+        self, size: int, find: Callable[[], Matrix], wire: WireFormat = DENSE, loss: Callable[[], float] | None = None
+    ) -> None:
         self.size = size
         self.wire = wire
+        self.loss = loss
         self._find = find
         self._array: Matrix | None = None
 
@@ -40,13 +49,21 @@ class Vector:
 
     def payload(self) -> Payload:
         """Returns this vector as a message payload."""
-        return Payload(self, self.wire.size_bytes(self.size), self._encode, self._decode)
+        return Payload(self, self._size_bytes(), self._encode, self._decode)
+
+    def _size_bytes(self) -> int:
+        return self.wire.size_bytes(self.size) + (0 if self.loss is None else _LOSS.size)
 
     def _encode(self) -> bytes:
-        return self.wire.encode(self.array())
+        numbers = self.wire.encode(self.array())
+        return numbers if self.loss is None else numbers + _LOSS.pack(self.loss())
 
     def _decode(self, data: bytes) -> Vector:
-        return Vector(self.size, lambda: self.wire.decode(data, self.size), self.wire)
+        if self.loss is None:
+            return Vector(self.size, lambda: self.wire.decode(data, self.size), self.wire)
+        numbers, loss = data[: -_LOSS.size], data[-_LOSS.size :]
+        find = partial(self.wire.decode, numbers, self.size)
+        return Vector(self.size, find, self.wire, lambda: float(_LOSS.unpack(loss)[0]))
 
 
 class VectorSource(Protocol):
@@ -67,8 +84,15 @@ class NamedVector(Vector):
 
     __slots__ = ("_source", "name")
 
-    def __init__(self, source: VectorSource, name: Name, array: Matrix | None = None, wire: WireFormat = DENSE) -> None:
-        super().__init__(source.dimension, lambda: source.find(name), wire)
+    def __init__(
+        self,
+        source: VectorSource,
+        name: Name,
+        array: Matrix | None = None,
+        wire: WireFormat = DENSE,
+        loss: Callable[[], float] | None = None,
+    ) -> None:
+        super().__init__(source.dimension, lambda: source.find(name), wire, loss)
         self._source, self.name = source, name
         self._array = array
 
@@ -86,13 +110,15 @@ class NamedVector(Vector):
         """Returns this vector as a message payload; if sealed while paused, its bytes stay zeros."""
         if not self._source.paused:
             return super().payload()
-        size_bytes = self.wire.size_bytes(self.size)
+        size_bytes = self._size_bytes()
         return Payload(self, size_bytes, lambda: bytes(size_bytes), self._decode_over_zeros)
 
     def _decode_over_zeros(self, data: bytes) -> Vector:
         """Decodes a payload of zeros: bits that arrive set were flipped in transit, and are flipped in the values."""
-        wire = self.wire
-        return Vector(self.size, lambda: wire.decode(_xor(wire.encode(self.array()), data), self.size), wire)
+        # Decoded when first read, after learning was restored; until then the values are not there.
+        read = lru_cache(maxsize=1)(lambda: self._decode(_xor(self._encode(), data)))
+        loss = None if self.loss is None else lambda: (read().loss or float)()
+        return Vector(self.size, lambda: read().array(), self.wire, loss)
 
 
 def _xor(data: bytes, bits: bytes) -> bytes:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from nodes.datasets.dataset import Dataset
-from nodes.learning.dp_sgd import DpSgd, RecordNoise
+from nodes.learning.generators.cgan import GeneratedRecords
 from nodes.learning.kernels.cnn import recognise_cnn
 from nodes.learning.kernels.generic import Kernel, OneByOne, Samples, SgdStep, Stacked, unflatten
 from nodes.learning.kernels.mlp import match_mlp
@@ -23,6 +23,8 @@ from nodes.learning.minibatches import draw_batches
 from nodes.learning.models import Model
 from nodes.learning.module_contract import check_module, layer_sizes
 from nodes.learning.objectives import ClientObjectives, CrossEntropy, Objective
+from nodes.learning.private_records.dp_sgd import DpSgd, RecordNoise
+from nodes.learning.private_records.record_batches import Mixture, fixed_sets
 from nodes.learning.thread_pool import chunks, run_parallel
 from nodes.learning.training import Training
 from p2p.random_streams import stream
@@ -46,6 +48,7 @@ class Learner:
     Args:
         objective: what clients minimise; by default cross-entropy.
         record_noise: protection of single records by DP-SGD; by default none.
+        generated: records that take the place of some real ones, and their share; by default none.
         validation: share of the test records that is a public validation set; accuracy is measured on the others.
         at_once: clients trained in one stack; by default as many as fit the cache.
         threads: stacks trained in parallel; by default torch's number of threads.
@@ -61,6 +64,7 @@ class Learner:
         *,
         objective: Objective | None = None,
         record_noise: RecordNoise | None = None,
+        generated: tuple[GeneratedRecords, float] | None = None,
         validation: float = 0.0,
         at_once: int | None = None,
         threads: int | None = None,
@@ -76,10 +80,15 @@ class Learner:
         self._shards, self._training, self._seed = shards, training, seed
         self._objective = objective or CrossEntropy()
         self.kernel = choose_kernel(self.module, self._train.records[:2])
+        self.generated = None if generated is None else generated[0]
+        mixture = None if generated is None else self._mix_in(*generated, dataset.classes)
+        # Passes go over fixed sets; coins are flipped for all real records.
+        passes = record_noise is None or record_noise.settings.sampling == "shuffled"
+        self._sets = shards if mixture is None or not passes else fixed_sets(shards, mixture, seed)
         self._dp_sgd: DpSgd | None = None
         if record_noise is not None:
             private = choose_private_kernel(self.module, self.kernel)
-            self._dp_sgd = DpSgd(private, record_noise, training, shards, seed)
+            self._dp_sgd = DpSgd(private, record_noise, training, self._sets, seed, mixture)
         # Without a gain from stacking, single models balance the load between threads best.
         self._at_once = at_once or (max(1, CHUNK_BYTES // (4 * self.dimension)) if self.kernel.stacks else 1)
         self.threads = threads or torch.get_num_threads()
@@ -158,8 +167,15 @@ class Learner:
         flat = torch.from_numpy(np.array(vector, dtype=np.float32))
         return {name: part.clone() for name, part in unflatten(self.module, flat).items()}
 
+    def _mix_in(self, generated: GeneratedRecords, share: float, classes: int) -> Mixture:
+        """Appends the generated records to the training records, and returns where they are."""
+        first, added = len(self._train.labels), _samples(generated.records, generated.labels, classes)
+        pairs = zip(self._train.columns(), added.columns(), strict=True)
+        self._train = Samples(*(torch.cat(pair) for pair in pairs))
+        return Mixture(share, [first + shard for shard in generated.shards], first)
+
     def _steps(self, nodes: Sequence[int], round_number: int) -> list[SgdStep]:
-        drawn = draw_batches(self._shards, nodes, self._training, self._seed, round_number)
+        drawn = draw_batches(self._sets, nodes, self._training, self._seed, round_number)
         rows, weights = torch.from_numpy(drawn.rows), torch.from_numpy(drawn.weights)
         return [SgdStep(rows[i, :count], weights[i, :count]) for i, count in enumerate(drawn.active.tolist())]
 
@@ -213,6 +229,10 @@ def _check_supported(kernel: Kernel, module: nn.Module, records: Tensor) -> None
 
 def _initialise(model: Model, dataset: Dataset, seed: int) -> tuple[nn.Module, Floats]:
     """Returns the module and its initial weights, drawn by torch's initialisation from the seed's stream."""
+    # Some models accept some records only, which a torch module would tell by a traceback.
+    if hasattr(model, "check_records"):
+        for records in (dataset.train_x, dataset.test_x):
+            model.check_records(records, dataset.classes)
     generator = torch.Generator().manual_seed(int(stream(seed, "model").integers(2**63)))
     # Torch initialises from its global generator; the fork restores that generator afterwards.
     with torch.random.fork_rng(devices=[]):

@@ -89,11 +89,14 @@ class Training:
         """Returns the expected records of a Poisson-sampled step; all of them where the batch size exceeds them."""
         return float(min(self.widest_batch(records), max(records, 1)))
 
-    def exposure(self, records: int) -> Exposure:
+    def exposure(self, records: int, generated: float = 0.0) -> Exposure:
         """Returns how often one record enters a round's training, for clients with this many records.
 
-        A pass of shuffled batches uses every record once, in one step that anyone may know.
+        A pass of shuffled batches uses every record once, in one step that anyone may know. With a share of generated
+        records, a real one enters a Poisson-sampled step that much less often.
         """
         if self.per_sample is not None and self.per_sample.sampling == "shuffled":
-            return Exposure(1.0, self.epochs)
-        return Exposure(self.expected_batch(records) / max(records, 1), self.steps(records))
+            return Exposure(1.0, self.epochs) if generated < 1.0 else Exposure(0.0, self.epochs)
+        rate = self.expected_batch(records) / max(records, 1)
+        # Unchanged to the bit without generated records.
+        return Exposure(rate * (1.0 - generated) if generated else rate, self.steps(records))

@@ -6,7 +6,7 @@ runs `take_part`.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -61,11 +61,13 @@ class RoundPlan:
 
     Attributes:
         weights: the weight of each `update` edge in the receiver's average; None means equal ones
+        own_weights: where updates are weighed by records: the weight of each receiver's own, by node
     """
 
     edges: dict[str, Edges] = field(default_factory=dict)
     leader: int = NOBODY
     weights: NDArray[np.float64] | None = None
+    own_weights: Mapping[int, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

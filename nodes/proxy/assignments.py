@@ -87,6 +87,9 @@ def _mixing(round_plan: RoundPlan, peers: Mapping[int, Peer]) -> dict[int, dict[
             round_plan.edges["update"].tolist(), round_plan.weights.tolist(), strict=True
         ):
             found.setdefault(receiver, {})[peers[sender].address] = weight
+        for node, weight in round_plan.own_weights.items():
+            if node in found and node in peers:
+                found[node][peers[node].address] = weight
     return found
 
 

@@ -133,7 +133,7 @@ class LeaderElection:
 
     def _replan(self, running: RoundState, found: RoundPlan) -> list[int]:
         """Makes a new plan the round's, with its time from now, and returns its nodes."""
-        running.round_plan = found
+        running.round_plan = self._config.weighed(found)
         running.lasts_s = self._config.protocol.longest_s + self._config.extra_s + self._config.rules.grace
         running.closes_s = self._now_s + running.lasts_s
         nodes: list[int] = np.unique(np.concatenate([edges.ravel() for edges in found.edges.values()])).tolist()

@@ -139,7 +139,9 @@ class Proxy:
         members = choose_cohort(joined, size, rules.selection, self._world.seed, round_number)
         answers = invited.answers
         # The protocol plans first: newcomers are served beside its plan, and share partners depend on its edges.
-        round_plan = self._config.protocol.plan_round(self._round_context(round_number, members, answers))
+        round_plan = self._config.weighed(
+            self._config.protocol.plan_round(self._round_context(round_number, members, answers))
+        )
         self._serve_newcomers(round_plan, answers)
         if self._config.tracker is not None:
             self._config.tracker.add_to(round_plan, round_number, members.tolist())

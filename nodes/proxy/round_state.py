@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -25,6 +25,7 @@ class ProxyConfig:
     Attributes:
         schedule: how many rounds there are
         loss_of: the loss that the schedule reads, from a round's record and the nodes that reported it
+        record_shares: where updates are weighed by records, each client's share of all records; else none
     """
 
     clients: int
@@ -41,8 +42,22 @@ class ProxyConfig:
     on_quiet: Callable[[int, Sequence[int]], None]
     schedule: RunSchedule
     loss_of: Callable[[RoundRecord, Sequence[int]], float | None] = lambda record, reported: None
+    record_shares: NDArray[np.float64] | None = None
     tracker: Tracker | None = None
     extra_s: float = 0.0
+
+    def weighed(self, plan: RoundPlan) -> RoundPlan:
+        """Returns the plan with the record shares of senders and receivers, if aggregators need them."""
+        return plan if self.record_shares is None else with_record_shares(plan, self.record_shares)
+
+
+def with_record_shares(plan: RoundPlan, shares: NDArray[np.float64]) -> RoundPlan:
+    """Returns a plan with each sender's and receiver's share of all records as weights; a server has none."""
+    if "update" not in plan.edges:
+        return plan
+    senders, receivers = plan.edges["update"].T
+    own = {node: float(shares[node]) for node in np.unique(receivers).tolist() if node < len(shares)}
+    return replace(plan, weights=shares[senders], own_weights=own)
 
 
 @dataclass(slots=True)

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import simpy
 
+from nodes.aggregation.aggregator import weigh
+from nodes.learning.averaging import Weight
 from nodes.learning.deferred_learning import Learning, Vector
 from nodes.messaging.control_batches import report_note, report_number
 from nodes.messaging.control_messages import Answer, Assignment, Close, CommitRequest, Control, Done, Verdict
@@ -202,11 +204,24 @@ class Participant:
         if self.has_too_few(received, own, min_updates):
             return False
         vectors = [item.value for item in received] + ([own] if own is not None else [])
-        weight = 1.0 if assignment.weight_total else _mixing_weights(assignment, received, own is not None)
-        self.learning.step(self.node, [*vectors, *repairs], weight)
+        weight = self._weights(assignment, received, own)
+        self.learning.step(self.node, [*vectors, *repairs], weight, round_number=assignment.round_number)
         self.model_round = assignment.round_number
         self._write_down(assignment, received, own is not None)
         return True
+
+    def _weights(self, assignment: Assignment, received: Sequence[Received], own: Vector | None) -> Weight:
+        """Returns the weights of what arrived, and of the own update at the end; None means their mean."""
+        rule = self.world.weights
+        if assignment.weight_total:
+            return 1.0
+        if rule == "uniform" or assignment.mixing is None:
+            return _mixing_weights(assignment, received, own is not None)
+        senders = [item.sender for item in received] + ([] if own is None else [assignment.address])
+        shares = [assignment.mixing[sender] for sender in senders]
+        losses = [vector.loss for vector in (*(item.value for item in received), own) if vector is not None]
+        # Losses are known when training is computed, so the weights are asked for then.
+        return lambda: weigh(rule, shares, [0.0 if loss is None else loss() for loss in losses])
 
     def has_too_few(self, received: Sequence[Received], own: Vector | None, min_updates: int) -> bool:
         """Returns whether the updates are too few to average; if so, this node's aggregation is skipped."""

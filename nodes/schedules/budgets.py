@@ -1,10 +1,10 @@
-"""Budgets by the thesis's moments accountants, for clients and server: the first to run out ends the run (LCDP-FL)."""
+"""Budgets by Weng's moments accountants, for clients and server: the first to run out ends the run (LCDP-FL)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from annotated_types import Gt, Lt
 
@@ -29,7 +29,7 @@ class LossBudget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budgets:
-    """Ends the run when the first of two budgets is spent, as counted in the thesis (Alg. 3.1); published figures only.
+    """Ends the run when the first of two budgets is spent, as Weng (2025, Alg. 3.1) counts; published figures only.
 
     Attributes:
         local: budget of clients' noise: rate 1/M, one step for every release of a round
@@ -53,7 +53,7 @@ class Budgets:
         return ""
 
     def accountants(self, terms: ScheduleTerms) -> dict[str, MomentsBudget]:
-        """Returns the accountants by name, with the rates and steps of the thesis."""
+        """Returns the accountants by name, with the rates and steps of Weng (2025)."""
         given = {
             "local": (self.local, terms.local_multiplier, 1.0 / terms.clients, terms.cohort),
             "server": (self.server, terms.server_multiplier, terms.cohort / terms.clients, 1),
@@ -73,6 +73,18 @@ class Budgets:
         extra = 1 if self.stop == "after" else 0
         lasts = {name: _rounds(accountant) + extra for name, accountant in accountants.items()}
         return BudgetedRounds(terms.rounds, lasts, accountants)
+
+
+def local_multiplier(privacy: Any) -> float | None:
+    """Returns the noise of clients as a multiple of its published sensitivity, if a stage gives it so."""
+    stage = None if privacy is None else privacy.noise_stage
+    found = getattr(stage, "multiplier", None)
+    return None if found is None else float(found)
+
+
+def server_multiplier(aggregate: Any) -> float | None:
+    """Returns the noise of the aggregate in multiples of the clip norm, if it is given so."""
+    return None if aggregate.noise is None else aggregate.noise.multiplier
 
 
 _rounds = lru_cache(MomentsBudget.max_rounds)

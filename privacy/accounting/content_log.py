@@ -8,6 +8,7 @@ more, so sums stand for means, with the weights that the releases carry.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -57,7 +58,10 @@ class RoundContents:
         sensitivity: how far each release can move when its client is replaced, weight included.
         variance: each release's own independent noise, weight included, per coordinate.
         inside: releases that left their client only inside an aggregate, with noise that others' releases share.
-        sums: [aggregates, releases], 1 where a release is in an aggregate that became some node's model.
+        sums: [aggregates, releases], 1 where a release is in an aggregate that became some node's model; with weights,
+            its weight times the number of releases in it.
+        sum_variance: noise that each aggregator added to its aggregate, in the scale of `sums`; none adds nothing.
+        aggregators: the node that made each aggregate and knows that noise.
         receipts: pairs (observer, release): what reached a node, in whole or in part, in time or not, used or not.
         used: pairs (release, node): releases that entered a node's own model.
         sends_first: whether every node had sent its releases before it used any that it received in the round.
@@ -79,6 +83,8 @@ class RoundContents:
     sends_first: bool = True
     opened: Ids = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     inside: Ids = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    sum_variance: Floats | None = None
+    aggregators: Ids | None = None
     shares: ShareNoise | None = None
     uncharged: bool = False
     losses: tuple[LossEvent, ...] = ()
@@ -89,6 +95,12 @@ class RoundContents:
         if self.shares is None:
             raise ValueError(f"round {self.round_number} has no noise shares")
         return self.shares
+
+    def hidden_sum_variance(self, team: Collection[int]) -> Floats:
+        """Returns the noise on each aggregate that a team does not know: that of other aggregators."""
+        if self.sum_variance is None or self.aggregators is None:
+            return np.zeros(len(self.sums))
+        return np.where(np.isin(self.aggregators, list(team)), 0.0, self.sum_variance)
 
     def counting(self, event: LossEvent) -> RoundContents:
         """Returns contents in which mu^2 of a release is 1 if it has this loss and 0 otherwise.
@@ -102,6 +114,8 @@ class RoundContents:
             sensitivity=mine,
             variance=np.ones(len(mine)),
             sums=self.sums[:0],
+            sum_variance=None,
+            aggregators=None,
             opened=np.union1d(self.opened, inside),
             losses=(),
         )

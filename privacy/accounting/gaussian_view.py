@@ -48,6 +48,8 @@ def joint_mu2(
     each[rows[alone]] = contents.mu2()[rows[alone]]
     found = by_client(each[None], contents, count)[0]
     gram = (left * contents.variance) @ left.T
+    if sums:
+        gram += np.diag(contents.hidden_sum_variance(members.tolist()))
     if noise is None:
         hidden = _quadratic_forms(gram[None], left) * np.square(contents.sensitivity)
         return np.asarray(found + by_client(hidden, contents, count)[0])
@@ -78,6 +80,8 @@ def sums_mu2(contents: RoundContents, teams: Sequence[Collection[int]], count: i
     form[:, contents.opened] = 0.0
     outer = np.einsum("kn,ln->nkl", form, form).reshape(form.shape[1], len(form) ** 2)
     covariance = (foreign * contents.variance) @ outer
+    if contents.sum_variance is not None:
+        covariance = covariance + [np.diag(contents.hidden_sum_variance(team)).ravel() for team in teams]
     if contents.shares is not None:
         covariance = covariance + _residuals(contents, form, teams, tail)
     size = len(form)

@@ -10,7 +10,7 @@ client sends is a function of the noisy sums, of public numbers and of what othe
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -97,24 +97,22 @@ def record_epsilon(charges: tuple[SampledGaussian, ...], delta: float) -> float:
 
 
 def calibrated_record_noise(
-    exposures: Sequence[tuple[float, int]], epsilon: float, delta: float, before: Sequence[SampledGaussian] = ()
+    planned: Collection[tuple[SampledGaussian, ...]], epsilon: float, delta: float
 ) -> float | None:
-    """Returns the least multiplier, to a relative 1e-4, for which records with these exposures stay within epsilon.
+    """Returns the least multiplier, to a relative 1e-4, with which these compositions stay within epsilon.
 
-    None if what was computed before leaves nothing of epsilon.
-
-    Args:
-        exposures: distinct pairs of rate and steps over all trainings.
+    The multiplier is that of the last mechanism of each. None if those before it leave nothing of epsilon.
     """
-    kept = _undominated({(SampledGaussian(rate, 1.0, steps),) for rate, steps in exposures})
+    kept = _undominated(set(planned))
 
     def spent(multiplier: float) -> float:
-        charges = ((*before, one._replace(multiplier=multiplier)) for (one,) in kept)
+        charges = ((*before, last._replace(multiplier=multiplier)) for *before, last in kept)
         return max((record_epsilon(found, delta) for found in charges), default=0.0)
 
+    # Records that are never used need no noise.
+    if all(last.rate == 0.0 for *_, last in kept):
+        return 0.0 if spent(1.0) <= epsilon else None
     low, high = 0.0, 1.0
-    if before and record_epsilon(tuple(before), delta) >= epsilon:
-        return None
     while spent(high) > epsilon:
         low, high = high, 2.0 * high
         if high > 1e6:

@@ -45,8 +45,8 @@ class Amplification:
     def add(self, contents: RoundContents, draw: Draw) -> None:
         """Adds a round; the first premise that fails ends all amplification, and is kept."""
         failed = draw.failed or _failed(contents, draw.cohort)
-        if not failed and contents.variance[0] > 0.0:
-            z = float(np.sqrt(contents.variance.sum()) / contents.sensitivity[0])
+        if not failed and (noise := _noise_of_mean(contents)) > 0.0:
+            z = float(np.sqrt(noise) / contents.sensitivity[0])
             if self._zs and not np.isclose(z, self._zs[0], rtol=1e-9):
                 failed = "the noise of the means differs between rounds"
             self._rates.append(draw.rate)
@@ -63,6 +63,12 @@ class Amplification:
         return Figure(epsilon, "bound", _SAMPLED) if epsilon < model.epsilon * (1.0 - 1e-9) else model
 
 
+def _noise_of_mean(contents: RoundContents) -> float:
+    """Returns the variance of the one aggregate, to which every release contributes alike."""
+    own = 0.0 if contents.sum_variance is None else float(contents.sum_variance[0])
+    return float(contents.variance.sum()) + own
+
+
 def _failed(contents: RoundContents, cohort: int) -> str:
     """Returns the premise that the contents of a round violate, or nothing."""
     if contents.losses:
@@ -73,6 +79,7 @@ def _failed(contents: RoundContents, cohort: int) -> str:
         return "the round has no mean or several"
     if len(contents.clients) != cohort or not contents.sums.all():
         return "an update of the cohort is missing from the mean"
-    if np.ptp(contents.variance) > 0.0 or np.ptp(contents.sensitivity) > 0.0:
+    unequal = np.ptp(contents.sums[0]) > 0.0 or contents.sums[0, 0] != 1.0
+    if unequal or np.ptp(contents.variance) > 0.0 or np.ptp(contents.sensitivity) > 0.0:
         return "noise or weights differ between clients"
     return ""

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from p2p.random_streams import stream
-from privacy.attacks.matching import Guess, Seen, centred, cosines, log_ratios, matched, nearest, timed
+from privacy.attacks.matching import Guess, Seen, cosines, log_ratios, matched, nearest, timed, whitened
 
 EXACT_UP_TO = 2**25
 """Largest number of floats in a round's matrix for exact cosines; larger ones are sketched (see `sketch`)."""
@@ -24,7 +24,7 @@ TARGETS_PER_ROUND = 512
 """Target messages per round, drawn at random if there are more; all earlier messages are candidates."""
 MATCHED_UP_TO = 2048
 """Largest number of candidates for one-to-one matching, whose time grows with the square of it."""
-METHODS = ("cosine", "centred", "centred, matched", "centred, matched, arrival times")
+METHODS = ("cosine", "whitened", "whitened, matched", "whitened, matched, arrival times")
 """Attacks on contents, in order of strength; the last one uses arrival times as well."""
 # A constant: the attack must not depend on the run's seed, which would reveal the addresses.
 _OBSERVER_SEED = 0
@@ -43,7 +43,7 @@ def guess_by_content(before: Seen, after: Seen) -> Guess:
 
 def stronger_guesses(before: Seen, after: Seen) -> list[Guess]:
     """Returns the guesses of `METHODS` after the first; fewer if there are too many candidates to match."""
-    content = cosines(centred(after.vectors), centred(before.vectors))
+    content = cosines(whitened(after.vectors), whitened(before.vectors))
     guesses = [nearest(content)]
     if max(content.shape) <= MATCHED_UP_TO:
         ratios = log_ratios(content)

@@ -115,16 +115,17 @@ def _pair_guesses(before: Seen, after: Seen) -> dict[str, Guess]:
     plain = cosines(after.vectors, before.vectors)
     content = cosines(centred(after.vectors), centred(before.vectors))
     white = cosines(whitened(after.vectors), whitened(before.vectors))
-    ratios = log_ratios(content)
+    ratios, of_white = log_ratios(content), log_ratios(white)
     return {
         "address": guess_by_address(before, after),
         "cosine": nearest(plain),
         "centred": nearest(content),
         "whitened": nearest(white),
         "centred, matched": matched(ratios),
-        "whitened, matched": matched(log_ratios(white)),
+        "whitened, matched": matched(of_white),
         "arrival times": matched(timed(np.zeros_like(content), after.times_s, before.times_s)),
         "centred, matched, arrival times": matched(timed(ratios, after.times_s, before.times_s)),
+        "whitened, matched, arrival times": matched(timed(of_white, after.times_s, before.times_s)),
     }
 
 

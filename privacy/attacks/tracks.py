@@ -99,11 +99,19 @@ def _standard_columns(scores: NDArray[np.float32]) -> Scores:
 def link_tracks(rounds: Sequence[Seen], most: int, *, use_times: bool = True, passes: int = 2) -> list[Guess]:
     """Returns the track of every message of every round."""
     tracks = Tracks(most, use_times)
-    prepared = [(_prepared(seen.vectors), np.log(np.maximum(seen.times_s, 1e-9))) for seen in rounds]
-    found = [tracks.extend(*one) for one in prepared]
+    # Prepared anew in every pass: copies of all rounds together would double the memory of the attack.
+    found = [tracks.extend(_prepared(seen.vectors), _log_times(seen)) for seen in rounds]
     for _ in range(passes):
-        found = [tracks.revise(*one, before) for one, before in zip(prepared, found, strict=True)]
+        found = [
+            tracks.revise(_prepared(seen.vectors), _log_times(seen), before)
+            for seen, before in zip(rounds, found, strict=True)
+        ]
     return found
+
+
+def _log_times(seen: Seen) -> NDArray[np.float64]:
+    times: NDArray[np.float64] = np.log(np.maximum(seen.times_s, 1e-9))
+    return times
 
 
 def _prepared(vectors: Matrix) -> Matrix:

@@ -6,7 +6,8 @@ data, and the server knows who was sampled (E-T11).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from privacy.accounting.moments import LogMoments, log_moments
 
@@ -47,3 +48,40 @@ class MomentsBudget:
 
     def _moments(self) -> LogMoments:
         return log_moments(self.rate, self.sigma)
+
+
+@dataclass(frozen=True, slots=True)
+class MomentsRule:
+    """The accountants of a run by name; the published epsilon is the largest of theirs, each at its own delta."""
+
+    accountants: Mapping[str, MomentsBudget]
+
+    @property
+    def formula(self) -> str:
+        """Name of the rule in tables."""
+        return f"moments accountant, {' and '.join(self.accountants)}"
+
+    @property
+    def delta(self) -> float:
+        """The largest of the accountants' deltas."""
+        return max(accountant.delta for accountant in self.accountants.values())
+
+    def epsilon_after(self, global_rounds: int) -> float:
+        """Returns the largest epsilon after that many rounds."""
+        return max(accountant.epsilon_after(global_rounds) for accountant in self.accountants.values())
+
+    def max_rounds(self, epsilon: float) -> int:
+        """Returns the rounds that all accountants allow."""
+        return min(replace(accountant, epsilon=epsilon).max_rounds() for accountant in self.accountants.values())
+
+    def details(self, global_rounds: int) -> dict[str, dict[str, float]]:
+        """Returns what each accountant says after that many rounds: epsilon at its delta, and delta at its epsilon."""
+        return {
+            name: {
+                "epsilon": accountant.epsilon_after(global_rounds),
+                "delta": accountant.delta,
+                "log10_delta_at_budget": accountant.log10_delta_after(global_rounds),
+                "budget": accountant.epsilon,
+            }
+            for name, accountant in self.accountants.items()
+        }

@@ -138,7 +138,7 @@ class ClipCoordinates(PlainStage):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClipOwnMedian(PlainStage):
-    """Scales an update down to the median of the client's own norms so far, as the thesis's plain DPFL does.
+    """Scales an update down to the median of the client's own norms so far, as Weng's plain DPFL does.
 
     Attributes:
         layers: clip every layer to the median of its own norms, as printed; otherwise the whole vector.

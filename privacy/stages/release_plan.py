@@ -13,6 +13,8 @@ from privacy.calibration.noise_plan import NoisePlan, PlanContext
 from privacy.settings import Privacy
 from privacy.stages.api import Declared, Stage
 
+NO_NOISE = "no accounted noise: rigorous epsilon is infinite"
+
 
 @dataclass(frozen=True, slots=True)
 class PlannedStage:
@@ -53,7 +55,7 @@ def _nothing(context: PlanContext) -> Declared:
 def _plan(known: Declared, context: PlanContext) -> NoisePlan:
     notes = list(known.notes)
     if not known.noised:
-        notes.append("no accounted noise: rigorous epsilon is infinite")
+        notes.append(NO_NOISE)
     if math.isinf(known.bounds.l2):
         why = "are clipped by private bounds" if known.bounds.private else "are not clipped"
         notes.append(f"updates {why}: sensitivity and rigorous epsilon are infinite")

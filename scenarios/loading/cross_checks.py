@@ -8,9 +8,13 @@ from typing import Any
 import numpy as np
 
 from nodes.datasets.client_split import ByClient, Shards
+from nodes.datasets.plays import Shakespeare
+from nodes.datasets.published import Adult, Cifar10, Mnist
+from nodes.datasets.registry import Digits, Synthetic
 from nodes.faults.fault_kinds import fault_problems
 from nodes.faults.targets import parse_nodes
-from nodes.learning.models import ByteCount
+from nodes.learning.models import ByteCount, Cnn, Linear, Mlp
+from nodes.learning.sequences.sequence_models import Lstm
 from nodes.protocols import roles_of
 from nodes.protocols.central import Central
 from nodes.protocols.gossip import Gossip
@@ -28,6 +32,7 @@ from scenarios.loading.adversary_checks import (
     observer_findings,
     reserved_findings,
 )
+from scenarios.loading.aggregate_checks import aggregate_findings
 from scenarios.loading.graph_checks import graph_findings, is_default_exchange, privacy_fits_graph
 from scenarios.loading.privacy_classes import privacy_findings
 from scenarios.loading.problems import Path, Problems
@@ -151,6 +156,15 @@ def _records_are_sampled(training: Any) -> Iterator[Finding]:
         yield ("training", "per_sample", "participations"), private.participations, rule
 
 
+def _model_reads_symbols(model: Any, data: Any) -> Iterator[Finding]:
+    # Own data sets and files are checked when they are loaded.
+    known = isinstance(data, Digits | Synthetic | Mnist | Cifar10 | Adult)
+    if isinstance(model, Lstm) and known and len(data.form()[0]) == 1:
+        yield ("model", "kind"), "lstm", "reads sequences of symbols, which this data has not; use `shakespeare` or mlp"
+    if isinstance(data, Shakespeare) and isinstance(model, Linear | Mlp | Cnn):
+        yield ("model", "kind"), type(model).__name__.lower(), "takes codes of characters for amounts; use `lstm`"
+
+
 def _measured_rounds_exist(evaluation: Any, rounds: int) -> Iterator[Finding]:
     if evaluation.measure_from > rounds:
         rule = f"must be <= rounds, which is {rounds}: nothing would be measured; lower it"
@@ -254,6 +268,7 @@ CHECKS: tuple[tuple[tuple[str, ...], Check], ...] = (
     (("data",), _owners_known),
     (("model", "learning"), _model_can_learn),
     (("training",), _records_are_sampled),
+    (("model", "data"), _model_reads_symbols),
     (("faults", "protocol", "clients"), _faults_have_targets),
     (("privacy", "clients", "protocol"), privacy_findings),
     (("noise_shares", "protocol", "privacy", "anonymity", "clients"), _shares_fit),
@@ -262,7 +277,8 @@ CHECKS: tuple[tuple[tuple[str, ...], Check], ...] = (
     (("adversaries", "protocol", "reserved", "clients"), observer_findings),
     (("audit", "learning", "privacy", "noise_shares", "schedule"), audit_findings),
     (("attacks", "adversaries", "data", *ATTACKED_PARTS), attack_findings),
-    (("schedule", "privacy", "protocol", "noise_shares", "learning"), schedule_findings),
+    (("schedule", "privacy", "protocol", "noise_shares", "learning", "aggregate"), schedule_findings),
+    (("aggregate", "protocol", "privacy", "noise_shares"), aggregate_findings),
 )
 
 

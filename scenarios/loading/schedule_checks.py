@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from nodes.protocols.gossip import Gossip
-from nodes.schedules.budgets import Budgets
+from nodes.schedules.budgets import Budgets, local_multiplier, server_multiplier
 from nodes.schedules.discounting import Discounting, PublicLoss
 from privacy.calibration.strategies import RigorousCalibration
 from scenarios.loading.problems import Path
@@ -19,16 +19,25 @@ _EXACT = (
 
 
 def schedule_findings(
-    schedule: Any, privacy: Any, protocol: Any, noise_shares: Any, learning: str
+    schedule: Any, privacy: Any, protocol: Any, noise_shares: Any, learning: str, aggregate: Any
 ) -> Iterator[Finding]:
     """Yields what does not go together with the schedule."""
     if isinstance(schedule, Discounting):
         yield from _discounting_findings(schedule, privacy, protocol, noise_shares, learning)
     elif isinstance(schedule, Budgets):
-        for name in ("local", "server"):
-            budget = getattr(schedule, name)
-            if budget is not None and budget.sigma is None:
-                yield ("schedule", name, "sigma"), None, "is needed: no noise is given as a multiple; add it"
+        yield from _budget_findings(schedule, privacy, aggregate)
+
+
+def _budget_findings(schedule: Budgets, privacy: Any, aggregate: Any) -> Iterator[Finding]:
+    given = {"local": local_multiplier(privacy), "server": server_multiplier(aggregate)}
+    noises = {"local": "clients' noise is not given as a multiple", "server": "`aggregate.noise` has no multiplier"}
+    for name, multiplier in given.items():
+        budget = getattr(schedule, name)
+        if budget is not None and budget.sigma is None and multiplier is None:
+            yield ("schedule", name, "sigma"), None, f"is needed: {noises[name]}; add it"
+        elif budget is not None and budget.sigma and multiplier and budget.sigma != multiplier:
+            rule = f"differs from the multiplier of the noise it is about, which is {multiplier:g}; drop it"
+            yield ("schedule", name, "sigma"), budget.sigma, rule
 
 
 def _discounting_findings(

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from scenarios.metrics.diagnosis import findings_text
+from scenarios.metrics.generated_rows import generated_rows
 from scenarios.metrics.headline import TRANSPORT_ASSUMED
 from scenarios.metrics.number_format import (
     accuracy_text,
@@ -43,6 +44,8 @@ def headline_rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for note in privacy.get("notes") or ():
         yield "privacy", note
     yield from _share_rows(summary)
+    if summary.get("generated"):
+        yield from generated_rows(summary["generated"])
     for note in (summary.get("objective") or {}).get("notes", ()):
         yield "objective", note
     if head["transport"] == TRANSPORT_ASSUMED:

@@ -12,6 +12,7 @@ from privacy.accounting.figures import Figure, infinite
 from privacy.accounting.record_level import RecordAccount
 from privacy.calibration.noise_plan import NoisePlan
 from privacy.calibration.strategies import PUBLISHED
+from privacy.papers.lcdp_accounting import MomentsRule
 from privacy.settings import Privacy
 from scenarios.build import Simulation
 from scenarios.loading.privacy_classes import budget_epsilons, colluding_nodes
@@ -151,7 +152,8 @@ def _published(simulation: Simulation, privacy: Privacy, noise: NoisePlan) -> di
         return NOT_APPLICABLE if claims_a_formula(privacy) else None
     rounds = int(simulation.log.privacy["round"].max(initial=0))
     rule = noise.published
-    return {"epsilon": rule.epsilon_after(rounds), "delta": rule.delta, "formula": rule.formula}
+    told: dict[str, Any] = {"epsilon": rule.epsilon_after(rounds), "delta": rule.delta, "formula": rule.formula}
+    return told | ({"accountants": rule.details(rounds)} if isinstance(rule, MomentsRule) else {})
 
 
 def claims_a_formula(privacy: Privacy) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nodes.aggregation.aggregator import Aggregator, weigh
 from p2p.log.log import Log
 from p2p.log.records import KIND
 from privacy.accounting.content_log import Floats, Ids, RoundContents
@@ -18,10 +19,47 @@ from privacy.accounting.setting import Spread
 from scenarios.metrics.share_contents import share_noise
 
 if TYPE_CHECKING:
+    from privacy.calibration.noise_plan import NoisePlan
     from privacy.noise_shares.uploads import Upload
     from scenarios.running.noise_share_setup import NoiseSharing
+    from scenarios.schema import Scenario
 
 _SERVICES = 4  # proxy, standby, tracker and server, numbered after the clients
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregation:
+    """The weights and the noise of a run's aggregates, with each client's share of all records."""
+
+    aggregator: Aggregator
+    record_shares: Floats
+
+
+def aggregation_of(scenario: Scenario, noise: NoisePlan, record_shares: Floats) -> Aggregation | None:
+    """Returns how updates are aggregated; none if it is their mean."""
+    settings = scenario.aggregate
+    if settings.weights == "uniform" and settings.noise is None:
+        return None
+    return Aggregation(Aggregator(settings=settings, clip_norm=noise.clip_norm), record_shares)
+
+
+def aggregated(aggregation: Aggregation | None, sums: Floats, clients: Ids, aggregators: Ids) -> dict[str, Any]:
+    """Returns weights and noise of aggregates, as entries of `RoundContents`; nothing where they are means."""
+    if aggregation is None:
+        return {}
+    counts = sums.sum(axis=1)
+    settings, weighed = aggregation.aggregator.settings, sums.copy()
+    # Losses are not public: a run that weighs by them has no accountant.
+    if settings.weights != "uniform":
+        for row, count in enumerate(counts):
+            inside = np.flatnonzero(sums[row])
+            shares = aggregation.record_shares[clients[inside]].tolist()
+            weighed[row, inside] = count * np.array(weigh(settings.weights, shares, [0.0] * len(inside)))
+    found: dict[str, Any] = {"sums": weighed, "aggregators": aggregators}
+    if settings.noise is not None:
+        std = np.array([aggregation.aggregator.mean_std(int(count)) for count in counts])
+        found["sum_variance"] = np.square(counts * std)
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +70,7 @@ class ContentReader:
         sensitivity: how far an unweighted update can move.
         in_the_clear: whether payloads travel unsealed.
         sends_first: see `Disclosure`.
+        aggregation: weights and noise of aggregates; none averages updates equally and adds nothing.
         losses: the privacy loss of one release of each client, where the noise is not Gaussian.
         linear: whether an aggregate is a sum that hides each release in the noise of the others.
     """
@@ -43,6 +82,7 @@ class ContentReader:
     in_the_clear: bool
     sharing: NoiseSharing | None = None
     sends_first: bool = True
+    aggregation: Aggregation | None = None
     losses: tuple[LossEvent, ...] = ()
     linear: bool = True
 
@@ -66,13 +106,12 @@ class ContentReader:
         known: dict[str, Any] = {"sums": np.zeros((0, len(clients)))}
         if self.spread == "to_all":
             sums, aggregators, opened = _aggregates(held, clients, self._repaired(number))
-            if not self.linear:
-                opened, sums, aggregators = (
-                    np.union1d(opened, np.flatnonzero(sums.any(axis=0))),
-                    sums[:0],
-                    aggregators[:0],
-                )
             known = {"sums": sums, "opened": opened}
+            if not self.linear:
+                opened, aggregators = np.union1d(opened, np.flatnonzero(sums.any(axis=0))), aggregators[:0]
+                known = {"sums": sums[:0], "opened": opened}
+            else:
+                known |= aggregated(self.aggregation, sums, clients, aggregators)
         else:
             aggregators = np.zeros(0, dtype=np.int64)
             handed = np.concatenate([self._pairs(messages, kind) for kind in ("model", "handover")])

@@ -14,6 +14,7 @@ from scenarios.metrics.unaccounted import disclosed
 from scenarios.schema import Scenario
 
 _SERVER = 3  # offset of the server's node number after the clients
+_AGGREGATE_ONLY = "noise is added to the aggregate only: updates leave their clients without any"
 _CANCEL = "shares cancel: the sum of all uploads shows a client to one who knows the others (a masking scheme)"
 _FACTORS = "factors on received shares (tau > 0) are random without a bound, so shares that both ends use do not count"
 
@@ -29,7 +30,7 @@ def setting_of(scenario: Scenario, privacy: Privacy, noise: NoisePlan, *, centra
         colluders=colluding_nodes(privacy, scenario.clients, scenario.seed),
         server=scenario.clients + _SERVER if central else None,
         random_factors=shares is not None and has_random_factors(shares),
-        if_infinite=_if_infinite(noise, shares),
+        if_infinite=_AGGREGATE_ONLY if _noise_of_aggregate_only(scenario, noise) else _if_infinite(noise, shares),
         losses=tuple(dict.fromkeys(noise.losses)),
         preset_rho=_preset_rho(scenario, privacy, noise) if reads else None,
         # Ledgers with a rigorous budget charge every report themselves.
@@ -53,6 +54,10 @@ def _preset_rho(scenario: Scenario, privacy: Privacy, noise: NoisePlan) -> float
 def _reports_rho(scenario: Scenario) -> float:
     """Returns what the reports of losses cost a client at most, as zCDP: one in each round."""
     return scenario.rounds * report_mu2(scenario.schedule) / 2.0
+
+
+def _noise_of_aggregate_only(scenario: Scenario, noise: NoisePlan) -> bool:
+    return scenario.aggregate.noise is not None and not noise.noise_std.any() and scenario.noise_shares is None
 
 
 def has_random_factors(shares: NoiseShares) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nodes.datasets.preparation import mixed_records, pooled_releases
+from nodes.datasets.preparation import generator_of, mixed_records, pooled_releases
 from nodes.protocols.api import Disclosure, disclosure_of
 from nodes.schedules.discounting import Discounting
 from privacy.calibration.noise_plan import NoisePlan
@@ -21,6 +21,7 @@ def unaccounted_releases(scenario: Scenario, noise: NoisePlan | None) -> list[st
     found = [*_undeclared(scenario), *declared, *pooled_releases(scenario.data), *disclosed(scenario).unaccounted]
     if disclosed(scenario).events_depend_on_learning:
         found.append(_DEPENDS)
+    found += scenario.aggregate.unaccounted()
     found += scenario.schedule.unaccounted() if isinstance(scenario.schedule, Discounting) else ()
     settings = scenario.noise_shares
     if settings is not None and settings.weights == "records" and not settings.records_public:
@@ -37,6 +38,8 @@ def why_no_record_level(scenario: Scenario, noise: NoisePlan | None) -> str:
     What a record's own gradient is computed from must be that record, the model and public numbers alone.
     """
     found = [*unaccounted_releases(scenario, noise), *mixed_records(scenario.data)]
+    settings = generator_of(scenario.data)
+    found += () if settings is None else settings.unaccounted()
     if scenario.schedule.reads == "noisy_losses":
         found.append("members' losses leave as well; their noise is charged to the client, not to its records")
     objective = f"{type(scenario.objective).__module__}:{type(scenario.objective).__qualname__}"

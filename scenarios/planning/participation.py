@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from nodes.protocols.api import RoundContext, RoundPlan
 from nodes.protocols.rotating_leader import RotatingLeader
 from nodes.proxy.cohort_selection import choose_cohort
+from nodes.proxy.round_state import with_record_shares
 from nodes.schedules.fixed import RunSchedule
 from p2p.log.records import NOBODY
 from privacy.accounting.ledger import SLACK, LedgerRule
@@ -163,6 +164,9 @@ def _arrange(scenario: Scenario, number: int, members: Ids, models: Ids, holder:
     round_plan = scenario.protocol.plan_round(
         RoundContext(scenario.seed, number, members, holder, stale, server, scenario.clients, led)
     )
+    if scenario.aggregate.weights != "uniform":
+        # Their values do not matter here, only that they are told.
+        round_plan = with_record_shares(round_plan, np.ones(scenario.clients))
     releasing = members
     if isinstance(scenario.protocol, RotatingLeader) and not scenario.protocol.include_own:
         releasing = members[members != round_plan.leader]

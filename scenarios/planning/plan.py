@@ -42,7 +42,7 @@ def make_plan(scenario: Scenario, memory_bytes: int | None = None, data_dir: Pat
     records = record_counts(scenario.data, scenario.clients, data_dir, scenario.seed, scenario.reserved)
     schedule = run_schedule(scenario)
     update = update_shape(scenario, (shape.record, shape.classes), shape.dimension)
-    noise = plan_run_noise(scenario, plan_context(scenario, records, update, schedule))
+    noise = plan_run_noise(scenario, plan_context(scenario, records, update, schedule), schedule)
     rules, costs = ledger_rules(scenario, noise, schedule), _release_costs(scenario, noise)
     account = record_account(scenario, records, noise)
     most_trainings = None if account is None else account.most_trainings
@@ -67,7 +67,7 @@ def make_plan(scenario: Scenario, memory_bytes: int | None = None, data_dir: Pat
         },
         "classes": _classes(scenario, rules, costs, rehearsal),
         "privacy": privacy_forecast(
-            scenario, topology_of(scenario), noise, rehearsal, float(costs.max(initial=0.0)), account
+            scenario, topology_of(scenario), noise, rehearsal, float(costs.max(initial=0.0)), records, account
         ),
         "noise_to_signal": None if noise is None else noise_to_signal(scenario, noise, shape.dimension),
         "bytes": _bytes(planned_bytes(scenario, rehearsal, shape.dimension, noise, trial)),

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nodes.protocols.gossip import Gossip
 from nodes.protocols.rotating_leader import RotatingLeader
@@ -31,6 +32,7 @@ from scenarios.metrics.privacy_report import (
     why_infinite,
 )
 from scenarios.metrics.privacy_verdict import verdict
+from scenarios.metrics.round_contents import Aggregation, aggregated, aggregation_of
 from scenarios.metrics.run_accountant import setting_of
 from scenarios.metrics.unaccounted import disclosed, unaccounted_releases
 from scenarios.planning.participation import PlannedRound, Rehearsal
@@ -45,6 +47,7 @@ def privacy_forecast(
     noise: NoisePlan | None,
     rehearsal: Rehearsal,
     release_mu2: float,
+    records_per_client: NDArray[np.int64],
     records: RecordAccount | None = None,
 ) -> dict[str, Any]:
     """Returns the `privacy` entry that the summary of a fault-free run will have, and its verdict."""
@@ -55,7 +58,7 @@ def privacy_forecast(
         entry: dict[str, Any] = {"published": None, "rigorous": rigorous, "notes": []}
     else:
         delta = scenario.privacy.resolved_budget().delta
-        views = _views(scenario, scenario.privacy, topology, noise, rehearsal, release_mu2)
+        views = _views(scenario, scenario.privacy, topology, noise, rehearsal, release_mu2, records_per_client)
         rigorous = views_report(views) | {"unit": "client", "delta": delta}
         # Not proved before the run: whatever is lost or late takes its noise out of the means.
         rigorous["how"] = {view: how if how == "inf" else "projected" for view, how in rigorous["how"].items()}
@@ -121,14 +124,16 @@ def _views(
     noise: NoisePlan,
     rehearsal: Rehearsal,
     release_mu2: float,
+    records_per_client: NDArray[np.int64],
 ) -> Views:
     """Returns the views of the projected rounds; bounded by the local view where not every round was projected."""
     setting = setting_of(scenario, privacy, noise, central=topology == "central")
     unaccounted = unaccounted_releases(scenario, noise)
     if unaccounted:
         return no_views(unaccounted[0], setting.colluders)
-    if math.isinf(noise.sensitivity) or not noise.noised:
-        return no_views("updates are not clipped" if noise.noised else "no noise is added", setting.colluders)
+    noised = noise.noised or (scenario.aggregate.noise is not None and setting.spread == "to_all")
+    if math.isinf(noise.sensitivity) or not noised:
+        return no_views("updates are not clipped" if noised else "no noise is added", setting.colluders)
     if len(rehearsal.arranged) < rehearsal.rounds or scenario.noise_shares is not None:
         # Gaussian mechanisms compose by adding mu^2. With shares, their noise comes on top of what is counted here.
         most = float(rehearsal.participations.max(initial=0.0))
@@ -143,8 +148,10 @@ def _views(
         bound = replace(views, local=figure, receiver=figure, peer_worst=figure, peer_median=figure, model=figure)
         return bound if views.coalition is None else replace(bound, coalition=figure)
     accountant, amplification = Accountant(setting), Amplification()
+    shares = records_per_client / max(int(records_per_client.sum()), 1)
+    aggregation = aggregation_of(scenario, noise, shares)
     for planned in rehearsal.arranged:
-        contents = _contents(scenario, noise, planned)
+        contents = _contents(scenario, noise, planned, aggregation)
         accountant.add(contents)
         amplification.add(contents, _draw(scenario, noise, rehearsal, planned))
     views = accountant.views(_collected(scenario))
@@ -176,7 +183,9 @@ def _draw(scenario: Scenario, noise: NoisePlan, rehearsal: Rehearsal, planned: P
     return Draw(cohort / scenario.clients, cohort, failed)
 
 
-def _contents(scenario: Scenario, noise: NoisePlan, planned: PlannedRound) -> RoundContents:
+def _contents(
+    scenario: Scenario, noise: NoisePlan, planned: PlannedRound, aggregation: Aggregation | None
+) -> RoundContents:
     """Returns the contents of a projected round: every update arrives in time and is used."""
     clients = np.sort(planned.releasing)
     edges = planned.round_plan.edges["update"]
@@ -195,7 +204,7 @@ def _contents(scenario: Scenario, noise: NoisePlan, planned: PlannedRound) -> Ro
     if disclosed(scenario).spread == "to_all":
         sums = np.zeros((len(aggregators), len(clients)))
         sums[np.searchsorted(aggregators, used[:, 1]), used[:, 0]] = 1.0
-        known = {"sums": sums}
+        known = {"sums": sums} | aggregated(aggregation, sums, clients, aggregators)
         if not noise.linear:
             known = {"sums": sums[:0], "opened": np.flatnonzero(sums.any(axis=0))}
     return RoundContents(

@@ -44,7 +44,8 @@ class Sizes:
         wire = self._wire.bound(self._scenario.seed, round_number, 0, {}) if kind == "update" else DENSE
         _, receivers = np.unique(edges[:, 0], return_counts=True)
         single, many = int((receivers == 1).sum()), int(receivers[receivers > 1].sum())
-        payload = wire.size_bytes(self._dimension)
+        # A training loss that goes with an update takes eight bytes.
+        payload = wire.size_bytes(self._dimension) + 8 * (kind == "update" and self._scenario.aggregate.sends_loss)
         return single * self._vector(payload, many=False) + many * self._vector(payload, many=True)
 
     def control(self, said: Control) -> int:
@@ -77,15 +78,20 @@ class Sizes:
         pairs = np.unique(np.concatenate([ends, ends[:, ::-1]]), axis=0)
         # Handing out the graph lists all members to every node; otherwise each node learns only its peers.
         known = len(nodes) * len(members) if whole else len(pairs)
+        reads = self._scenario.schedule.reads
+        losses = {"noisy_losses": len(members), "public_loss": 1}.get(reads, 0)
+        loss = self.control(Done(1, 0, has_loss=True)) - self.control(Done(1, 0))
         one = self.control(self._assignment(0, whole)) + self.control(Done(1, 0))
         # Sizes are linear in the number of entries, so one entry's size is a difference.
         entry = self.control(self._assignment(1, 0)) - self.control(self._assignment(0, 0))
-        weights = 0 if round_plan.weights is None else len(round_plan.weights)
+        weights = 0 if round_plan.weights is None else len(round_plan.weights) + len(round_plan.own_weights)
         weight = self.control(self._assignment(0, 0)._replace(mixing={b"": 1.0})) - self.control(self._assignment(0, 0))
-        return len(nodes) * one + known * entry + weights * weight
+        return len(nodes) * one + known * entry + weights * weight + losses * loss
 
     def _assignment(self, known: int, edges: int) -> Assignment:
-        return Assignment(1, "member", b"", {}, {}, known=known, edges=edges, keyed=bool(self._key))
+        planned = 1.0 if self._scenario.schedule.reads else 0.0
+        keyed = bool(self._key)
+        return Assignment(1, "member", b"", {}, {}, known=known, edges=edges, keyed=keyed, planned_rounds=planned)
 
     def _vector(self, payload: int, *, many: bool) -> int:
         """Returns the bytes of one message over all its hops."""

@@ -77,5 +77,5 @@ PV.comparison = () => {
 PV.themes();
 if (PV.data.page === "comparison") PV.comparison();
 else if (PV.data.page === "sweep") PV.sweep();
-else { PV.runCharts(); PV.timeline(); PV.topology(); PV.dropoutCharts(); PV.privacyCharts(); PV.attackCharts(); }
+else { PV.runCharts(); PV.timeline(); PV.topology(); PV.dropoutCharts(); PV.privacyCharts(); PV.attackCharts(); PV.auditChart(); }
 PV.next(PV.drawWaiting);

@@ -7,6 +7,7 @@ from importlib.resources import files
 from typing import Any
 
 from scenarios.report.attack_section import attack_curves, read_attacks
+from scenarios.report.audit_part import sandwich_rows
 from scenarios.report.comparison_page import comparison_body, comparison_data, comparison_links
 from scenarios.report.embed import csp_hash, script_json, script_source
 from scenarios.report.html import text
@@ -20,7 +21,7 @@ from scenarios.report.sweep_page import SWEEP_LINKS, sweep_body, sweep_data
 from scenarios.report.timeline_data import picture_data
 from scenarios.sweeps.read_sweep import SweepTable
 
-SCRIPTS = ("base.js", "charts.js", "timeline.js", "topology.js", "attacks.js", "sweep.js", "compare.js")
+SCRIPTS = ("base.js", "charts.js", "timeline.js", "topology.js", "attacks.js", "audit.js", "sweep.js", "compare.js")
 
 
 def report_page(run_data: RunData) -> str:
@@ -61,6 +62,7 @@ def page_data(run_data: RunData) -> dict[str, Any]:
         "dropouts": dropout_data(run_data),
         "privacy": privacy_data(run_data),
         "attacks": attack_curves(read_attacks(run_data)),
+        "sandwich": sandwich_rows(run_data.summary),
         "pictures": picture_data(run_data),
     }
 

@@ -9,6 +9,7 @@ from scenarios.metrics.number_format import epsilon_text
 from scenarios.metrics.view_labels import reasons, record_rows, view_labels
 from scenarios.report import html
 from scenarios.report.alt_text import spent_alternative, views_alternative
+from scenarios.report.audit_part import sandwich_part
 from scenarios.report.run_data import RunData
 
 
@@ -30,7 +31,10 @@ def privacy_section(run_data: RunData, data: Mapping[str, Any]) -> str:
         charts += [_spent(name, data["privacy"]) for name in names]
     charts.append(_seen(data["privacy"]["seen"]))
     hints = html.notes([*reasons(labels), *(str(note) for note in privacy.get("notes") or ())])
-    return html.section("privacy", "Privacy", verdict, table, hints, f'<div class="pair">{"".join(charts)}</div>')
+    sandwich = sandwich_part(run_data.summary, data)
+    return html.section(
+        "privacy", "Privacy", verdict, table, hints, sandwich, f'<div class="pair">{"".join(charts)}</div>'
+    )
 
 
 def _spent(name: str, privacy: Mapping[str, Any]) -> str:

@@ -18,6 +18,7 @@ from scenarios.report.alt_text import (
     time_alternative,
 )
 from scenarios.report.attack_section import attack_section, read_attacks
+from scenarios.report.generated_section import generated_section
 from scenarios.report.node_data import reason_in_words
 from scenarios.report.picture_sections import timeline, topology
 from scenarios.report.privacy_section import privacy_section
@@ -44,6 +45,7 @@ def run_sections() -> tuple[PageSection, ...]:
         PageSection("topology-section", "Topology", lambda run_data, data: topology(data)),
         PageSection("dropouts", "Dropouts", lambda run_data, data: _dropouts(run_data)),
         PageSection("privacy", "Privacy", privacy_section),
+        PageSection("generated", "Generated records", lambda run_data, data: generated_section(run_data)),
         PageSection("attacks", "Attacks", lambda run_data, data: attack_section(read_attacks(run_data))),
         PageSection("scenario", "Scenario", lambda run_data, data: _scenario(run_data)),
         PageSection("reproduce", "Reproduce", lambda run_data, data: _reproduce(run_data)),

@@ -19,7 +19,7 @@ from privacy.accounting.record_level import RecordAccount
 from privacy.accounting.sampling_premises import Amplification, Draw
 from privacy.accounting.setting import Setting
 from privacy.calibration.noise_plan import NoisePlan
-from scenarios.metrics.round_contents import ContentReader
+from scenarios.metrics.round_contents import ContentReader, aggregation_of
 from scenarios.metrics.run_accountant import setting_of
 from scenarios.metrics.unaccounted import disclosed, unaccounted_releases
 from scenarios.running.noise_share_setup import NoiseSharing
@@ -42,7 +42,9 @@ class RoundPrivacy:
         records: RecordAccount | None = None,
         *,
         central: bool,
+        record_shares: NDArray[np.float64],
     ) -> None:
+        self._aggregation = None if noise is None else aggregation_of(scenario, noise, record_shares)
         self._scenario, self._log, self._clients, self._central = scenario, log, clients, central
         self._noise, self._sharing, self._records = noise, sharing, records
         self._records_up_to = 0
@@ -142,6 +144,7 @@ class RoundPrivacy:
             sensitivity=math.inf if self._noise is None else self._noise.sensitivity,
             in_the_clear=self._scenario.anonymity.sealed is False,
             sharing=self._sharing,
+            aggregation=self._aggregation,
             losses=() if self._noise is None else self._noise.losses,
             linear=self._noise is None or self._noise.linear,
         )

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from nodes.datasets.preparation import generator_of
 from p2p.config.errors import UserError
-from privacy.accounting.record_level import RecordAccount, calibrated_record_noise
+from privacy.accounting.record_level import RecordAccount, SampledGaussian, calibrated_record_noise
 from privacy.calibration.noise_plan import NoisePlan
 from scenarios.metrics.unaccounted import why_no_record_level
 from scenarios.schema import Scenario
@@ -26,23 +27,30 @@ def record_account(
     training, settings = scenario.training, scenario.training.per_sample
     if settings is None:
         return None
-    exposures = [training.exposure(int(count)) for count in records_per_client]
+    generator = generator_of(scenario.data)
+    share = 0.0 if generator is None else generator.share
+    exposures = [training.exposure(int(count), share) for count in records_per_client]
+    before = [] if generator is None else [generator.charges(int(count)) for count in records_per_client]
     rates, steps = (np.array(column) for column in zip(*exposures, strict=True))
     multiplier, most = settings.noise, settings.participations
     if settings.epsilon is not None:
         most = most or scenario.rounds
-        planned = {(exposure.rate, exposure.steps * most) for exposure in exposures}
-        multiplier = calibrated_record_noise(sorted(planned), settings.epsilon, settings.delta)
+        planned = {
+            (*(before[client] if before else ()), SampledGaussian(exposure.rate, 1.0, exposure.steps * most))
+            for client, exposure in enumerate(exposures)
+        }
+        multiplier = calibrated_record_noise(planned, settings.epsilon, settings.delta)
     if multiplier is None:
         raise UserError(
             f"training.per_sample.epsilon = {settings.epsilon:g}: no noise keeps {most} trainings within it at delta "
-            f"{settings.delta:g}; raise it, or lower participations"
+            f"{settings.delta:g}; raise it, or lower participations or what generators of records cost"
         )
     return RecordAccount(
         rates=rates.astype(np.float64),
         steps=steps.astype(np.int64),
         multiplier=multiplier,
         delta=settings.delta,
+        before=before,
         most_trainings=most,
         why_not=why_no_record_level(scenario, noise),
     )

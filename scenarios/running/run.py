@@ -23,6 +23,7 @@ from scenarios.loading.dump import kind_of
 from scenarios.loading.implausible import implausible_settings
 from scenarios.loading.load import dump_scenario
 from scenarios.metrics.energy import energy_j
+from scenarios.metrics.generated_report import generated_report
 from scenarios.metrics.implausible_results import implausible_results
 from scenarios.metrics.noise_share_report import add_share_views, share_summary
 from scenarios.metrics.objective_report import objective_report
@@ -30,6 +31,7 @@ from scenarios.metrics.privacy_report import report_privacy
 from scenarios.metrics.run_facts import RunFacts
 from scenarios.metrics.unaccounted import events_depend_on_learning
 from scenarios.run_folder.environment import describe_environment
+from scenarios.run_folder.sample_sheet import write_sheet
 from scenarios.run_folder.summary import summarise
 from scenarios.run_folder.writer import RunFolder
 from scenarios.running.find_checkpoint import PreviousRun, find_previous_run, fresh_run
@@ -102,6 +104,8 @@ def _run_scenario(
     folder = RunFolder.create(out, scenario.name, scenario.seed) if previous.path is None else RunFolder(previous.path)
     with only_writer(folder.path):
         folder.begin(dump_scenario(scenario), describe_environment(threads, scenario.plugins))
+        if simulation.learner is not None and (made := simulation.learner.generated) is not None:
+            write_sheet(folder.path, made.records, made.labels, made.shards)
         live.write_to(folder.path)
         journal = Journal(simulation, folder, previous.checkpoint)
         with progress(scenario.rounds, quiet, scenario.name) as bar:
@@ -229,6 +233,7 @@ def _extra(simulation: Simulation) -> dict[str, Any]:
         found["grid"] = {"step_s": network.sharing.grid, "latest_start_s": simulation.world.network.latest_start_s}
     records = simulation.samples_per_training // simulation.scenario.training.epochs
     remarks = objective_report(simulation.scenario, records)
+    found |= generated_report(simulation)
     return found | ({} if remarks is None else {"objective": remarks}) | share_summary(simulation)
 
 

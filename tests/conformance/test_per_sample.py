@@ -13,9 +13,9 @@ from scipy import stats
 from torch import nn
 
 from nodes.datasets.dataset import Dataset
-from nodes.learning.dp_sgd import RecordNoise, noise_generator
 from nodes.learning.models import Cnn, Linear, Mlp, Model
-from nodes.learning.record_batches import RecordStep, draw_record_steps
+from nodes.learning.private_records.dp_sgd import RecordNoise, noise_generator
+from nodes.learning.private_records.record_batches import RecordStep, draw_record_steps
 from nodes.learning.trainer import Learner
 from nodes.learning.training import PerSample, Training
 from p2p.config.errors import UserError
@@ -145,7 +145,7 @@ def test_an_empty_batch_is_noised_like_any_other(model: Model, monkeypatch: pyte
 
 def _train_steps(learner: Learner, steps: list[RecordStep], monkeypatch: pytest.MonkeyPatch) -> Floats:
     """Trains 60 clients on given steps, past the draw of batches."""
-    monkeypatch.setattr("nodes.learning.dp_sgd.draw_record_steps", lambda *_: steps)
+    monkeypatch.setattr("nodes.learning.private_records.dp_sgd.draw_record_steps", lambda *_: steps)
     models = np.tile(learner.initial(), (60, 1))
     return models - learner.train(models, range(60), 1, [0] * 60)
 

@@ -242,7 +242,7 @@ def test_a_stage_is_its_algorithm(plain: Plain, stages: tuple[Stage, ...]) -> No
 
 
 def test_own_medians_follow_each_clients_history() -> None:
-    """Plain DPFL of the thesis: every layer to the median of that client's norms so far, noise by that and records."""
+    """Plain DPFL of Weng (2025): every layer to the median of that client's norms so far, noise by that and records."""
     made, plan = pipeline(ClipOwnMedian(), Gaussian(multiplier=3.0, per_record=True))
     history: dict[tuple[int, int], list[float]] = {}
     for round_number in (1, 2, 3, 4):

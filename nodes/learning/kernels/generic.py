@@ -35,6 +35,10 @@ class Samples:
     labels: Tensor
     targets: Tensor
 
+    def columns(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Returns records, labels and targets."""
+        return self.records, self.labels, self.targets
+
 
 class Kernel(Protocol):
     """Trains and scores stacked models.

@@ -37,11 +37,13 @@ class PrivateStep:
         rows: record indices [a, b]
         weights: factor of each record's clipped gradient [a, b]; 0 for padding
         noise_std: deviation of the noise in each coordinate [a]
+        protected: which records are clipped [a, b]; None clips all. Generated records are used as they are
     """
 
     rows: Tensor
     weights: Tensor
     noise_std: list[float]
+    protected: Tensor | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,17 +53,21 @@ class RecordProtection:
     clip: float
     generators: Sequence[torch.Generator]
 
-    def factors(self, squares: Tensor, weights: Tensor) -> Tensor:
+    def factors(self, squares: Tensor, weights: Tensor, protected: Tensor | None) -> Tensor:
         """Returns the factor of each record's gradient, given the squared norms of all [a, b]."""
         # A norm of zero gives an infinite ratio, which is clamped like any other.
-        kept = (self.clip / squares.sqrt()).clamp_(max=1.0).mul_(weights)
+        kept = (self.clip / squares.sqrt()).clamp_(max=1.0)
+        if protected is not None:
+            kept.masked_fill_(~protected, 1.0)
+        kept.mul_(weights)
         return torch.where(squares.isfinite(), kept, 0.0)
 
     def fill(self, noise: Tensor, step: PrivateStep) -> Tensor:
         """Draws the noise of a step into the first rows of `noise` and returns them."""
         used = noise[: len(step.rows)]
         for row, std, generator in zip(used, step.noise_std, self.generators, strict=False):
-            row.normal_(0.0, std, generator=generator)
+            # Without noise, as where no real record is used, nothing need be drawn.
+            row.zero_() if std == 0.0 else row.normal_(0.0, std, generator=generator)
         return used
 
 
@@ -137,7 +143,7 @@ class PrivateMlp:
         first = torch.baddbmm(descent.biases[0], records, descent.turned[0])
         inputs = [records, *self._kernel.forward(descent, first)]
         deltas = self._kernel.deltas(descent, inputs, slope(inputs.pop(), targets))
-        factors = _ghost_factors(inputs, deltas, step.weights, protection)
+        factors = _ghost_factors(inputs, deltas, step, protection)
         descent.measure_pulls()
         for layer, (before, delta) in enumerate(zip(inputs, deltas, strict=True)):
             delta.mul_(factors)
@@ -145,9 +151,11 @@ class PrivateMlp:
             descent.step_biases(layer, delta)
 
 
-def _ghost_factors(inputs: list[Tensor], deltas: list[Tensor], weights: Tensor, protection: RecordProtection) -> Tensor:
+def _ghost_factors(
+    inputs: list[Tensor], deltas: list[Tensor], step: PrivateStep, protection: RecordProtection
+) -> Tensor:
     """Returns the factor of each record [a, b, 1]; zeroes what a record without a finite gradient would add."""
-    squares = torch.zeros_like(weights)
+    squares = torch.zeros_like(step.weights)
     for before, delta in zip(inputs, deltas, strict=True):
         # A bias is a weight whose input is 1.
         squares.addcmul_(delta.square().sum(2), before.square().sum(2).add_(1.0))
@@ -156,7 +164,7 @@ def _ghost_factors(inputs: list[Tensor], deltas: list[Tensor], weights: Tensor, 
         # A factor of zero does not suffice: zero times infinity is no number.
         for part in (*inputs, *deltas):
             part.masked_fill_(infinite.unsqueeze(2), 0.0)
-    return protection.factors(squares, weights).unsqueeze(2)
+    return protection.factors(squares, step.weights, step.protected).unsqueeze(2)
 
 
 class PrivateStack:
@@ -212,7 +220,8 @@ class PrivateStack:
             infinite = ~squares.isfinite()
             if infinite.any():
                 flat.masked_fill_(infinite.unsqueeze(2), 0.0)
-            factors = protection.factors(squares, step.weights[:, begin : begin + width])
+            some = None if step.protected is None else step.protected[:, begin : begin + width]
+            factors = protection.factors(squares, step.weights[:, begin : begin + width], some)
             total.add_(torch.bmm(factors.unsqueeze(1), flat).squeeze(1))
         return total
 

@@ -130,7 +130,7 @@ def test_a_loss_that_was_lost_decides_nothing() -> None:
 def test_the_first_budget_to_run_out_ends_the_run(
     clients: int, cohort: int, server: LossBudget | None, local: LossBudget | None, rounds: int
 ) -> None:
-    """As in the thesis's Table 3.1; `after` includes the round that overshoots, as its 11 and 54 rounds do."""
+    """As in Weng's Table 3.1; `after` includes the round that overshoots, as its 11 and 54 rounds do."""
     terms = ScheduleTerms(rounds=100, clients=clients, cohort=cohort)
     found = Budgets(server=server, local=local).begin(terms)
     assert not found.why_over(rounds)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacy.audits.repeated_runs import repeated_epsilon
-from tests.privacy.accounting.oracle import Form, Round
+from tests.privacy.accounting.oracle import Form, Members, Round, weights_of
 
 Scores = NDArray[np.float64]
 FAMILY_ERROR = 1e-3
@@ -31,14 +31,14 @@ def observed_scores(
     names = list(one.variances)
     hidden = np.array([not any((node, name) in one.known for node in team) for name in names])
     drawn = rng.standard_normal((2, trials, len(names))) * np.sqrt([one.variances[name] for name in names]) * hidden
-    forms: list[tuple[list[int], Form]] = [*(([row], {}) for row in rows), *(one.sums if sums else [])]
+    forms: list[tuple[Members, Form]] = [*(([row], {}) for row in rows), *(one.sums if sums else [])]
     seen = np.zeros((2, trials, len(forms)))
     moves = np.zeros(len(forms))
     for place, (members, extra) in enumerate(forms):
         factors = np.array([extra.get(name, 0.0) for name in names])
-        for row in members:
-            factors = factors + np.array([one.releases[row].noise.get(name, 0.0) for name in names])
-            moves[place] += one.releases[row].sensitivity * (one.releases[row].client == target)
+        for row, weight in weights_of(members).items():
+            factors = factors + weight * np.array([one.releases[row].noise.get(name, 0.0) for name in names])
+            moves[place] += weight * one.releases[row].sensitivity * (one.releases[row].client == target)
         seen[:, :, place] = drawn @ factors
     covariance = np.cov(seen[0], rowvar=False).reshape(len(forms), -1)
     weights = np.linalg.pinv(covariance, rcond=1e-9, hermitian=True) @ moves

@@ -15,6 +15,9 @@ import numpy as np
 Form = dict[object, float]
 """Elementary noises with their factors."""
 
+Members = list[int] | dict[int, float]
+"""The releases in an aggregate, with weights if they are not 1."""
+
 
 @dataclass
 class Release:
@@ -32,7 +35,7 @@ class Round:
     Attributes:
         variances: of the elementary noises.
         known: (observer, noise).
-        sums: aggregates, as the releases in them and what corrections added.
+        sums: aggregates, as the releases in them (with weights, a mapping), and what corrections and aggregators added.
         received: (observer, release).
         used: (release, node): what entered a node's model.
         kept: releases that left their client only inside an aggregate.
@@ -41,10 +44,15 @@ class Round:
     releases: list[Release] = field(default_factory=list)
     variances: dict[object, float] = field(default_factory=dict)
     known: set[tuple[int, object]] = field(default_factory=set)
-    sums: list[tuple[list[int], Form]] = field(default_factory=list)
+    sums: list[tuple[Members, Form]] = field(default_factory=list)
     received: set[tuple[int, int]] = field(default_factory=set)
     used: set[tuple[int, int]] = field(default_factory=set)
     kept: set[int] = field(default_factory=set)
+
+
+def weights_of(members: Members) -> dict[int, float]:
+    """The factor of each release in an aggregate."""
+    return members if isinstance(members, dict) else dict.fromkeys(members, 1.0)
 
 
 def mu2(one: Round, rows: Iterable[int], team: set[int], target: int, *, sums: bool) -> float:
@@ -52,10 +60,11 @@ def mu2(one: Round, rows: Iterable[int], team: set[int], target: int, *, sums: b
     seen = [({row: 1.0}, dict(one.releases[row].noise)) for row in sorted(set(rows))]
     for members, extra in one.sums if sums else ():
         noise: Form = dict(extra)
-        for row in members:
+        weights = weights_of(members)
+        for row, weight in weights.items():
             for name, factor in one.releases[row].noise.items():
-                noise[name] = noise.get(name, 0.0) + factor
-        seen.append((dict.fromkeys(members, 1.0), noise))
+                noise[name] = noise.get(name, 0.0) + weight * factor
+        seen.append((weights, noise))
     hidden = [name for name in one.variances if not any((node, name) in one.known for node in team)]
     mine = [row for row, release in enumerate(one.releases) if release.client == target]
     if not seen or not mine:

@@ -46,7 +46,14 @@ def rounds(draw: st.DrawFn, shares: bool) -> oracle.Round:
         for name in draw(st.lists(st.sampled_from(sorted(found.variances, key=str)), max_size=2, unique=True)):
             if isinstance(name, tuple) and name[0] == "share":
                 extra[name] = draw(st.sampled_from([-1.0, 1.0]))
-        found.sums.append((sorted(members), extra))
+        # Weights and noise of aggregators are refused beside shares.
+        weights = {row: 1.0 if shares else draw(st.sampled_from([1.0, 1.0, 0.3])) for row in sorted(members)}
+        if not shares and draw(st.booleans()):
+            added = ("aggregate", len(found.sums))
+            found.variances[added] = draw(STDS) ** 2
+            found.known.add((draw(st.integers(0, CLIENTS - 1)), added))
+            extra[added] = 1.0
+        found.sums.append((weights, extra))
     nodes = st.sampled_from([*range(CLIENTS), SERVER])
     pairs = draw(st.lists(st.tuples(nodes, rows), max_size=8))
     found.received = {(node, row) for node, row in pairs if found.releases[row].client != node}
@@ -75,7 +82,8 @@ def contents(one: oracle.Round, number: int) -> RoundContents:
     factor = np.array([[release.noise.get(name, 0.0) for name in shares] for release in one.releases])
     sums = np.zeros((len(one.sums), len(one.releases)))
     for place, (members, _) in enumerate(one.sums):
-        sums[place, members] = 1.0
+        for row, weight in oracle.weights_of(members).items():
+            sums[place, row] = weight
     noise = ShareNoise(
         variance=np.array([one.variances[name] for name in shares]),
         factor=sparse.csr_matrix(factor.reshape(len(one.releases), len(shares))),
@@ -91,6 +99,10 @@ def contents(one: oracle.Round, number: int) -> RoundContents:
         sensitivity=np.array([release.sensitivity for release in one.releases]),
         variance=np.array([one.variances["own", row] for row in range(len(one.releases))]),
         sums=sums,
+        sum_variance=np.array([one.variances.get(("aggregate", place), 0.0) for place in range(len(sums))]),
+        aggregators=np.array(
+            [next((node for node, name in one.known if name == ("aggregate", place)), -9) for place in range(len(sums))]
+        ),
         receipts=np.array(sorted(one.received), dtype=np.int64).reshape(-1, 2),
         used=np.array(sorted(one.used), dtype=np.int64).reshape(-1, 2),
         shares=noise if shares else None,

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from nodes.datasets.dataset import Dataset
-from nodes.learning.dp_sgd import RecordNoise
 from nodes.learning.models import Linear
+from nodes.learning.private_records.dp_sgd import RecordNoise
 from nodes.learning.trainer import Learner
 from nodes.learning.training import PerSample, Training
 from p2p.random_streams import stream
@@ -96,14 +96,16 @@ def test_nothing_is_proved_without_noise_or_with_a_reason() -> None:
 def test_noise_for_an_epsilon_is_the_least_that_keeps_to_it() -> None:
     """For the client that needs most."""
     exposures = [(0.7, 40), (0.1, 400)]
-    noise = calibrated_record_noise(exposures, 4.0, DELTA)
+    planned = [(SampledGaussian(rate, 1.0, steps),) for rate, steps in exposures]
+    noise = calibrated_record_noise(planned, 4.0, DELTA)
     assert noise is not None
 
     def spent(multiplier: float) -> float:
         return max(record_epsilon((SampledGaussian(rate, multiplier, steps),), DELTA) for rate, steps in exposures)
 
     assert spent(noise) <= 4.0 < spent(noise * 0.999)
-    assert calibrated_record_noise(exposures, 4.0, DELTA, [SampledGaussian(1.0, 0.5, 10)]) is None
+    generator = SampledGaussian(1.0, 0.5, 10)
+    assert calibrated_record_noise([(generator, *one) for one in planned], 4.0, DELTA) is None
 
 
 TRIALS = 20_000

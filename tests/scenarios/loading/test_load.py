@@ -118,7 +118,46 @@ BAD: list[tuple[list[str], list[str]]] = [
     (["schedule={kind: budgets}"], ["schedule: needs `local`, `server` or both; add one"]),
     (
         ["schedule={kind: budgets, local: {epsilon: 1}}"],
-        ["schedule.local.sigma = none: is needed: no noise is given as a multiple; add it"],
+        ["schedule.local.sigma = none: is needed: clients' noise is not given as a multiple; add it"],
+    ),
+    (
+        ["aggregate={momentum: 0.5, noise: {multiplier: 1}}"],
+        [
+            "aggregate.momentum = 0.5: is the memory of one aggregator, and with gossip every member averages other",
+            "aggregate.noise = noise: hides nothing of updates without a bound; add `privacy.clip: ",
+        ],
+    ),
+    (
+        ["aggregate={momentum: 0.5}", "protocol={kind: rotating_leader, train_per_round: 4}"],
+        ["aggregate.momentum = 0.5: is the memory of one aggregator, and leaders change: none has the means of all"],
+    ),
+    (["aggregate={noise: {}}"], ["aggregate.noise: needs exactly one of `multiplier` and `sigma`"]),
+    (
+        ["aggregate={noise: {sigma: 1}, weights: records}", "noise_shares={sigma_k: 1}", "privacy={clip: flat}"],
+        [
+            "aggregate.noise = noise: and noise shares are two noises on one sum, of which only one is meant",
+            "aggregate.weights = records: would weigh updates twice, since those with noise shares carry weights",
+        ],
+    ),
+    (
+        [
+            "aggregate={weights: records}",
+            "protocol={kind: gossip, train_per_round: 4, graph: ring, mixing: metropolis}",
+        ],
+        ["aggregate.weights = records: and `protocol.mixing: metropolis` are two weights for one update; drop one"],
+    ),
+    (
+        ["aggregate={step_size: 2}", "protocol={kind: gossip, train_per_round: 4, graph: ring, exchange: model}"],
+        ["protocol.exchange = model: averages models, so there is no step to change; drop `aggregate`"],
+    ),
+    (
+        [
+            "protocol={kind: central, train_per_round: 4}",
+            "privacy={clip: flat}",
+            "aggregate={noise: {multiplier: 1.2}}",
+            "schedule={kind: budgets, server: {sigma: 1.3}}",
+        ],
+        ["schedule.server.sigma = 1.3: differs from the multiplier of the noise it is about, which is 1.2; drop it"],
     ),
     (["rounds=many"], ["rounds = many: must be a whole number"]),
     (["rounds=true"], ["rounds = true: must be a whole number"]),

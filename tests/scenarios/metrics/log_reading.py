@@ -42,10 +42,33 @@ def _round(simulation: Simulation, number: int, rows: list[dict[str, Any]]) -> R
         found.used |= {(row, node) for row, client in enumerate(clients) if client in members}
         inputs = [row for row, client in enumerate(clients) if client in members]
         if len(inputs) == len(members):
-            found.sums.append((inputs, _repairs(simulation, number, node) if shared else {}))
+            extra = _repairs(simulation, number, node) if shared else _aggregate_noise(found, simulation, node, inputs)
+            found.sums.append((_weights(simulation, [clients[row] for row in inputs], inputs), extra))
         else:
             found.sums += [([row], {}) for row in inputs]
     return found
+
+
+def _weights(simulation: Simulation, clients: list[int], inputs: list[int]) -> dict[int, float]:
+    """The weight of each release in a mean, from the records of its client."""
+    rule = simulation.scenario.aggregate.weights
+    if rule == "uniform":
+        return dict.fromkeys(inputs, 1.0 / len(inputs) if simulation.sharing is None else 1.0)
+    records = simulation.samples_per_training / simulation.scenario.training.epochs
+    total = sum(records[client] for client in (range(len(records)) if rule == "records_of_all" else clients))
+    return {row: records[client] / total for row, client in zip(inputs, clients, strict=True)}
+
+
+def _aggregate_noise(found: Round, simulation: Simulation, node: int, inputs: list[int]) -> Form:
+    """The noise that an aggregator added to a mean, and knows."""
+    noise = simulation.scenario.aggregate.noise
+    if noise is None or simulation.noise is None:
+        return {}
+    name = ("aggregate", len(found.sums))
+    std = noise.sigma if noise.sigma is not None else (noise.multiplier or 0.0) * simulation.noise.clip_norm
+    found.variances[name] = (std / len(inputs) if noise.on == "sum" else std) ** 2
+    found.known.add((node, name))
+    return {name: 1.0}
 
 
 def _add_releases(found: Round, simulation: Simulation, number: int) -> None:

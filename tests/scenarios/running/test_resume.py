@@ -26,6 +26,7 @@ from scenarios.run_folder.reader import open_run
 from scenarios.running.checkpoint import FILE, Checkpoint, read_checkpoint, write_checkpoint
 from scenarios.running.run import run_scenario
 from scenarios.schema import Scenario
+from tests.random_worlds import OBJECTIVES
 
 pytestmark = pytest.mark.slow
 
@@ -67,6 +68,8 @@ MODELS = (
 OBJECTIVE = ("objective={kind: fednore_both, lam: 0.3}", "training.batch_size=all")
 DISCOUNTED = ("rounds=8", "schedule={kind: crd, beta: 0.9}")
 NOISY = ("rounds=8", "schedule={kind: crd, beta: 0.9, driven_by: {kind: noisy_losses, sigma: 5}}")
+SERVER = "protocol={kind: central, train_per_round: 5, deadline: 12 s}"
+MOMENTUM = (SERVER, "aggregate={weights: loss_and_records, momentum: 0.5, step_size: 0.9, noise: {sigma: 0.05}}")
 MEMORY = ("privacy=none", "update=[clip_own_median, {kind: gaussian, multiplier: 0.5, per_record: true}]")
 MASKED = ("privacy=none", "update=[{kind: mask, rate: 0.4, by: aggregates}, clip, {kind: snlc, sigma: 0.1}]")
 LONG = 60
@@ -83,6 +86,7 @@ VARIANTS = pytest.mark.parametrize(
         NOISY,
         MEMORY,
         (LEADER, CRASHES, "anonymity.sealed=true", *MASKED),
+        MOMENTUM,
     ],
     ids=[
         "gossip",
@@ -94,6 +98,7 @@ VARIANTS = pytest.mark.parametrize(
         "noisy losses",
         "own medians",
         "masks",
+        "momentum",
     ],
 )
 
@@ -369,6 +374,7 @@ def _interrupt(*_: object) -> None:
     raise KeyboardInterrupt
 
 
+WEIGHED = ("aggregate={weights: loss_and_records, step_size: 0.8, noise: {multiplier: 0.05, on: sum}}",)
 FAULTS = st.sampled_from(
     [
         "{kind: corrupt, probability: 0.2}",
@@ -391,14 +397,24 @@ FAULTS = st.sampled_from(
     sealed=st.sampled_from(["true", "sizes", "false"]),
     seed=st.integers(0, 10**6),
     stop_after=st.integers(1, 3),
+    objective=OBJECTIVES,
+    parts=st.sampled_from([(), ("schedule={kind: crd, beta: 1, driven_by: {kind: noisy_losses}}",), WEIGHED]),
 )
 def test_any_run_goes_on(
-    tmp_path_factory: pytest.TempPathFactory, protocol: str, faults: list[str], sealed: str, seed: int, stop_after: int
+    tmp_path_factory: pytest.TempPathFactory,
+    protocol: str,
+    faults: list[str],
+    sealed: str,
+    seed: int,
+    stop_after: int,
+    objective: str,
+    parts: tuple[str, ...],
 ) -> None:
     """Whatever goes wrong in it, wherever it was interrupted."""
     folder = tmp_path_factory.mktemp("runs")
     told = [f"faults=[{', '.join(faults)}]", f"anonymity.sealed={sealed}", f"seed={seed}", "rounds=3", "clients=6"]
     told += [protocol] if protocol else ["protocol.train_per_round=5"]
+    told += [f"objective={objective}", *parts]
     run(folder / "whole", *told)
     run(folder / "run", *told, stop_after=stop_after)
     run(folder / "run", *told, resume=True)

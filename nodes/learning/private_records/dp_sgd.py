@@ -17,7 +17,7 @@ from torch import Tensor
 from nodes.learning.kernels.generic import Samples
 from nodes.learning.kernels.per_sample import PrivateKernel, PrivateStep, RecordProtection
 from nodes.learning.objectives import ClientObjectives
-from nodes.learning.record_batches import draw_record_steps
+from nodes.learning.private_records.record_batches import Mixture, RecordStep, draw_record_steps
 from nodes.learning.training import PerSample, Training
 from p2p.random_streams import stream
 
@@ -47,6 +47,7 @@ class DpSgd:
     training: Training
     shards: Sequence[Ints]
     seed: int
+    mixture: Mixture | None = None
 
     def train(
         self,
@@ -60,12 +61,9 @@ class DpSgd:
         """Trains the models of `nodes` in place; the nodes are sorted by number of steps, largest first."""
         drawn = draw_record_steps(
             self.shards, nodes, numbers, self.training, self.noise.settings, self.noise.multiplier, self.seed,
-            round_number,
+            round_number, self.mixture,
         )  # fmt: skip
-        steps = [
-            PrivateStep(torch.from_numpy(step.rows), torch.from_numpy(step.weights), step.noise_std.tolist())
-            for step in drawn
-        ]
+        steps = [as_tensors(step) for step in drawn]
         generators = [
             noise_generator(stream(self.seed, "record noise", node, number))
             for node, number in zip(nodes, numbers, strict=True)
@@ -73,6 +71,13 @@ class DpSgd:
         protection = RecordProtection(self.noise.settings.clip, generators)
         rate = self.training.rate(round_number)
         self.kernel.train_private(stack, samples, steps, self.training, rate, objectives, protection)
+
+
+def as_tensors(step: RecordStep) -> PrivateStep:
+    """Returns a step as kernels take it."""
+    protected = None if step.protected is None else torch.from_numpy(step.protected)
+    rows, weights = torch.from_numpy(step.rows), torch.from_numpy(step.weights)
+    return PrivateStep(rows, weights, step.noise_std.tolist(), protected)
 
 
 def noise_generator(words: np.random.Generator) -> torch.Generator:

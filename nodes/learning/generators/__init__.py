@@ -1,0 +1,1 @@
+"""Generators of records: one per client, trained once before the run, all clients in stacks."""

@@ -1,0 +1,1 @@
+"""DP-SGD within clients: batches drawn by coins, and the training of stacks with noise."""
