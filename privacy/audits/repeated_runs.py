@@ -7,6 +7,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from privacy.audits.exact_limits import upper_limit
+
 Scores = NDArray[np.float64]
 LEVELS = np.concatenate([np.linspace(0.01, 0.99, 80), 1.0 - np.logspace(-2.1, -4.5, 40)])
 """Quantiles of the scores that are tried as thresholds."""
@@ -31,8 +33,10 @@ def repeated_epsilon(without: Scores, with_it: Scores, delta: float, error: floa
         for sign in (1.0, -1.0):
             threshold = _threshold(sign * out[:first], sign * inside[:second], delta)
             level = error / _DIRECTIONS / 2
-            false = _upper(int(np.count_nonzero(sign * out[first:] > threshold)), len(out) - first, level)
-            missed = _upper(int(np.count_nonzero(sign * inside[second:] <= threshold)), len(inside) - second, level)
+            false = upper_limit(int(np.count_nonzero(sign * out[first:] > threshold)), len(out) - first, level)
+            missed = upper_limit(
+                int(np.count_nonzero(sign * inside[second:] <= threshold)), len(inside) - second, level
+            )
             if 1.0 - missed - delta > 0.0:
                 best = max(best, math.log((1.0 - missed - delta) / false))
     return best
@@ -40,7 +44,7 @@ def repeated_epsilon(without: Scores, with_it: Scores, delta: float, error: floa
 
 def repeated_ceiling(runs: int, delta: float, error: float) -> float:
     """Returns what so many runs, half of them with each input, can prove at most."""
-    limit = _upper(0, max(runs // 4, 1), error / _DIRECTIONS / 2)
+    limit = upper_limit(0, max(runs // 4, 1), error / _DIRECTIONS / 2)
     return math.log((1.0 - limit - delta) / limit) if 1.0 - limit - delta > limit else 0.0
 
 
@@ -49,9 +53,3 @@ def _threshold(out: Scores, inside: Scores, delta: float) -> float:
     false = np.array([(out > one).mean() for one in candidates]) + 5.0 / len(out)
     found = np.array([(inside > one).mean() for one in candidates]) - 5.0 / len(out) - delta
     return float(candidates[np.argmax(np.where(found > 0, found, 1e-12) / false)])
-
-
-def _upper(count: int, trials: int, level: float) -> float:
-    from scipy.stats import beta
-
-    return 1.0 if count >= trials else float(beta.ppf(1.0 - level, count + 1, trials - count))

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from privacy.audits.one_run import p_value
 from privacy.papers.membership_bounds import max_balanced_accuracy
 
 Verdict = Literal["within the ceiling", "exceeds the ceiling in this run", "falsified"]
@@ -47,7 +48,7 @@ def judge(claim: Claim, accuracy: float, right: int, pairs: int, before: int, co
         before: comparisons that were made on this run earlier.
         comparisons: comparisons that are made now, this one included.
     """
-    if one_run_p_value(right, pairs, claim) < level_of(before, comparisons):
+    if p_value(pairs, pairs, right, claim.epsilon, claim.delta) < level_of(before, comparisons):
         return "falsified"
     return "exceeds the ceiling in this run" if accuracy > claim.accuracy() else "within the ceiling"
 
@@ -58,22 +59,3 @@ def level_of(before: int, comparisons: int) -> float:
     Comparison n gets `LEVEL / (n (n+1))`, which sums to LEVEL over all n; those made together share theirs equally.
     """
     return LEVEL / ((before + 1) * (before + comparisons + 1))
-
-
-def one_run_p_value(right: int, guesses: int, claim: Claim) -> float:
-    """Returns the largest probability of so many right guesses, one for each coin, if the claim holds.
-
-    Corollary 5.4 of Steinke, Nasr & Jagielski 2023: with `f(v) = P[Bin(r, q) >= v]` and `q = e^eps / (1 + e^eps)`,
-    `f(v) + 2 m delta max_i (f(v-i) - f(v)) / i`.
-    """
-    import numpy as np
-    from scipy.stats import binom
-
-    if not math.isfinite(claim.epsilon):
-        return 1.0
-    odds = 1.0 / (1.0 + math.exp(-claim.epsilon))
-    tail = binom.sf(np.arange(right + 1) - 1, guesses, odds)  # P[Bin >= 0], ..., P[Bin >= v]
-    # f(v-i) for i = 1 ... v
-    gains = (tail[:right][::-1] - tail[right]) / np.arange(1, right + 1)
-    slack = 2.0 * guesses * claim.delta * float(gains.max(initial=0.0))
-    return min(1.0, float(tail[right]) + slack)

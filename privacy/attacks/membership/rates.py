@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from privacy.audits.exact_limits import clopper_pearson
+
 Flags = NDArray[np.bool_]
 
 
@@ -33,16 +35,6 @@ def balanced_accuracy(guessed: Flags, member: Flags, confidence: float = 0.95) -
     down = math.hypot(*(rate - low for rate, (low, _) in zip(rates, limits, strict=True))) / 2.0
     up = math.hypot(*(high - rate for rate, (_, high) in zip(rates, limits, strict=True))) / 2.0
     return BalancedAccuracy(value, max(0.0, value - down), min(1.0, value + up))
-
-
-def clopper_pearson(successes: int, trials: int, confidence: float) -> tuple[float, float]:
-    """Returns the exact two-sided interval of a binomial probability."""
-    from scipy.special import betaincinv
-
-    tail = (1.0 - confidence) / 2.0
-    low = float(betaincinv(successes, trials - successes + 1, tail)) if successes else 0.0
-    high = float(betaincinv(successes + 1, trials - successes, 1.0 - tail)) if successes < trials else 1.0
-    return low, high
 
 
 def _share(right: Flags) -> tuple[int, int]:

@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from privacy.attacks.membership.ceiling import Claim, judge, level_of, one_run_p_value
+from privacy.attacks.membership.ceiling import Claim, judge, level_of
+from privacy.audits.one_run import p_value
 
 
 @pytest.mark.parametrize(("epsilon", "percent"), [(0.1, 52.5), (0.2, 55.0), (0.5, 62.2)])
@@ -31,13 +32,13 @@ def test_ceiling_of_the_rate_at_a_small_false_positive_rate() -> None:
 
 def test_published_p_values() -> None:
     """Of the one-run paper, by its own values: m = r."""
-    assert one_run_p_value(75, 100, Claim("", math.log(3), 0.0)) == pytest.approx(0.553471, abs=1e-6)
-    assert one_run_p_value(75, 100, Claim("", 0.702214, 0.0)) == pytest.approx(0.05, abs=1e-5)
-    assert one_run_p_value(75, 100, Claim("", 0.699467, 1e-4)) == pytest.approx(0.05, abs=1e-5)
+    assert p_value(100, 100, 75, math.log(3), 0.0) == pytest.approx(0.553471, abs=1e-6)
+    assert p_value(100, 100, 75, 0.702214, 0.0) == pytest.approx(0.05, abs=1e-5)
+    assert p_value(100, 100, 75, 0.699467, 1e-4) == pytest.approx(0.05, abs=1e-5)
     # Perfect guesses of 100 coins refute nothing above 3.4902.
-    assert one_run_p_value(100, 100, Claim("", 3.4902, 1e-5)) == pytest.approx(0.05, abs=1e-4)
-    assert one_run_p_value(100, 100, Claim("", math.inf, 1e-5)) == 1.0
-    assert one_run_p_value(0, 0, Claim("", 1.0, 1e-5)) == 1.0
+    assert p_value(100, 100, 100, 3.4902, 1e-5) == pytest.approx(0.05, abs=1e-4)
+    assert p_value(100, 100, 100, math.inf, 1e-5) == 1.0
+    assert p_value(0, 0, 0, 1.0, 1e-5) == 1.0
 
 
 def test_falsified_needs_more_than_luck() -> None:

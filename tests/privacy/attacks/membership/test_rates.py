@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from privacy.attacks.membership.rates import balanced_accuracy, clopper_pearson
+from privacy.attacks.membership.rates import balanced_accuracy
+from privacy.audits.exact_limits import clopper_pearson
 
 
 @pytest.mark.parametrize(("successes", "trials"), [(0, 10), (3, 10), (10, 10), (517, 1000)])
