@@ -1,4 +1,4 @@
-"""What attacks with models cost: gradient inversion at the size at which the thesis' findings are repeated."""
+"""What attacks with models cost: gradient inversion at the size at which Weng's findings are repeated."""
 
 from __future__ import annotations
 

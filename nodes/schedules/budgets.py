@@ -1,4 +1,4 @@
-"""Budgets by the thesis's moments accountants, for clients and server: the first to run out ends the run (LCDP-FL)."""
+"""Budgets by Weng's moments accountants, for clients and server: the first to run out ends the run (LCDP-FL)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class LossBudget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budgets:
-    """Ends the run when the first of two budgets is spent, as counted in the thesis (Alg. 3.1); published figures only.
+    """Ends the run when the first of two budgets is spent, as Weng (2025, Alg. 3.1) counts; published figures only.
 
     Attributes:
         local: budget of clients' noise: rate 1/M, one step for every release of a round
@@ -53,7 +53,7 @@ class Budgets:
         return ""
 
     def accountants(self, terms: ScheduleTerms) -> dict[str, MomentsBudget]:
-        """Returns the accountants by name, with the rates and steps of the thesis."""
+        """Returns the accountants by name, with the rates and steps of Weng (2025)."""
         given = {
             "local": (self.local, terms.local_multiplier, 1.0 / terms.clients, terms.cohort),
             "server": (self.server, terms.server_multiplier, terms.cohort / terms.clients, 1),

@@ -161,7 +161,8 @@ class Accountant:
 
     def _filtered(self, views: Views, rho: float) -> Views:
         """Returns the filter's preset budget in the place of every finite figure: the realised sum is an output."""
-        if float(self._local[None].max(initial=0.0)) / 2.0 > rho * (1.0 + _SLACK) and views.local.how != "inf":
+        spent = float(self._local[None].max(initial=0.0)) / 2.0 + self.setting.preset_reports
+        if spent > rho * (1.0 + _SLACK) and views.local.how != "inf":
             return views.unproved(_OVERSPENT)
         preset = Figure(zcdp_epsilon(rho, self.setting.delta), "bound", _PRESET)
         figures = {name: getattr(views, name) for name in _FIGURES}

@@ -38,7 +38,7 @@ def gaussian_bound_rdp(rate: float, z: float) -> NDArray[np.float64]:
 
 
 def general_bound_rdp(rate: float, z: float) -> NDArray[np.float64]:
-    """Returns the RDP of one step by the bound for any mechanism: (2.26) of the thesis, missing plus sign restored."""
+    """Returns the RDP of one step by the bound for any mechanism: (2.26) of Weng (2025), missing plus sign restored."""
     j = np.arange(3, _TOP + 1)
     return _bound(rate, z, math.log(2.0) + j * (j - 1) / (2.0 * z * z))
 

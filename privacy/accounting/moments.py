@@ -48,7 +48,7 @@ def advanced_composition(epsilon: float, count: int, slack: float) -> float:
 
 
 def printed_composition(epsilon: float, count: int, slack: float) -> float:
-    """(2.23) of the thesis, too small since a factor 2 is missing under the root (E-T01); kept for comparison."""
+    """(2.23) of Weng (2025), too small since a factor 2 is missing under the root (E-T01); kept for comparison."""
     return _composed(epsilon, count, count * math.log(1.0 / slack))
 
 

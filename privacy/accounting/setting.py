@@ -30,6 +30,7 @@ class Setting:
         losses: the distinct privacy losses of releases whose noise is not Gaussian; empty if all are Gaussian.
         preset_rho: where noise or rounds depend on earlier outputs, the budget of the zCDP filter that bounds what any
             client spends; none if all is fixed before the first round.
+        preset_reports: the part of it that is set aside for what leaves beside the releases and is no content here.
     """
 
     clients: int
@@ -42,6 +43,7 @@ class Setting:
     if_infinite: str = "an update was left without noise that its receiver does not know"
     losses: tuple[LossEvent, ...] = ()
     preset_rho: float | None = None
+    preset_reports: float = 0.0
 
     @property
     def followed(self) -> bool:

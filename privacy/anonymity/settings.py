@@ -20,7 +20,7 @@ class Anonymity:
 
     Attributes:
         rehash: every_round gives each member a new address each round, from its initial one; chained from the address
-            of the round before, as the thesis prints it; never keeps one, to study the effect
+            of the round before, as Weng (2025) prints it; never keeps one, to study the effect
         hand_out: neighbours gives a member only the peers it exchanges with; graph gives all members the whole graph
         sealed: true encrypts messages, sizes counts the same bytes without encryption, false does not seal
         routing: assumed means an anonymous transport exists and its cost is not included; relay sends data over relays

@@ -41,7 +41,7 @@ def thesis_moments_accountant(
     lambda_max: Annotated[int, Ge(1), Le(1024)] = 32,
     alpha: Annotated[int, Ge(2)] | None = None,
 ) -> Result:
-    """The accountant of the thesis: epsilon or delta by moments, or by RDP at one order or the best."""
+    """The accountant of Weng (2025): epsilon or delta by moments, or by RDP at one order or the best."""
     planned = rounds * releases_per_round
     steps = planned if steps is None else steps
     refuse(

@@ -66,7 +66,7 @@ def image_pair_metrics(*, x: Rows, y: Rows) -> Result:
 def privacy_leakage_probability(
     *, CS: Vector, ED: Vector, sigma: NonNegative, C: Positive, alpha2: Fraction = 0.5
 ) -> Result:
-    """The thesis' leakage probability P(pl), from cosines and distances of reconstructions."""
+    """Weng's leakage probability P(pl), from cosines and distances of reconstructions."""
     refuse((len(CS) == len(ED), f"ED: must have one entry per image; CS has {len(CS)}, ED has {len(ED)}"))
     scores = reconstruction_metrics.leakage_scores(np.array(CS), np.array(ED), alpha2, sigma * C)
     return {

@@ -17,7 +17,7 @@ _MOST_ROUNDS = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MomentsClaim:
-    """The thesis's moments accountant of LDP-FL and Fed-nore: rate 1/M, and a step for every client of every round.
+    """Weng's moments accountant of LDP-FL and Fed-nore: rate 1/M, and a step for every client of every round.
 
     Attributes:
         delta: failure probability of the claim.

@@ -50,7 +50,7 @@ class Theorem8Rule:
     @property
     def formula(self) -> str:
         """Name of the rule in tables."""
-        return "Theorem 8"
+        return "Theorem 8 of Weng 2025"
 
     @property
     def delta(self) -> float:

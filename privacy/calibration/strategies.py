@@ -22,13 +22,13 @@ Delta = Annotated[float, Gt(0), Lt(1)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdpdflCalibration:
-    """Theorem 8 of the thesis, literally: the published claim, which is not proved.
+    """Theorem 8 of Weng (2025), literally: the published claim, which is not proved.
 
     Attributes:
         epsilon: claimed epsilon after all rounds; must be below 2 ln(1/delta).
         delta: failure probability of the claim.
         m_reading: meaning of the theorem's m, all clients `M` or the cohort `m_tcs`.
-        noise_reading: `eq_5_3` adds 2 C sigma/n, `theorem_8` adds 2 C sigma/m; the thesis prints both.
+        noise_reading: `eq_5_3` adds 2 C sigma/n, `theorem_8` adds 2 C sigma/m; Weng (2025) prints both.
     """
 
     epsilon: Epsilon = 8.0
@@ -94,7 +94,7 @@ class BaseNoise:
     """Noise of DP-FedAvg with a given multiplier z, each client adds `z C / sqrt(m)`; epsilon follows from it.
 
     Attributes:
-        multiplier: z, the noise of a round's sum in multiples of the clip norm; the thesis compares with 2.
+        multiplier: z, the noise of a round's sum in multiples of the clip norm; Weng (2025) compares with 2.
         delta: failure probability.
         accountant: `rdp` (integer orders) or the tighter `pld`.
     """

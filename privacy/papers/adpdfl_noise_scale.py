@@ -1,4 +1,4 @@
-"""The published noise scale of ADPDFL (Theorem 8 of the thesis), its inversions and its side conditions.
+"""The published noise scale of ADPDFL (Theorem 8 of Weng (2025)), its inversions and its side conditions.
 
 Implemented literally, so that results can be compared. The theorem claims more than is proved: the division by m^2
 for anonymity has no proof, and the shortcut behind it is used outside its range (`shortcut_conditions`).
@@ -21,7 +21,7 @@ class Theorem8:
         train_per_round: m_tcs, the cohort.
         exchange_with: m_e for gossip; None for a leader.
         delta: the failure probability.
-        m_reading: meaning of the theorem's m, `M` or `m_tcs`; the thesis uses it for both.
+        m_reading: meaning of the theorem's m, `M` or `m_tcs`; Weng (2025) uses it for both.
     """
 
     clients: int
@@ -86,7 +86,7 @@ class ShortcutConditions:
 
 
 def shortcut_conditions(rate: float, sigma2: float, epsilon: float, delta: float) -> ShortcutConditions:
-    """Evaluates the side conditions that the thesis leaves unchecked (erratum E-T04).
+    """Evaluates the side conditions that Weng (2025) leaves unchecked (erratum E-T04).
 
     `rate_ok` is false above rate 0.378, where the shortcut is worse than no sampling.
     """

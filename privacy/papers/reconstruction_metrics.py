@@ -1,4 +1,4 @@
-"""Similarity of reconstructed to original images (pixels in [0, 1]), and the thesis' leakage scores."""
+"""Similarity of reconstructed to original images (pixels in [0, 1]), and Weng's leakage scores."""
 
 from __future__ import annotations
 

@@ -56,6 +56,14 @@ class Update:
         places = None if self.support is None else self.support[index]
         return spread if places is None else spread[places]
 
+    def trim(self) -> None:
+        """Sets coordinates that will not be sent to zero again, after a stage that may have moved them."""
+        for row, places in zip(self.rows, self.support or (), strict=False):
+            if places is not None:
+                values = row[places]
+                row[:] = 0.0
+                row[places] = values
+
     def add(self, index: int, noise: Matrix) -> None:
         """Adds noise to the coordinates of a row that will be sent, in place."""
         places = None if self.support is None else self.support[index]
@@ -81,13 +89,17 @@ class Released:
 class Bounds:
     """How far one client's content can be from a public point, by three norms; infinite where nothing bounds it.
 
+    Two contents are at most twice as far from each other, which is all that proofs about noise need.
+
     Attributes:
+        centred: whether the public point is zero, so that the norms bound the content itself.
         private: whether clipping used a bound that depends on private data, so that no public one is known.
     """
 
     l1: float = math.inf
     l2: float = math.inf
     linf: float = math.inf
+    centred: bool = True
     private: bool = False
 
     def within(self, dimension: int) -> Bounds:

@@ -44,7 +44,7 @@ class Clip(PlainStage):
 
     def bounds(self, before: Bounds, shape: Shape) -> Bounds:
         """Returns an L2 norm of at most C."""
-        return replace(before, l2=min(before.l2, self.norm)).within(shape.dimension)
+        return _scaled_down(before, self.norm, self.clip_object, shape)
 
     def declare(self, before: Declared, context: PlanContext) -> Declared:
         """Declares the bound; the norm is public, and nothing else leaves."""
@@ -54,7 +54,7 @@ class Clip(PlainStage):
         """Clips each row."""
         enter_object(rows.rows, self.clip_object, batch)
         clip_rows(rows.rows, self.norm)
-        leave_object(rows.rows, self.clip_object, batch)
+        leave_object(rows, self.clip_object, batch)
         return rows
 
 
@@ -81,7 +81,7 @@ class ClipLayers(PlainStage):
         """Returns the bound of the whole vector."""
         layers = max(len(shape.layers), 1)
         norm = self.norm if self.of == "whole" else layered_sensitivity(self.norm, layers)
-        return replace(before, l2=min(before.l2, norm)).within(shape.dimension)
+        return _scaled_down(before, norm, self.clip_object, shape)
 
     def declare(self, before: Declared, context: PlanContext) -> Declared:
         """Declares the bound; nothing else leaves."""
@@ -93,7 +93,7 @@ class ClipLayers(PlainStage):
         each = self.norm if self.of == "layer" else split_bound(self.norm, max(len(plan.layers), 1))
         for layer in layer_slices(plan.layers, rows.rows.shape[1]):
             clip_rows(rows.rows[:, layer], each)
-        leave_object(rows.rows, self.clip_object, batch)
+        leave_object(rows, self.clip_object, batch)
         return rows
 
 
@@ -116,7 +116,9 @@ class ClipCoordinates(PlainStage):
 
     def bounds(self, before: Bounds, shape: Shape) -> Bounds:
         """Returns a largest absolute value of at most zeta."""
-        return replace(before, linf=min(before.linf, self.bound)).within(shape.dimension)
+        # Cutting coordinates off brings no two contents further apart, by any norm.
+        known = _entered(before, self.clip_object)
+        return replace(known, linf=min(known.linf, self.bound)).within(shape.dimension)
 
     def declare(self, before: Declared, context: PlanContext) -> Declared:
         """Declares the bound; nothing else leaves."""
@@ -130,13 +132,13 @@ class ClipCoordinates(PlainStage):
         for row in rows.rows:
             np.clip(row, -most, most, out=row)
             np.nan_to_num(row, copy=False, nan=0.0)
-        leave_object(rows.rows, self.clip_object, batch)
+        leave_object(rows, self.clip_object, batch)
         return rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClipOwnMedian(PlainStage):
-    """Scales an update down to the median of the client's own norms so far, as the thesis's plain DPFL does.
+    """Scales an update down to the median of the client's own norms so far, as Weng's plain DPFL does.
 
     Attributes:
         layers: clip every layer to the median of its own norms, as printed; otherwise the whole vector.
@@ -211,6 +213,23 @@ class ClipCohortMedian(PlainStage):
         return rows
 
 
+def _entered(before: Bounds, clip_object: ClipObject) -> Bounds:
+    """Returns what earlier bounds say of what is clipped."""
+    if clip_object == "gradient":
+        # Division by the learning rate carries an update out of every earlier bound.
+        return Bounds(private=before.private)
+    return replace(before, centred=False) if clip_object == "weights" else before
+
+
+def _scaled_down(before: Bounds, norm: float, clip_object: ClipObject, shape: Shape) -> Bounds:
+    """Returns the bounds after scaling to an L2 norm."""
+    known = _entered(before, clip_object)
+    if not known.centred:
+        # Two contents come no further apart by the L2 norm, but around a point other than zero they may by others.
+        known = replace(known, l1=np.inf, linf=np.inf)
+    return replace(known, l2=min(known.l2, norm)).within(shape.dimension)
+
+
 def layer_slices(layers: Sequence[int], dimension: int) -> list[slice]:
     """Returns the coordinates of each layer; of the whole vector if no lengths are known."""
     ends = np.cumsum(layers).tolist() if layers else [dimension]
@@ -225,11 +244,13 @@ def enter_object(rows: Matrix, clip_object: ClipObject, batch: Batch) -> None:
         _take_from_models(rows, batch)
 
 
-def leave_object(rows: Matrix, clip_object: ClipObject, batch: Batch) -> None:
+def leave_object(rows: Update, clip_object: ClipObject, batch: Batch) -> None:
     """Turns clipped weights into updates again, in place; a gradient stays one."""
     # The model that training started from is known to all who may learn anything, so the bound stays the weights'.
     if clip_object == "weights":
-        _take_from_models(rows, batch)
+        _take_from_models(rows.rows, batch)
+        # Scaled weights differ from the model everywhere, also where a mask sends nothing and so has no noise.
+        rows.trim()
 
 
 def _take_from_models(rows: Matrix, batch: Batch) -> None:

@@ -51,13 +51,17 @@ class TopK(PlainStage):
         kept = min(kept_of(self.rate, context.shape.dimension), before.kept)
         if kept == before.kept:
             return before
-        after = replace(before, bounds=self.bounds(before.bounds, context.shape), kept=kept, wire=Sparse(kept))
-        # The largest coordinates of a noisy release are no linear function of it, so a sum of them hides nothing.
-        return replace(after, linear=False) if before.noised else after.leaking(_INDICES)
+        after = replace(before, kept=kept, wire=Sparse(kept))
+        if before.noised:
+            # Which coordinates are left depends on all of them, so the bounds stay those of all. And they are no linear
+            # function of the release, so a sum of them hides nothing.
+            return replace(after, linear=False)
+        return replace(after, bounds=self.bounds(before.bounds, context.shape)).leaking(_INDICES)
 
     def apply(self, rows: Update | Released, plan: Declared, batch: Batch) -> Update | Released:
         """Sets all but the largest coordinates of each row to zero."""
-        if plan.kept >= rows.rows.shape[1]:
+        # Where a mask has left no more than that already, a choice of its own would put noise outside the mask.
+        if not isinstance(plan.wire, Sparse):
             return rows
         chosen = [largest(row, plan.kept) for row in rows.rows]
         for row, places in zip(rows.rows, chosen, strict=True):

@@ -35,6 +35,7 @@ class AsgpSound(PlainStage):
     Guarantees:
         epsilon-DP per release (client level, replace-one): the standard sparse vector technique (Lyu, Su and Li 2017)
         with sensitivity linf, since sizes lie between 0 and linf, then Laplace noise on c values of sensitivity 2 linf.
+        Where weights were clipped, sizes lie around those of the model before, and their sensitivity is 2 linf too.
     """
 
     gives: ClassVar[type | None] = Released
@@ -60,35 +61,37 @@ class AsgpSound(PlainStage):
             noised=True,
             bounds=self.bounds(before.bounds, context.shape),
             losses=(PureLoss(self.epsilon),) * context.clients,
-            coordinate_std=np.full(context.clients, self.laplace_scales(before.bounds.linf).value * math.sqrt(2.0)),
+            coordinate_std=np.full(context.clients, self.laplace_scales(before.bounds).value * math.sqrt(2.0)),
             kept=kept,
             wire=Sparse(kept),
         )
 
-    def laplace_scales(self, linf: float) -> SvtScales:
+    def laplace_scales(self, bounds: Bounds) -> SvtScales:
         """Returns the Laplace scales of query, threshold and value."""
         budget = divide_budget(self.epsilon, self.value_fraction, float(self.positives))
-        sound = budget.sound(linf)
+        if not bounds.centred:
+            return budget.sound(2.0 * bounds.linf)
+        sound = budget.sound(bounds.linf)
         # Sizes move by at most linf, but a value may change its sign.
         return replace(sound, value=2.0 * sound.value)
 
     def apply(self, rows: Update, plan: Declared, batch: Batch) -> Released:
         """Replaces each row by what the technique answers about it."""
-        linf, order = plan.bounds.linf, stream(batch.seed, "svt order", batch.round_number)
+        order = stream(batch.seed, "svt order", batch.round_number)
         asked = order.permutation(rows.rows.shape[1])
         for row, generator in zip(rows.rows, batch.generators, strict=True):
-            self._answer(row, asked, linf, generator)
+            self._answer(row, asked, plan.bounds, generator)
         return Released(rows.rows)
 
     def _answer(
         self,
         row: Matrix,
         asked: np.ndarray[tuple[int], np.dtype[np.int64]],
-        linf: float,
+        bounds: Bounds,
         generator: np.random.Generator,
     ) -> None:
-        scales = self.laplace_scales(linf)
-        line = self.threshold * linf + generator.laplace(0.0, scales.threshold)
+        scales = self.laplace_scales(bounds)
+        line = self.threshold * bounds.linf + generator.laplace(0.0, scales.threshold)
         # All query noises are drawn at once; those after the last positive are not used, as if they had not been asked.
         noisy = np.abs(row[asked]) + generator.laplace(0.0, scales.query, len(row))
         positive = asked[np.flatnonzero(noisy >= line)[: self.positives]]

@@ -118,7 +118,7 @@ def _against(privacy: Mapping[str, Any], proven: float) -> str:
 
 
 def _comment(proven: float) -> str:
-    return ", which protects nobody" if proven >= _NO_PROTECTION else ""
+    return ", which is no protection" if proven >= _NO_PROTECTION else ""
 
 
 def _unit(privacy: Mapping[str, Any]) -> str:
@@ -127,7 +127,9 @@ def _unit(privacy: Mapping[str, Any]) -> str:
 
 def _formula(privacy: Mapping[str, Any]) -> str:
     published = privacy.get("published")
-    return str(published.get("formula", "its paper's formula")) if isinstance(published, Mapping) else "Theorem 8"
+    # Folders of the first version have the number alone, when there was one formula.
+    found = published if isinstance(published, Mapping) else {"formula": "Theorem 8 of Weng 2025"}
+    return str(found.get("formula", "its paper's formula"))
 
 
 def _delta(privacy: Mapping[str, Any]) -> float | None:

@@ -21,7 +21,7 @@ _FACTORS = "factors on received shares (tau > 0) are random without a bound, so 
 
 def setting_of(scenario: Scenario, privacy: Privacy, noise: NoisePlan, *, central: bool) -> Setting:
     """Returns what the accountant knows before the first round."""
-    shares = scenario.noise_shares
+    shares, reads = scenario.noise_shares, bool(scenario.schedule.reads)
     return Setting(
         clients=scenario.clients,
         spread=disclosed(scenario).spread,
@@ -32,7 +32,9 @@ def setting_of(scenario: Scenario, privacy: Privacy, noise: NoisePlan, *, centra
         random_factors=shares is not None and has_random_factors(shares),
         if_infinite=_AGGREGATE_ONLY if _noise_of_aggregate_only(scenario, noise) else _if_infinite(noise, shares),
         losses=tuple(dict.fromkeys(noise.losses)),
-        preset_rho=_preset_rho(scenario, privacy, noise) if scenario.schedule.reads else None,
+        preset_rho=_preset_rho(scenario, privacy, noise) if reads else None,
+        # Ledgers with a rigorous budget charge every report themselves.
+        preset_reports=0.0 if privacy.resolved_budget().by == "rigorous" else _reports_rho(scenario),
     )
 
 
@@ -45,8 +47,13 @@ def _preset_rho(scenario: Scenario, privacy: Privacy, noise: NoisePlan) -> float
     by, _, delta = privacy.resolved_budget()
     if by == "rigorous":
         return zcdp_budget(float(budget_epsilons(privacy, scenario.clients, scenario.seed).max()), delta)
-    each = release_mu2(float(noise.noise_std.min()), noise.sensitivity) + report_mu2(scenario.schedule)
-    return scenario.rounds * each / 2.0
+    each = release_mu2(float(noise.noise_std.min()), noise.sensitivity)
+    return scenario.rounds * each / 2.0 + _reports_rho(scenario)
+
+
+def _reports_rho(scenario: Scenario) -> float:
+    """Returns what the reports of losses cost a client at most, as zCDP: one in each round."""
+    return scenario.rounds * report_mu2(scenario.schedule) / 2.0
 
 
 def _noise_of_aggregate_only(scenario: Scenario, noise: NoisePlan) -> bool:

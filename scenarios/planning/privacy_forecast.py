@@ -20,6 +20,7 @@ from privacy.accounting.gaussian import epsilon_of
 from privacy.accounting.loss_events import composed_epsilon
 from privacy.accounting.record_level import RecordAccount
 from privacy.accounting.sampling_premises import Amplification, Draw
+from privacy.accounting.zcdp import zcdp_epsilon
 from privacy.calibration.noise_plan import NoisePlan
 from privacy.settings import Privacy
 from scenarios.metrics.privacy_report import (
@@ -140,6 +141,8 @@ def _views(
         epsilon = epsilon_of(math.sqrt(most * release_mu2), setting.delta)
         if counts:
             epsilon = max(composed_epsilon(0.0, [each], setting.delta) for each in counts)
+        if setting.preset_rho is not None:
+            epsilon = zcdp_epsilon(setting.preset_rho, setting.delta)
         figure = Figure(epsilon, "bound", "the plan counts every release as seen by everyone")
         views = no_views("", setting.colluders)
         bound = replace(views, local=figure, receiver=figure, peer_worst=figure, peer_median=figure, model=figure)

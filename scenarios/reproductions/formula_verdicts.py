@@ -81,7 +81,7 @@ def _sampled(q: float, steps: int) -> float:
 
 
 def attack_theory() -> Verdict:
-    """S0-C4.3. Refuted if the factor k1 of Lemma 7 is below one for a setting of the thesis's own tables.
+    """S0-C4.3. Refuted if the factor k1 of Lemma 7 is below one for a setting of Weng's own tables.
 
     The theory needs 1/k1 < 1. With clipping active and little noise k1 < 1, so k2 < 0 and the bound has no meaning.
     """

@@ -10,7 +10,7 @@ DRAWING = "a drawing, nothing measured"
 _REASONS = {
     "S0-F1.4": "no rule yet; FedAvg against classes per client runs today",
     "S0-F1.5": "needs ImageNet and a trained ResNet18, which are not at hand",
-    "S0-T3.1": "no rule yet; needs LDP-FL and LCDP-FL as catalog entries at the thesis's size",
+    "S0-T3.1": "no rule yet; needs LDP-FL and LCDP-FL as catalog entries at Weng's size",
     "S0-F3.2": "no rule yet; needs LDP-FL as a catalog entry",
     "S0-F3.3": "no rule yet; needs LDP-FL as a catalog entry, and MNIST repeated ten times",
     "S0-F3.4": "no rule yet; needs LCDP-FL as a catalog entry",

@@ -143,14 +143,19 @@ class Observer:
             return
         from privacy.accounting.gaussian import epsilons_of
         from privacy.accounting.loss_events import composed_epsilon
+        from privacy.accounting.zcdp import zcdp_epsilon
 
         table = self._world.log.privacy
         new = self._rigorous_up_to + np.flatnonzero(np.isnan(table["rigorous"][self._rigorous_up_to :]))
         self._rigorous_up_to = len(table)
         # All ledgers share one delta; only their epsilons may differ.
         delta = next(client.ledger.rule.delta for client in self._clients() if client.ledger is not None)
-        if self._noise.unaccounted:
+        proved = self.privacy.setting
+        if proved is None:
             table["rigorous"][new] = np.inf
+        elif proved.preset_rho is not None:
+            # The sum that was realised is no bound where noise and rounds depend on outputs.
+            table["rigorous"][new] = zcdp_epsilon(proved.preset_rho, delta)
         elif self._noise.losses:
             releases = zip(table["node"][new].tolist(), table["release"][new].tolist(), strict=True)
             losses = [(self._noise.losses[node], count) for node, count in releases]

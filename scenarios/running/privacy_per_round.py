@@ -17,6 +17,7 @@ from privacy.accounting.accountant import Accountant, Views
 from privacy.accounting.figures import Figure
 from privacy.accounting.record_level import RecordAccount
 from privacy.accounting.sampling_premises import Amplification, Draw
+from privacy.accounting.setting import Setting
 from privacy.calibration.noise_plan import NoisePlan
 from scenarios.metrics.round_contents import ContentReader, aggregation_of
 from scenarios.metrics.run_accountant import setting_of
@@ -59,6 +60,11 @@ class RoundPrivacy:
         self.final: Accountant | None = None
         """The accountant of the whole run, once `account` was asked."""
         self._amplification = Amplification()
+
+    @property
+    def setting(self) -> Setting | None:
+        """What the figures rest on; None if something leaves clients that is not accounted for."""
+        return None if self._accountant is None else self._accountant.setting
 
     def figures(self, record: RoundRecord) -> Mapping[str, float | None]:
         """The round's epsilons; `published` is None where no formula applies, `epsilon_record` only with DP-SGD."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,16 +17,17 @@ from nodes.learning.release_stages import ReleaseStages, make_stages
 from p2p.random_streams import stream, streams
 from privacy.calibration.noise_plan import NoisePlan, PlanContext
 from privacy.settings import Privacy
-from privacy.stages.api import Shape, Stage
+from privacy.stages.api import Bounds, Shape, Stage
 from privacy.stages.binomial import Binomial
 from privacy.stages.clipping import Clip, ClipCohortMedian, ClipCoordinates, ClipLayers, ClipOwnMedian
 from privacy.stages.gaussian import Gaussian
 from privacy.stages.laplace import Laplace
-from privacy.stages.release_plan import plan_noise
+from privacy.stages.release_plan import plan_noise, plan_stages
 from privacy.stages.selective import Asgp, Snlc
 from privacy.stages.sparse import Mask, TopK
 from privacy.stages.sparse_vector import AsgpSound
 from privacy.stages.table import STAGES
+from privacy.stages.wire import DENSE
 
 SEED, ROUNDS, LAYERS = 5, 10, (12, 3, 8)
 D = sum(LAYERS)
@@ -240,7 +242,7 @@ def test_a_stage_is_its_algorithm(plain: Plain, stages: tuple[Stage, ...]) -> No
 
 
 def test_own_medians_follow_each_clients_history() -> None:
-    """Plain DPFL of the thesis: every layer to the median of that client's norms so far, noise by that and records."""
+    """Plain DPFL of Weng (2025): every layer to the median of that client's norms so far, noise by that and records."""
     made, plan = pipeline(ClipOwnMedian(), Gaussian(multiplier=3.0, per_record=True))
     history: dict[tuple[int, int], list[float]] = {}
     for round_number in (1, 2, 3, 4):
@@ -287,6 +289,86 @@ def test_releases_have_the_bytes_that_are_declared(plain: Plain, stages: tuple[S
             np.testing.assert_array_equal(wire.decode(data, D), row)
             # Damaged bytes decode to something, never to an error.
             assert wire.decode(bytes(255 - byte for byte in data), D).shape == (D,)
+
+
+OBJECTS: tuple[Any, ...] = ("update", "gradient", "weights")
+CLIPS = [
+    *(Clip(norm=norm, clip_object=what) for norm in (0.3, 4.0) for what in OBJECTS),
+    *(ClipLayers(norm=1.0, of="layer", clip_object=what) for what in OBJECTS),
+    *(ClipCoordinates(bound=bound, clip_object=what) for bound in (0.1, 1.5) for what in OBJECTS),
+    Mask(rate=0.3),
+]
+
+
+@pytest.mark.parametrize("first", CLIPS, ids=repr)
+@pytest.mark.parametrize("second", CLIPS, ids=repr)
+def test_two_contents_are_never_further_apart_than_twice_the_bounds(first: Stage, second: Stage) -> None:
+    """By all three norms, in any order of stages and for whatever is clipped; where bounds are centred, so is it."""
+    planned = plan_stages([first, second], context())
+    made, bounds = pipeline(first, second)[0], planned[-1].declared.bounds
+    drawn, nodes = np.random.default_rng(3), [0] * 100
+    rows = drawn.standard_normal((100, D)) * 10.0 ** drawn.uniform(-2, 2, (100, 1)) * (drawn.random((100, D)) < 0.5)
+    model = np.where(np.arange(D) == 4, 3.0, 0.1).astype(np.float32)
+    models, generators = np.tile(model, (5, 1)), [drawn] * 100
+    # Some around the model itself, where scaled weights differ most by single coordinates.
+    rows[::2] += model
+    found = made.apply(rows.astype(np.float32), nodes, generators, models, model, 2, 1).astype(np.float64)
+    for order, bound in ((1, bounds.l1), (2, bounds.l2), (np.inf, bounds.linf)):
+        apart = max(np.linalg.norm(found - one, ord=order, axis=1).max() for one in found)
+        assert apart <= 2.0 * bound * (1.0 + 1e-5) + 1e-5
+        if bounds.centred:
+            assert np.linalg.norm(found, ord=order, axis=1).max() <= bound * (1.0 + 1e-5) + 1e-5
+
+
+def test_scaling_around_a_model_may_move_one_coordinate_far() -> None:
+    """Weights within 0.15 of zero, a model with one large coordinate: scaled to 1, that one moves by more than 0.3."""
+    stages, wide = (
+        (ClipCoordinates(bound=0.15, clip_object="weights"), Clip(norm=1.0)),
+        replace(context(), shape=Shape(100)),
+    )
+    bounds = plan_stages(stages, wide)[-1].declared.bounds
+    models = np.zeros((5, 100), np.float32)
+    models[:, 0] = 1.0
+    trained = np.full((2, 100), -0.15, np.float32) * [[0.0], [1.0]]
+    trained[:, 0] = -0.15, 0.15
+    rows = (models[:2] - trained).astype(np.float32)
+    made = make_stages(stages, wide, SEED, lambda _: RATE, DENSE)
+    found = made.apply(rows, [0, 1], streams(SEED, [("noise", node, 2) for node in (0, 1)]), models, models[0], 2, 1)
+    apart = float(np.abs(found[0] - found[1]).max())
+    assert 0.3 < apart <= 2.0 * bounds.linf
+
+
+def test_the_largest_coordinates_of_a_noisy_release_cost_what_the_release_costs() -> None:
+    """Which ones are left is found from all of them, so their number does not bound how far the release can move."""
+    before = ClipCoordinates(bound=0.3), Gaussian(sigma=1.0)
+    whole, chosen, masked = (pipeline(*before, *after)[1] for after in ((), (TopK(rate=0.2),), (Mask(rate=0.2),)))
+    assert chosen.sensitivity == whole.sensitivity == pytest.approx(2 * 0.3 * math.sqrt(D))
+    assert masked.sensitivity == pytest.approx(2 * 0.3 * math.sqrt(math.ceil(0.2 * D)))
+
+
+@pytest.mark.parametrize(
+    "between", [(TopK(rate=0.3),), (TopK(rate=0.5),), (Clip(norm=0.1, clip_object="weights"),)], ids=repr
+)
+def test_noise_covers_exactly_what_a_mask_sends(between: tuple[Stage, ...]) -> None:
+    """Also where an update is zero inside the mask, and where a stage after the mask moves what is outside."""
+    made, plan = pipeline(Mask(rate=0.3), *between, Clip(norm=0.5), Gaussian(sigma=1.0))
+    assert not plan.unaccounted
+    rows = np.zeros((1, D), np.float32)
+    models = np.ones((5, D), np.float32)
+    found = made.apply(rows, [0], streams(SEED, [("noise", 0, 2)]), models, np.zeros(D, np.float32), 2, 1)[0]
+    inside = stream(SEED, "mask", 2).choice(D, math.ceil(0.3 * D), replace=False, shuffle=False)
+    assert set(np.flatnonzero(found).tolist()) == set(inside.tolist())
+
+
+def test_sizes_around_a_model_have_twice_the_sensitivity() -> None:
+    """Weights within linf of zero are updates within linf of the model: a size may move by 2 linf."""
+    sound = AsgpSound(epsilon=1.0, positives=4)
+    update, weights = (
+        sound.laplace_scales(ClipCoordinates(bound=0.3, clip_object=what).bounds(Bounds(), Shape(D)))
+        for what in ("update", "weights")
+    )
+    assert (weights.query, weights.threshold) == (2.0 * update.query, 2.0 * update.threshold)
+    assert weights.value == update.value
 
 
 def test_bytes_by_hand() -> None:

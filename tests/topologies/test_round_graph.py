@@ -45,7 +45,7 @@ def test_every_member_sends_and_receives_exactly_degree(data: st.DataObject) -> 
 
 @pytest.mark.parametrize(("count", "degree"), [(70, 50), (1000, 10), (5, 4), (3, 1), (2, 1)])
 def test_sizes_of_the_papers(count: int, degree: int) -> None:
-    """The thesis' 70 x 50 and the edges of the range are regular too."""
+    """Weng's 70 x 50 and the edges of the range are regular too."""
     assert_regular(draw(count, degree), np.arange(count), degree)
 
 

@@ -28,7 +28,7 @@ class ReconstructionAttack:
         total_variation: inversion: weight of the images' total variation
         steps: steps of inversion; dlg takes a tenth as many calls of L-BFGS
         step_size: inversion: first step size, in units of the pixel range
-        sign_of: inversion: Adam on signs of the gradient, or sign descent with momentum (the thesis' wording)
+        sign_of: inversion: Adam on signs of the gradient, or sign descent with momentum (Weng's wording)
         restarts: random starts; the one with the smallest loss is kept
         manner: attack the messages of one round, the sum of linked messages of all rounds until then, or both
         models: all_round: match the sum at the first model, or at the model of each round

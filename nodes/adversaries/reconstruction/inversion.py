@@ -22,7 +22,7 @@ from nodes.adversaries.reconstruction.signed_descent import Descent, SignedAdam,
 from nodes.learning.thread_pool import one_torch_thread
 from p2p.random_streams import stream
 
-# The step size falls to a tenth at these shares of the steps, as in Geiping et al. and the thesis.
+# The step size falls to a tenth at these shares of the steps, as in Geiping et al. and Weng (2025).
 DECAY_AT = (3 / 8, 5 / 8, 7 / 8)
 DECAY = 0.1
 
@@ -45,7 +45,7 @@ class Inversion:
         total_variation: weight of the images' total variation in the loss (a1)
         steps: steps of the attack
         step_size: first step size, in units of the pixel range
-        sign_of: Adam on signs of the gradient, or sign descent with momentum (the thesis' wording)
+        sign_of: Adam on signs of the gradient, or sign descent with momentum (Weng's wording)
         restarts: random starts; the one with the smallest loss is kept
     """
 

@@ -13,10 +13,10 @@ from nodes.adversaries.small_networks import train_network
 from p2p.random_streams import stream
 from privacy.papers.reconstruction_metrics import leakage_scores
 
-# Hidden widths of the five substitutes for the thesis' pretrained networks.
+# Hidden widths of the five substitutes for Weng's pretrained networks.
 SHAPES: tuple[tuple[int, ...], ...] = ((64,), (128,), (96, 48), (64, 64), (160,))
 STEPS = 200
-# The weight a2 of cosines against distances, which the thesis does not state.
+# The weight a2 of cosines against distances, which Weng (2025) does not state.
 COSINE_WEIGHT = 0.5
 
 
@@ -57,7 +57,7 @@ class Ensemble:
         """
         seen, truth = self.probabilities(found), self.probabilities(originals)
         cosines = (seen * truth).sum(1) / (_lengths(seen) * _lengths(truth))
-        # Probability vectors are at most sqrt(2) apart; the thesis' distances lie in [0, 1].
+        # Probability vectors are at most sqrt(2) apart; Weng's distances lie in [0, 1].
         distances = _lengths(seen - truth) / 2**0.5
         scores = leakage_scores(cosines.numpy(), distances.numpy(), COSINE_WEIGHT, noise)
         return Leakage(float((scores > 0.0).mean()), (seen.argmax(1) == truth.argmax(1)).numpy())

@@ -57,7 +57,7 @@ def _compare(attempt: Attempt, truth: Truth, judges: Ensemble) -> Compared:
     which, found = pair_images(attempt.images, originals)
     records = records.at(which)
     pairs = attempt.images[found], originals[which]
-    # The thesis' sigma C is the noise on a sum of gradients; an update's noise is that on a mean.
+    # Weng's sigma C is the noise on a sum of gradients; an update's noise is that on a mean.
     noise = float(np.hypot(truth.noise_std, attempt.added_noise)) * attempt.scale * len(attempt.images)
     leakage = judges.judge(*pairs, noise)
     return Compared(

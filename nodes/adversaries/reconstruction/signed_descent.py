@@ -20,7 +20,7 @@ class Descent(Protocol):
 class SignedAdam:
     """Adam (Kingma & Ba 2015) that is given the sign of the gradient.
 
-    The thesis prints Adam with its two betas exchanged and without powers (E-T02); this is the standard form.
+    Weng (2025) prints Adam with its two betas exchanged and without powers (E-T02); this is the standard form.
     """
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class SignedAdam:
 
 
 class SignOfMoment:
-    """Sign descent with momentum: the thesis' wording, the sign of the first moment with a second moment of one."""
+    """Sign descent with momentum: Weng's wording, the sign of the first moment with a second moment of one."""
 
     def __init__(self) -> None:
         self._first: Tensor | float = 0.0

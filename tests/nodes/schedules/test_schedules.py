@@ -13,6 +13,9 @@ from hypothesis import strategies as st
 from nodes.schedules.budgets import Budgets, LossBudget
 from nodes.schedules.discounting import DiscountedRounds, Discounting
 from nodes.schedules.fixed import Fixed, ScheduleTerms
+from privacy.accounting.accountant import Accountant
+from privacy.accounting.content_log import RoundContents
+from privacy.accounting.setting import Setting
 from privacy.accounting.zcdp import zcdp_budget, zcdp_epsilon
 from scenarios.build import Simulation, build
 from scenarios.loading.load import parse_scenario
@@ -127,7 +130,7 @@ def test_a_loss_that_was_lost_decides_nothing() -> None:
 def test_the_first_budget_to_run_out_ends_the_run(
     clients: int, cohort: int, server: LossBudget | None, local: LossBudget | None, rounds: int
 ) -> None:
-    """As in the thesis's Table 3.1; `after` includes the round that overshoots, as its 11 and 54 rounds do."""
+    """As in Weng's Table 3.1; `after` includes the round that overshoots, as its 11 and 54 rounds do."""
     terms = ScheduleTerms(rounds=100, clients=clients, cohort=cohort)
     found = Budgets(server=server, local=local).begin(terms)
     assert not found.why_over(rounds)
@@ -212,3 +215,37 @@ def test_a_report_with_a_loss_and_an_assignment_with_the_rounds_are_longer() -> 
         sizes[name] = int(table["size_bytes"][table["round"] == 1].sum())
     # Four members and the server get an assignment; the server alone reports a loss.
     assert sizes["crd"] - sizes["fixed"] == 8 * 5 + 8
+
+
+def test_reports_of_losses_leave_no_room_for_more_releases() -> None:
+    """The part of a preset budget that pays for reports is spent by them, even where a crash costs a second release."""
+    setting = Setting(clients=1, spread="to_all", delta=1e-5, rounds=2, preset_rho=2.0, preset_reports=1.0)
+    figures = []
+    for releases in (2, 3):
+        accountant = Accountant(setting)
+        for number in range(releases):
+            one = np.ones(1)
+            accountant.add(
+                RoundContents(
+                    round_number=number + 1, clients=np.array([0]), sensitivity=one, variance=one, sums=one[None]
+                )
+            )
+        figures.append(accountant.views().local)
+    assert figures[0].epsilon == zcdp_epsilon(2.0, 1e-5)
+    assert figures[1].how == "inf"
+    assert "spent more than the preset budget" in figures[1].because
+
+
+def test_every_row_of_a_run_that_reads_losses_states_the_preset_budget() -> None:
+    """As the final figure does: the sum that was realised depends on outputs."""
+    simulation = run(NOISY)
+    final = report_privacy(simulation)["rigorous"]["local"]
+    assert math.isfinite(final)
+    np.testing.assert_allclose(simulation.log.privacy["rigorous"], final)
+
+
+def test_no_row_claims_what_the_summary_does_not() -> None:
+    """A last round that overspends leaves every release without a proof, in the log as in the summary."""
+    simulation = run("schedule={kind: crd, beta: 0.6, rounding: literal}")
+    assert math.isinf(report_privacy(simulation)["rigorous"]["local"])
+    assert np.isinf(simulation.log.privacy["rigorous"]).all()

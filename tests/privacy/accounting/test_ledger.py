@@ -18,7 +18,7 @@ from privacy.stages.release_plan import plan_noise
 
 
 def context(rounds: int = 50, clients: int = 100, cohort: int = 70, **changes: object) -> PlanContext:
-    """A run of the thesis' size."""
+    """A run of Weng's size."""
     fixed: dict[str, object] = {"exchange_with": 30, "records": np.full(clients, 600), "topology": "gossip"}
     return PlanContext(clients=clients, train_per_round=cohort, rounds=rounds, **{**fixed, **changes})  # type: ignore[arg-type]
 

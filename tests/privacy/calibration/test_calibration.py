@@ -19,7 +19,7 @@ from privacy.stages.release_plan import plan_noise
 
 
 def context(**changes: object) -> PlanContext:
-    """The thesis' MNIST run by a rotating leader."""
+    """Weng's MNIST run by a rotating leader."""
     fixed: dict[str, object] = {
         "clients": 100,
         "train_per_round": 70,
@@ -60,7 +60,7 @@ def test_noise_follows_each_clients_records() -> None:
 
 
 def test_notes_name_the_broken_conditions() -> None:
-    """Theorem 8's three side conditions fail at the thesis' own setting, and the plan says so."""
+    """Theorem 8's three side conditions fail at Weng's own setting, and the plan says so."""
     notes = " ".join(plan_noise(adpdfl(), context()).notes)
     assert notes.count("E-T04") == 3
     assert "first-come" in " ".join(plan_noise(adpdfl(), context(selection="first_come")).notes)

@@ -83,12 +83,12 @@ def test_roles() -> None:
             {"epsilon": 8.0, "formula": "Theorem 8"},
             {"local": 7.6e8, "delta": 1e-5},
             "published epsilon 8 (Theorem 8) is not a proven guarantee: the proven client-level epsilon against a "
-            "receiver is 7.6e8 at delta 1e-05, which protects nobody.",
+            "receiver is 7.6e8 at delta 1e-05, which is no protection.",
         ),
-        (8.0, {"local": math.inf}, "published epsilon 8 (Theorem 8) is not a proven guarantee: nothing is proven "
-         "against a receiver."),
-        (8.0, {"local": {"epsilon": 9.0}, "peer": {"worst": 5.3}}, "published epsilon 8 (Theorem 8) is covered: the "
-         "proven client-level epsilon against a receiver is 5.3."),
+        (8.0, {"local": math.inf}, "published epsilon 8 (Theorem 8 of Weng 2025) is not a proven guarantee: "
+         "nothing is proven against a receiver."),
+        (8.0, {"local": {"epsilon": 9.0}, "peer": {"worst": 5.3}}, "published epsilon 8 (Theorem 8 of Weng 2025) is "
+         "covered: the proven client-level epsilon against a receiver is 5.3."),
         ("not applicable", {"local": 9.0, "unit": "record"}, "the published formula does not apply; the proven "
          "record-level epsilon against a receiver is 9."),
         (None, {"local": "inf"}, "no differential privacy is proven: a receiver may learn all that an update tells."),

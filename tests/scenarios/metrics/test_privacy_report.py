@@ -23,14 +23,17 @@ PROVEN = "privacy={clip: flat, noise: {kind: gaussian, calibrate: {kind: rigorou
 SHARES = "noise_shares={sigma_k: 5.0, unit_variance: 4.0, tau: 0, tau_ind: 0.5}"
 CLIPPED = "privacy={clip: flat, noise: none}"
 CASES = {
-    "as published": ([ADPDFL], "published epsilon 8 (Theorem 8) is not a proven guarantee: the proven client-level"),
+    "as published": (
+        [ADPDFL],
+        "published epsilon 8 (Theorem 8 of Weng 2025) is not a proven guarantee: the proven client-level",
+    ),
     "addresses kept": (
         [ADPDFL, "anonymity.rehash=never"],
         "the published formula does not apply; the proven client-level epsilon against a receiver is",
     ),
     "first come": (
         [ADPDFL, "protocol.selection=first_come"],
-        "published epsilon 8 (Theorem 8) is not a proven guarantee: the proven client-level epsilon",
+        "published epsilon 8 (Theorem 8 of Weng 2025) is not a proven guarantee: the proven client-level epsilon",
     ),
     "given noise": (["privacy.noise.sigma=0.01"], "the proven client-level epsilon against a receiver is 4.1e4 at"),
     "no clipping": (

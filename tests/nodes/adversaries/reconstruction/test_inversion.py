@@ -44,7 +44,7 @@ def test_near_chance_under_huge_noise(ten_digits: Victim) -> None:
 
 @pytest.mark.slow
 def test_psnr_falls_with_noise(ten_digits: Victim) -> None:
-    """The thesis' main finding (Table 4.1): sigma C / n of 0.001, 0.003, 0.01 and 0.03, mean of two seeds."""
+    """Weng's main finding (Table 4.1): sigma C / n of 0.001, 0.003, 0.01 and 0.03, mean of two seeds."""
     levels = [
         np.mean([mean_psnr(ten_digits, ten_digits.noisy(std, seed), seed=seed) for seed in (1, 2)])
         for std in (0.001, 0.003, 0.01, 0.03)
@@ -127,7 +127,7 @@ def test_signed_adam_is_torchs_adam_on_signs() -> None:
 
 
 def test_sign_of_moment_moves_every_pixel_by_the_step() -> None:
-    """The thesis' wording."""
+    """Weng's wording."""
     images, descent = torch.zeros(3), SignOfMoment()
     descent.step(images, torch.tensor([5.0, -0.1, 0.0]), 0.5)
     assert images.tolist() == [-0.5, 0.5, 0.0]

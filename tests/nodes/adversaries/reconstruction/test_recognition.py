@@ -1,4 +1,4 @@
-"""The ensemble recognises digits, judges reconstructions, and prints P(pl) as the thesis defines it."""
+"""The ensemble recognises digits, judges reconstructions, and prints P(pl) as Weng (2025) defines it."""
 
 from __future__ import annotations
 
