@@ -155,11 +155,15 @@ class Learner:
     def own_losses(self, models: Floats, nodes: Sequence[int]) -> NDArray[np.float64]:
         """Returns the mean cross-entropy of each node's model on the node's own records; 0 if it has none."""
         losses = np.zeros(len(nodes))
-        for row, node in enumerate(nodes):
-            if self.records(node):
-                mine = torch.from_numpy(self._shards[node])
-                parts = (part[mine] for part in (self._train.records, self._train.labels, self._train.targets))
-                losses[row] = self._measure(torch.from_numpy(models[row : row + 1].copy()), Samples(*parts))[1, 0]
+
+        def measure(row: int) -> None:
+            if self.records(nodes[row]):
+                mine = torch.from_numpy(self._shards[nodes[row]])
+                own = Samples(*(column[mine] for column in self._train.columns()))
+                losses[row] = self._measure(torch.from_numpy(models[row : row + 1].copy()), own)[1, 0]
+
+        # One client per task: their numbers of records differ, so they do not stack.
+        run_parallel(measure, range(len(nodes)), self.threads if self.kernel.parallel else 1)
         return losses
 
     def state_dict(self, vector: Floats) -> dict[str, Tensor]:
