@@ -8,10 +8,12 @@ from __future__ import annotations
 from nodes.adversaries.membership.attack import MembershipAttack
 from nodes.adversaries.reconstruction.attack import ReconstructionAttack
 from privacy.attacks.linkage_attack import LinkageAttack
+from privacy.attacks.non_neighbours import NonNeighboursAttack
 
 ATTACKS: dict[str, type] = {
     "linkage": LinkageAttack,
     "reconstruction": ReconstructionAttack,
     "membership": MembershipAttack,
+    "non_neighbours": NonNeighboursAttack,
 }
-AnyAttack = LinkageAttack | ReconstructionAttack | MembershipAttack
+AnyAttack = LinkageAttack | ReconstructionAttack | MembershipAttack | NonNeighboursAttack

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from p2p.log.records import KIND, KINDS
 from p2p.random_streams import stream
+from privacy.attacks.exposure import Mixing
 from privacy.attacks.membership.ceiling import Claim
 
 UNKNOWN = -1
@@ -128,8 +129,8 @@ class Position:
         snapshots: whether models of the view are kept
         knows: the `knows` section, by key
         public: the parts of the scenario that everybody knows, by name: `model, training, objective, protocol,
-            anonymity, privacy, noise_shares, reserved, clients, rounds, learning, data_shape, classes, pixels`; never
-            the seed
+            anonymity, privacy, noise_shares, reserved, clients, rounds, learning, data_shape, classes, pixels,
+            protocol_kind, mixing_unknown` (why the graphs are not known); never the seed
     """
 
     name: str
@@ -190,6 +191,7 @@ class Truth:
         noise_std: mean deviation of the noise on each coordinate of an update
         claims: epsilons that the run states about this position
         tried: comparisons with claims that were made on this run before
+        mixing: what was averaged in each round of gossip, and whether all of it was as planned
     """
 
     origin: NDArray[np.int64]
@@ -200,5 +202,6 @@ class Truth:
     noise_std: float = 0.0
     claims: Sequence[Claim] = ()
     tried: int = 0
+    mixing: Callable[[], tuple[Sequence[Mixing], bool]] = lambda: ((), True)
     seed: int = 0
     """For the scorer's own draws, such as bootstrap intervals."""

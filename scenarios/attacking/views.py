@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -12,13 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodes.datasets.preparation import all_records
+from nodes.protocols.gossip import Gossip
 from p2p.config.errors import UserError
 from p2p.random_streams import stream
+from privacy.attacks.exposure import Mixing
 from privacy.attacks.observations import Knowledge, Position, Records, Truth, View
 from scenarios.attacking.claims import claims_about, noise_std
+from scenarios.attacking.mixing_matrices import mixing_of
 from scenarios.attacking.positions import position_of
 from scenarios.loading.field_docs import keys_of
 from scenarios.run_folder.observation_files import observed_names, read_observations, read_tensor, read_truth
+from scenarios.run_folder.reader import open_run
 from scenarios.schema import Scenario
 
 
@@ -74,8 +78,16 @@ class AttackedRun:
             noise_std=noise_std(self.summary),
             claims=claims_about(self.summary, position.kind),
             tried=tried,
+            mixing=self._mixing,
             seed=self.scenario.seed,
         )
+
+    def _mixing(self) -> tuple[Sequence[Mixing], bool]:
+        scenario = self.scenario
+        protocol = scenario.protocol
+        if not isinstance(protocol, Gossip):
+            return (), True
+        return mixing_of(open_run(self.path).log, protocol, scenario.clients, scenario.rounds)
 
     def _knowledge(self, position: Position) -> Knowledge:
         knows, training = position.knows, self.scenario.training
