@@ -181,7 +181,7 @@ class Accountant:
         return self._labelled(float(_epsilons(rows, delta)[0]), bound)
 
     def _labelled(self, epsilon: float, bound: str) -> Figure:
-        return proven(epsilon, self.setting.if_infinite, bound)
+        return proven(epsilon, self.setting.if_infinite, bound or self.setting.only_bounds)
 
     def _contradicts(self, found: Learned) -> bool:
         """Returns whether something is violated that holds in every run: peer >= model, coalition >= its members."""

@@ -28,6 +28,7 @@ class Setting:
         random_factors: whether shares are taken with random factors (tau > 0).
         if_infinite: what to say where the noise does not suffice.
         losses: the distinct privacy losses of releases whose noise is not Gaussian; empty if all are Gaussian.
+        only_bounds: why what views see tells less than the releases that are counted for it; empty if it tells as much.
         preset_rho: where noise or rounds depend on earlier outputs, the budget of the zCDP filter that bounds what any
             client spends; none if all is fixed before the first round.
         preset_reports: the part of it that is set aside for what leaves beside the releases and is no content here.
@@ -42,6 +43,7 @@ class Setting:
     random_factors: bool = False
     if_infinite: str = "an update was left without noise that its receiver does not know"
     losses: tuple[LossEvent, ...] = ()
+    only_bounds: str = ""
     preset_rho: float | None = None
     preset_reports: float = 0.0
 

@@ -15,6 +15,7 @@ from scenarios.schema import Scenario
 
 _SERVER = 3  # offset of the server's node number after the clients
 _AGGREGATE_ONLY = "noise is added to the aggregate only: updates leave their clients without any"
+_PROCESSED = "a stage after the noise leaves less of each release than is counted"
 _CANCEL = "shares cancel: the sum of all uploads shows a client to one who knows the others (a masking scheme)"
 _FACTORS = "factors on received shares (tau > 0) are random without a bound, so shares that both ends use do not count"
 
@@ -32,6 +33,7 @@ def setting_of(scenario: Scenario, privacy: Privacy, noise: NoisePlan, *, centra
         random_factors=shares is not None and has_random_factors(shares),
         if_infinite=_AGGREGATE_ONLY if _noise_of_aggregate_only(scenario, noise) else _if_infinite(noise, shares),
         losses=tuple(dict.fromkeys(noise.losses)),
+        only_bounds="" if noise.linear else _PROCESSED,
         preset_rho=_preset_rho(scenario, privacy, noise) if reads else None,
         # Ledgers with a rigorous budget charge every report themselves.
         preset_reports=0.0 if privacy.resolved_budget().by == "rigorous" else _reports_rho(scenario),

@@ -149,6 +149,10 @@ def test_compression_after_noise_hides_nothing_in_a_sum() -> None:
     packed = report_privacy(run("privacy=none", CENTRAL, f"update={STAGE_LISTS['compressed']}"))["rigorous"]
     assert plain["model"] < plain["local"]
     assert packed["model"] == packed["local"] == plain["local"]
+    assert (plain["how"]["local"], packed["how"]["local"]) == (
+        "exact",
+        "bound",
+    )  # the largest coordinates tell less than all of them
 
 
 @pytest.mark.slow
