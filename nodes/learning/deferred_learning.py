@@ -24,7 +24,7 @@ from nodes.learning.deferred_vectors import Vector as Vector
 from nodes.learning.deferred_vectors import mean_vector as mean_vector
 from nodes.learning.release_stages import ReleaseStages
 from p2p.random_streams import stream, streams
-from privacy.stages.wire import DENSE, WireFormat
+from privacy.stages.wire import DENSE, Encoding
 
 Scores = tuple[NDArray[np.float64], NDArray[np.float64]]
 Noise = Callable[[], NDArray[np.float64]]
@@ -372,7 +372,7 @@ class DeferredLearning:
         self,
         name: Name,
         array: Matrix | None = None,
-        wire: WireFormat = DENSE,
+        wire: Encoding = DENSE,
         loss: Callable[[], float] | None = None,
     ) -> Vector:
         vector = NamedVector(self, name, array, wire, loss)

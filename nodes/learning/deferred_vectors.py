@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacy.sealing.envelopes import Payload
-from privacy.stages.wire import DENSE, WireFormat
+from privacy.stages.wire import DENSE, Encoding
 
 Matrix = NDArray[np.float32]
 _LOSS = struct.Struct("<d")
@@ -33,7 +33,7 @@ class Vector:
     __slots__ = ("__weakref__", "_array", "_find", "loss", "size", "wire")  # weak references, for the WeakSet
 
     def __init__(
-        self, size: int, find: Callable[[], Matrix], wire: WireFormat = DENSE, loss: Callable[[], float] | None = None
+        self, size: int, find: Callable[[], Matrix], wire: Encoding = DENSE, loss: Callable[[], float] | None = None
     ) -> None:
         self.size = size
         self.wire = wire
@@ -89,7 +89,7 @@ class NamedVector(Vector):
         source: VectorSource,
         name: Name,
         array: Matrix | None = None,
-        wire: WireFormat = DENSE,
+        wire: Encoding = DENSE,
         loss: Callable[[], float] | None = None,
     ) -> None:
         super().__init__(source.dimension, lambda: source.find(name), wire, loss)

@@ -14,7 +14,7 @@ from privacy.calibration.noise_plan import PlanContext
 from privacy.calibration.published_rules import NoiseFactor, constant_noise
 from privacy.stages.api import Batch, Matrix, Released, Stage, Update
 from privacy.stages.release_plan import PlannedStage, plan_stages
-from privacy.stages.wire import DENSE, WireFormat
+from privacy.stages.wire import DENSE, Encoding, WireFormat
 
 # Floats per part; small cohorts fit one part and need no thread pool. The number is not tuned.
 NUMBERS_AT_ONCE = 1 << 18
@@ -54,7 +54,7 @@ class ReleaseStages:
         """Whether an aggregator scales what it received down to the median of the norms."""
         return any(getattr(planned.stage, "clips_to_median", False) for planned in self.stages)
 
-    def wire_of(self, round_number: int, node: int) -> WireFormat:
+    def wire_of(self, round_number: int, node: int) -> Encoding:
         """Returns the encoding of one release."""
         return self.wire.bound(self.seed, round_number, node, self.memory)
 

@@ -42,10 +42,14 @@ def repeated_epsilon(without: Scores, with_it: Scores, delta: float, error: floa
     return best
 
 
-def repeated_ceiling(runs: int, delta: float, error: float) -> float:
-    """Returns what so many runs, half of them with each input, can prove at most."""
-    limit = upper_limit(0, max(runs // 4, 1), error / _DIRECTIONS / 2)
-    return math.log((1.0 - limit - delta) / limit) if 1.0 - limit - delta > limit else 0.0
+def repeated_ceiling(without: int, with_it: int, delta: float, error: float) -> float:
+    """Returns what so many runs with each input can prove at most; coins hardly ever divide them equally."""
+    level = error / _DIRECTIONS / 2
+    # A half of each chooses thresholds, the other tests them.
+    one, other = (upper_limit(0, count - count // 2, level) if count > 1 else 1.0 for count in (without, with_it))
+    # Either input may be the one whose runs are never taken for the other's.
+    found = ((1.0 - missed - delta, false) for missed, false in ((one, other), (other, one)))
+    return max(math.log(hit / false) if hit > false else 0.0 for hit, false in found)
 
 
 def _threshold(out: Scores, inside: Scores, delta: float) -> float:

@@ -98,8 +98,10 @@ def _repeated(found: CanaryScores, delta: float, error: float) -> dict[str, Any]
     if not len(always):
         return {"epsilon": 0.0, "runs": len(found.scores), "ceiling": 0.0}
     scores, coins = found.scores[:, always[0]], found.coins[:, always[0]]
-    epsilon = repeated_epsilon(scores[coins < 0], scores[coins > 0], delta, error)
-    return {"epsilon": epsilon, "runs": len(scores), "ceiling": repeated_ceiling(len(scores), delta, error)}
+    without, with_it = scores[coins < 0], scores[coins > 0]
+    epsilon = repeated_epsilon(without, with_it, delta, error)
+    ceiling = repeated_ceiling(len(without), len(with_it), delta, error)
+    return {"epsilon": epsilon, "runs": len(scores), "ceiling": ceiling}
 
 
 def _estimate(found: CanaryScores, delta: float) -> float | None:

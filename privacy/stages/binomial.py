@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
 import numpy as np
 from annotated_types import Ge, Gt, Le
@@ -17,7 +17,7 @@ from privacy.accounting.binomial_loss import BinomialLoss
 from privacy.calibration.claims import CpsgdRule
 from privacy.mechanisms.rotation import rotate, rotate_back
 from privacy.stages.api import Batch, Bounds, Declared, Matrix, PlainStage, Problem, Released, Shape, Update
-from privacy.stages.wire import Row, WireFormat
+from privacy.stages.wire import Encoding, Row
 
 if TYPE_CHECKING:
     from privacy.calibration.noise_plan import PlanContext
@@ -100,9 +100,8 @@ class Binomial(PlainStage):
 
     def apply(self, rows: Update, plan: Declared, batch: Batch) -> Released:
         """Rotates, rounds and noises each row, and turns the integers back into an update."""
-        grid = plan.wire
-        assert isinstance(grid, Quantised)  # noqa: S101
-        coding = grid.of_round(batch.seed, batch.round_number)
+        # What this stage has declared itself.
+        coding = cast("Quantised", plan.wire).of_round(batch.seed, batch.round_number)
         for row, generator in zip(rows.rows, batch.generators, strict=True):
             row[:] = coding.values(coding.noised(row, generator))
         return Released(rows.rows)
@@ -135,17 +134,9 @@ class Quantised:
         """Returns the coding with the round's public rotation."""
         return RoundCoding(self, seed, round_number)
 
-    def bound(self, seed: int, round_number: int, node: int, memory: Mapping[str, NDArray[Any]]) -> WireFormat:
+    def bound(self, seed: int, round_number: int, node: int, memory: Mapping[str, NDArray[Any]]) -> Encoding:
         """Returns the coding of the release's round."""
         return self.of_round(seed, round_number)
-
-    def encode(self, row: Row) -> bytes:
-        """Never called: the rotation belongs to a round (`bound`)."""
-        raise NotImplementedError
-
-    def decode(self, data: bytes, dimension: int) -> Row:
-        """Never called: the rotation belongs to a round (`bound`)."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,10 +181,6 @@ class RoundCoding:
         places = np.unpackbits(np.frombuffer(data, np.uint8), count=dimension * self.grid.bits)
         weights = 1 << np.arange(self.grid.bits - 1, -1, -1, dtype=np.int64)
         return self.values(places.reshape(dimension, -1).astype(np.int64) @ weights)
-
-    def bound(self, seed: int, round_number: int, node: int, memory: Mapping[str, NDArray[Any]]) -> WireFormat:
-        """Returns the same."""
-        return self
 
     def _turned(self, row: Row) -> Matrix:
         return rotate(row, self._signs(len(row))) if self.grid.rotated else row

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from p2p.random_streams import stream
-from privacy.stages.wire import DENSE, Row, WireFormat
+from privacy.stages.wire import DENSE, Encoding, Row
 
 _INDEX_BYTES, _VALUE_BYTES = 4, 4
 
@@ -50,7 +50,7 @@ class Sparse:
         row[places] = np.frombuffer(data[cut:], dtype="<f4")[: len(places)]
         return row
 
-    def bound(self, seed: int, round_number: int, node: int, memory: Mapping[str, NDArray[Any]]) -> WireFormat:
+    def bound(self, seed: int, round_number: int, node: int, memory: Mapping[str, NDArray[Any]]) -> Encoding:
         """Returns the same: it does not depend on the release."""
         return self
 
@@ -86,19 +86,11 @@ class CommonMask:
         chosen = stream(seed, "mask", round_number).choice(dimension, self.kept, replace=False, shuffle=False)
         return np.sort(chosen).astype(np.int64)
 
-    def bound(self, seed: int, round_number: int, node: int, memory: Mapping[str, NDArray[Any]]) -> WireFormat:
+    def bound(self, seed: int, round_number: int, node: int, memory: Mapping[str, NDArray[Any]]) -> Encoding:
         """Returns the encoding of one release."""
         if self.sends_all(round_number):
             return DENSE
         return _Masked(self, seed, round_number, None if self.random else memory.get("mask"), node)
-
-    def encode(self, row: Row) -> bytes:
-        """Never called: the places belong to a release (`bound`)."""
-        raise NotImplementedError
-
-    def decode(self, data: bytes, dimension: int) -> Row:
-        """Never called: the places belong to a release (`bound`)."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +116,6 @@ class _Masked:
         row = np.zeros(dimension, dtype=np.float32)
         row[self._places(dimension)] = np.frombuffer(data, dtype="<f4")
         return row
-
-    def bound(self, seed: int, round_number: int, node: int, memory: Mapping[str, NDArray[Any]]) -> WireFormat:
-        """Returns the same."""
-        return self
 
     def _places(self, dimension: int) -> NDArray[np.int64]:
         if self.bits is None:

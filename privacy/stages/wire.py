@@ -13,11 +13,11 @@ from privacy.sealing.wire_format import decode_vector, encode_vector, vector_siz
 Row = NDArray[np.float32]
 
 
-class WireFormat(Protocol):
-    """An encoding of the rows of a run's releases."""
+class Encoding(Protocol):
+    """The bytes of one release."""
 
     def size_bytes(self, dimension: int) -> int:
-        """Returns the bytes of every release of that many coordinates."""
+        """Returns the bytes of a release of that many coordinates."""
 
     def encode(self, row: Row) -> bytes:
         """Returns a release as exactly that many bytes."""
@@ -25,7 +25,11 @@ class WireFormat(Protocol):
     def decode(self, data: bytes, dimension: int) -> Row:
         """Returns the release again, bit for bit; any bytes of the right length decode to some row."""
 
-    def bound(self, seed: int, round_number: int, node: int, memory: Mapping[str, NDArray[Any]]) -> WireFormat:
+
+class WireFormat(Protocol):
+    """How a run's releases are encoded."""
+
+    def bound(self, seed: int, round_number: int, node: int, memory: Mapping[str, NDArray[Any]]) -> Encoding:
         """Returns the encoding of one release, where it depends on the round or on what stages remember."""
 
 
@@ -44,7 +48,7 @@ class Dense:
         """Returns a read-only view of the numbers."""
         return decode_vector(data)
 
-    def bound(self, seed: int, round_number: int, node: int, memory: Mapping[str, NDArray[Any]]) -> WireFormat:
+    def bound(self, seed: int, round_number: int, node: int, memory: Mapping[str, NDArray[Any]]) -> Encoding:
         """Returns the same."""
         return self
 

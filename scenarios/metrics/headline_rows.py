@@ -8,6 +8,7 @@ from typing import Any
 from scenarios.metrics.diagnosis import findings_text
 from scenarios.metrics.generated_rows import generated_rows
 from scenarios.metrics.headline import TRANSPORT_ASSUMED
+from scenarios.metrics.measured_rows import measured_rows
 from scenarios.metrics.number_format import (
     accuracy_text,
     bytes_text,
@@ -41,6 +42,7 @@ def headline_rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield from _privacy_rows(head, privacy.get("rigorous") or {}, privacy.get("record") or {})
     if learns(summary):
         yield _linked_row(head["linkability"])
+    yield from measured_rows(summary)
     for note in privacy.get("notes") or ():
         yield "privacy", note
     yield from _share_rows(summary)

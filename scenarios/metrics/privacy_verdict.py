@@ -86,7 +86,7 @@ def _of_clients(privacy: Mapping[str, Any]) -> str:
     if proven is not None and proven <= published * (1 + SLACK):
         return f"{claim} is covered: the proven {_unit(privacy)}-level epsilon {_against(privacy, proven)}."
     if proven is None or math.isinf(proven):
-        return f"{claim} is not a proven guarantee: nothing is proven against a receiver{_because(privacy)}."
+        return f"{claim} is not a proven guarantee: nothing is proven against a single receiver{_because(privacy)}."
     what = f"the proven {_unit(privacy)}-level epsilon {_against(privacy, proven)}"
     return f"{claim} is not a proven guarantee: {what}{_comment(proven)}."
 
@@ -114,7 +114,7 @@ def _because(privacy: Mapping[str, Any]) -> str:
 def _against(privacy: Mapping[str, Any], proven: float) -> str:
     delta = _delta(privacy)
     at = "" if delta is None else f" at delta {delta:.3g}"
-    return f"against a receiver is {epsilon_text(proven)}{at}"
+    return f"against a single receiver is {epsilon_text(proven)}{at}"
 
 
 def _comment(proven: float) -> str:

@@ -63,7 +63,8 @@ const PV = (() => {
     return full;
   }
 
-  const config = { displaylogo: false, responsive: true, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
+  // Without a pointer that hovers the buttons would always be there, on top of the legend.
+  const config = { displayModeBar: matchMedia("(hover: hover)").matches ? "hover" : false, displaylogo: false, responsive: true, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
   const charts = new Map();
   const tables = new Map();
   const waiting = [];

@@ -84,7 +84,7 @@ PV.sweep = () => {
     const note = (x, y, text, anchor) => ({ x, y, text, showarrow: false, yanchor: anchor, font: { size: 11, color: PV.style("--ink") } });
     return {
       traces: data.combinations.map((one, place) => ({ mode: "lines+markers", x: columns.map((_, k) => k), y: columns.map(column => column.values[place]), connectgaps: true, showlegend: false, line: { color: shade(place), width: 1.6 }, marker: { size: 4 }, text: columns.map(() => `${words(one)}<br>${escape(shown[0].label)} ${told(shown[0].unit, first[place])}`), hovertemplate: "%{text}<extra></extra>" })),
-      layout: { height: 420, margin: { l: 70, r: 60, t: 40, b: 110 }, xaxis: { tickvals: columns.map((_, k) => k), ticktext: columns.map(column => escape(column.label)), tickangle: 20, range: [-0.3, columns.length - 0.7], showgrid: true }, yaxis: { visible: false, range: [-0.12, 1.22] }, annotations: columns.flatMap((column, k) => [note(k, -0.02, column.low, "top"), note(k, 1.02, column.high, "bottom")]) },
+      layout: { height: 420, margin: { l: 90, r: 60, t: 40, b: 110 }, xaxis: { tickvals: columns.map((_, k) => k), ticktext: columns.map(column => escape(column.label)), tickangle: -20, range: [-0.3, columns.length - 0.7], showgrid: true }, yaxis: { visible: false, range: [-0.12, 1.22] }, annotations: columns.flatMap((column, k) => [note(k, -0.02, column.low, "top"), note(k, 1.02, column.high, "bottom")]) },
       table: { head: [...data.axes.map(axis => axis.name), ...shown.map(one => one.label)], rows: data.combinations.map(one => [...one.axes, ...shown.map(part => told(part.unit, mean(one, part.name)))]) },
       after: place => onClick(place, point => data.combinations[point.curveNumber]),
     };

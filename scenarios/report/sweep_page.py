@@ -58,7 +58,8 @@ def sweep_body(sweep: SweepTable, data: Mapping[str, Any]) -> str:
 
 def _state(sweep: SweepTable) -> str:
     failed = [row for row in sweep.rows if row["state"] == "failed"]
-    lines = [f"{len(sweep.done)} of {len(sweep.rows)} cells have finished"]
+    done, total = len(sweep.done), len(sweep.rows)
+    lines = [] if done == total else [f"{done} of {total} cells have finished"]
     lines += [f"failed: {row['base']}, seed {row['seed']}: {row['message']}" for row in failed[:20]]
     return html.notes([*lines, *sweep.remarks])
 

@@ -1,4 +1,4 @@
-"""Why a result has no verdict: a drawing, numbers of others, missing data, or a system that is not there yet."""
+"""Why a result has no verdict: a drawing, numbers of others, missing data, or no rule yet."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ DRAWING = "a drawing, nothing measured"
 _REASONS = {
     "S0-F1.4": "no rule yet; FedAvg against classes per client runs today",
     "S0-F1.5": "needs ImageNet and a trained ResNet18, which are not at hand",
-    "S0-T3.1": "no rule yet; needs LDP-FL and LCDP-FL as catalog entries at Weng's size",
-    "S0-F3.2": "no rule yet; needs LDP-FL as a catalog entry",
-    "S0-F3.3": "no rule yet; needs LDP-FL as a catalog entry, and MNIST repeated ten times",
-    "S0-F3.4": "no rule yet; needs LCDP-FL as a catalog entry",
-    "S0-F3.5": "no rule yet; needs LCDP-FL as a catalog entry, and MNIST repeated ten times",
+    "S0-T3.1": "no rule yet; the catalog has ldp-fl and lcdp-fl at reduced size",
+    "S0-F3.2": "no rule yet; the catalog has ldp-fl at reduced size",
+    "S0-F3.3": "no rule yet; needs ldp-fl with MNIST repeated ten times",
+    "S0-F3.4": "no rule yet; the catalog has lcdp-fl at reduced size",
+    "S0-F3.5": "no rule yet; needs lcdp-fl with MNIST repeated ten times",
     "S0-T3.2": "no rule yet; CIFAR-10 with a CNN takes hours",
     "S0-T3.3": "no rule yet; its MLP part is F3.6 and F3.7, its CNN part takes hours",
     "S0-C3.3": "a reading of F3.8 and F3.9, which are not run",
@@ -34,11 +34,13 @@ _REASONS = {
     "S1-F5": "needs the IPUMS-US census, which is not at hand",
     "S1-C2": "the bound of Theorem 2 is not in the calculator",
     "S2-F4": "no rule yet; CNNs take hours",
-    "S2-F5": "no rule yet; needs the DLG attack as a sweep",
+    "S2-F5": "no rule yet; the attack runs today (attack-sum-of-shares)",
     "S2-C1": "a reading of F3",
     "S2-C5": "no rule yet; the catalog has niss-coalitions",
     "S2-C6": "numbers of another paper",
     "S3-C1": "numbers of other papers",
+    "S4-F5": "no rule yet; its ResNet-50 part takes 5 to 76 hours a run",
+    "S4-F7": "no rule yet; the data and the model run today (shakespeare-lstm)",
     "S4-TII": "settings only, nothing measured",
     "S4-C3": "no convergence result remains to be tested: bounded steps do not make a Cauchy sequence",
     "S4-C4": "a reading of TIV",
@@ -51,14 +53,14 @@ _REASONS = {
 _FAMILIES = {
     # The first that an id begins with counts.
     "S0-F3": "no rule yet; the systems run today (see F3.6 and F3.7)",
-    "S0-T4": "no rule yet; needs the reconstruction attacks as sweeps",
-    "S0-F4": "no rule yet; needs the reconstruction attacks as sweeps",
-    "S0-C4": "no rule yet; needs the reconstruction attacks as sweeps",
+    "S0-T4": "no rule yet; the attack runs today (attack-reconstruction)",
+    "S0-F4": "no rule yet; the attack runs today (attack-reconstruction)",
+    "S0-C4": "no rule yet; the attack runs today (attack-reconstruction)",
     "S0-F5": "no rule yet; the system runs today",
     "S1": "no rule yet; the system runs today (see F11)",
     "S3-C": "constants that cannot be computed",
-    "S3": "no rule yet; needs DP-GenFL and shadow-model attacks as sweeps",
-    "S4": "no rule yet; needs DP-FedASGP and its baselines as catalog entries",
+    "S3": "no rule yet; the system and the attacks run today (dp-genfl)",
+    "S4": "no rule yet; the catalog has dp-fedasgp and its baselines at reduced size",
 }
 
 

@@ -48,6 +48,10 @@ def test_the_page_draws_all_charts_and_asks_nobody(visit: Any, folder: Path) -> 
     assert [url for url in opened.requests if not url.startswith(("file:", "data:", "blob:"))] == []
     for name in CHARTS:
         assert page.locator(f"#{name}[data-drawn]").count() == 1, name
+    # Every axis has its name, also the last; what is complete is no note.
+    names = page.locator("#coordinates .xtick text")
+    assert all(names.nth(place).is_visible() for place in range(names.count()))
+    assert page.locator("ul.notes").count() == 0
     page.select_option("#across", "1")
     page.select_option("#down", "2")
     heat = "document.getElementById('heat').data[0]"

@@ -98,10 +98,18 @@ def _summed(group: Sequence[Compared]) -> dict[str, Any]:
     }
 
 
+_SOURCES = {
+    "one_round": "single uploads",
+    "all_round": "the linked uploads of a client",
+    "sum": "the sum of a round's uploads",
+}
+
+
 def _headline(told: dict[str, Any]) -> str:
     return (
-        f"images come out at {told['psnr_db']:.1f} dB on average, where a guess without the update has "
-        f"{told['prior_psnr_db']:.1f} dB; {told['recognised']:.0%} of {told['images']} are recognised"
+        f"images from {_SOURCES[told['manner']]} come out at {told['psnr_db']:.1f} dB on average, where a guess "
+        f"without the update has {told['prior_psnr_db']:.1f} dB; {told['recognised']:.0%} of "
+        f"{told['images']} are recognised"
     )
 
 

@@ -14,8 +14,7 @@ from scenarios.auditing.audit_scenario import audit_scenario
 from scenarios.cli.console import make_console, print_rows
 from scenarios.loading.load import load_scenario, parse_scenario
 from scenarios.loading.problems import printable
-from scenarios.metrics.number_format import epsilon_text
-from scenarios.metrics.view_labels import AUDITED_VIEWS
+from scenarios.metrics.measured_rows import audited_views
 from scenarios.run_folder.json_text import to_json
 from scenarios.run_folder.reader import open_run
 from scenarios.schema import Scenario
@@ -30,7 +29,7 @@ def audit_command(args: argparse.Namespace) -> int:
         console = make_console(None)
         for ref, audit in found.items():
             console.print(printable(f"{ref}: {audit['cost']}"))
-            print_rows(console, [("", label, text) for label, text in audit_rows(audit)])
+            print_rows(console, list(_rows(audit)))
     return int(any(view["proof_refuted"] for audit in found.values() for view in audit["views"].values()))
 
 
@@ -52,25 +51,7 @@ def _scenario(ref: str, run: Path | None, args: argparse.Namespace) -> Scenario:
     return parse_scenario(text, str(run / "scenario.yaml"), run, args.overrides, args.allow_plugins)
 
 
-def audit_rows(audit: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yields label and text of each view."""
-    for name, label in AUDITED_VIEWS.items():
-        view = audit["views"].get(name)
-        if view is not None:
-            yield label, _told(view)
-    yield "confidence", f"{audit['confidence']:g} that no lower bound is wrong; delta {audit['delta']:g}"
-
-
-def _told(view: Mapping[str, Any]) -> str:
-    proved = epsilon_text(view["proved"])
-    text = f"at least {epsilon_text(view['epsilon'])} by {view['by']} (can reach {epsilon_text(view['ceiling'])})"
-    text += f"; proved at most {proved} ({view['how']})"
-    if view["published"] is not None:
-        text += f"; published {epsilon_text(view['published'])}"
-    if view["estimate"] is not None:
-        text += f"; estimate {epsilon_text(view['estimate'])}, no bound"
-    if view["published_refuted"]:
-        text += "; THE PUBLISHED CLAIM IS REFUTED for this view"
-    if view["proof_refuted"]:
-        text += "; THE PROOF IS REFUTED: please report this scenario"
-    return text
+def _rows(audit: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    for label, text in audited_views(audit):
+        yield "", label, text
+    yield "", "confidence", f"{audit['confidence']:g} that no lower bound is wrong; delta {audit['delta']:g}"

@@ -91,8 +91,8 @@ def _forecast_lines(rows: Sequence[Mapping[str, Any]]) -> tuple[str, list[tuple[
     largest = max((row["memory_bytes"] for row in rows), default=0)
     head = (
         f"{count_text(len(rows))} cells, {count_text(len(rows) - len(waiting))} of them finished; the rest takes about "
-        f"{cpu_s / 3600:.3g} CPU hours, {bytes_text(sum(sent))} of simulated traffic, {bytes_text(largest)} of memory "
-        "for the largest"
+        f"{seconds_text(cpu_s)} of CPU time, {bytes_text(sum(sent))} of simulated traffic, {bytes_text(largest)} of "
+        "memory for the largest"
     )
     lines = [("cell", "CPU time", "bytes sent", "memory")]
     for row in rows[:_MOST_LINES]:

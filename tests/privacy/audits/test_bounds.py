@@ -97,10 +97,15 @@ def test_errors_are_as_rare_as_promised() -> None:
     assert wrong <= binom.ppf(1 - 1e-6, 40, 0.2)
 
 
-def test_repeated_runs_reach_their_ceiling_and_no_more() -> None:
-    """Scores that tell the inputs apart for certain; equal distributions prove nothing."""
-    out, inside = np.zeros(400), np.ones(400)
-    assert repeated_epsilon(out, inside, DELTA, 0.05) == pytest.approx(repeated_ceiling(800, DELTA, 0.05), abs=1e-9)
+@pytest.mark.parametrize(("without", "with_it"), [(400, 400), (60, 40), (30, 71), (2, 98), (1, 50)])
+def test_repeated_runs_reach_their_ceiling_and_no_more(without: int, with_it: int) -> None:
+    """Scores that tell the inputs apart for certain, however coins divided the runs."""
+    found = repeated_epsilon(np.zeros(without), np.ones(with_it), DELTA, 0.05)
+    assert found == pytest.approx(repeated_ceiling(without, with_it, DELTA, 0.05), abs=1e-9)
+
+
+def test_repeated_runs_of_equal_inputs_prove_nothing() -> None:
+    """Nor does one run of each."""
     rng = np.random.default_rng(1)
     assert repeated_epsilon(rng.standard_normal(400), rng.standard_normal(400), DELTA, 0.05) < 0.2
     assert repeated_epsilon(np.zeros(1), np.ones(1), DELTA, 0.05) == 0.0

@@ -151,8 +151,9 @@ def test_an_audit_of_a_run_is_added_to_it(tmp_path: Path, capsys: pytest.Capture
     audit = summary.pop("audit")
     assert summary == plain
     assert audit["views"]["local"]["ceiling"] > 0
-    section = ["run", str(path), "--out", str(tmp_path / "other"), "--quiet", "--set"]
+    section = ["run", str(path), "--out", str(tmp_path / "other"), "--set"]
     assert main([*section, "audit={canaries: 20, others: still}"]) == 0
+    assert "audit receivers of updates: at least" in " ".join(capsys.readouterr().out.split())
     again = json.loads((tmp_path / "other" / "summary.json").read_text(encoding="utf-8"))
     assert again["digest"] == plain["digest"]
     assert again["audit"] == audit

@@ -83,14 +83,14 @@ def test_roles() -> None:
             {"epsilon": 8.0, "formula": "Theorem 8"},
             {"local": 7.6e8, "delta": 1e-5},
             "published epsilon 8 (Theorem 8) is not a proven guarantee: the proven client-level epsilon against a "
-            "receiver is 7.6e8 at delta 1e-05, which is no protection.",
+            "single receiver is 7.6e8 at delta 1e-05, which is no protection.",
         ),
         (8.0, {"local": math.inf}, "published epsilon 8 (Theorem 8 of Weng 2025) is not a proven guarantee: "
-         "nothing is proven against a receiver."),
+         "nothing is proven against a single receiver."),
         (8.0, {"local": {"epsilon": 9.0}, "peer": {"worst": 5.3}}, "published epsilon 8 (Theorem 8 of Weng 2025) is "
-         "covered: the proven client-level epsilon against a receiver is 5.3."),
+         "covered: the proven client-level epsilon against a single receiver is 5.3."),
         ("not applicable", {"local": 9.0, "unit": "record"}, "the published formula does not apply; the proven "
-         "record-level epsilon against a receiver is 9."),
+         "record-level epsilon against a single receiver is 9."),
         (None, {"local": "inf"}, "no differential privacy is proven: a receiver may learn all that an update tells."),
         (None, None, "no differential privacy is proven: a receiver may learn all that an update tells."),
     ],

@@ -29,20 +29,20 @@ CASES = {
     ),
     "addresses kept": (
         [ADPDFL, "anonymity.rehash=never"],
-        "the published formula does not apply; the proven client-level epsilon against a receiver is",
+        "the published formula does not apply; the proven client-level epsilon against a single receiver is",
     ),
     "first come": (
         [ADPDFL, "protocol.selection=first_come"],
         "published epsilon 8 (Theorem 8 of Weng 2025) is not a proven guarantee: the proven client-level epsilon",
     ),
-    "given noise": (["privacy.noise.sigma=0.01"], "the proven client-level epsilon against a receiver is 4.1e4 at"),
+    "given noise": (["privacy.noise.sigma=0.01"], "proven client-level epsilon against a single receiver is 4.1e4 at"),
     "no clipping": (
         ["privacy={clip: none, noise: {kind: gaussian, sigma: 1}}"],
         "may learn all that an update tells, because updates are not clipped.",
     ),
     "no noise": (["privacy={clip: flat, noise: none}"], "all that an update tells, because no noise is added."),
     "no privacy": (["privacy=none"], "no differential privacy is proven: a receiver may learn"),
-    "proven": ([PROVEN], "the proven client-level epsilon against a receiver is 3 at delta 1e-05."),
+    "proven": ([PROVEN], "the proven client-level epsilon against a single receiver is 3 at delta 1e-05."),
 }
 
 
