@@ -94,7 +94,9 @@ class TrafficReader:
 
     def read(self, log: Log, leader: int, aggregator: tuple[int, ...], cohorts: Sequence[Members]) -> Traffic:
         """Returns what has ended since the last call."""
-        columns = {name: log.messages[name][rows] for rows in [self._take(log)] for name in _COLUMNS}
+        rows = self._take(log)
+        # `_take` has brought the table up to date; each plain read would do so again.
+        columns = {name: log.messages.written(name)[rows] for name in _COLUMNS}
         updates = columns["kind"] == KIND["update"]
         pairs = zip(columns["round"][updates].tolist(), columns["destination"][updates].tolist(), strict=True)
         # Updates go to leaders only, also to those that were replaced later.
