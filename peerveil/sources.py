@@ -32,9 +32,9 @@ def read_source(
     elif isinstance(source, Mapping):
         keys = _copied(source)
     else:
+        keys = _keys_of(source)
         if not changes:
             return source
-        keys = _keys_of(source)
     return read_scenario(keys, list(_paths(changes)), name, folder, allow_plugins)
 
 

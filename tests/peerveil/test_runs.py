@@ -56,6 +56,8 @@ def test_something_else_is_no_scenario() -> None:
     """A number names the rule, not a traceback of ours."""
     with pytest.raises(pv.UserError, match="must be a name, a path, a mapping"):
         pv.check(3, rounds=2)  # type: ignore[arg-type]
+    with pytest.raises(pv.UserError, match="must be a name, a path, a mapping"):
+        pv.run(5)  # type: ignore[arg-type]
 
 
 def test_without_a_folder_the_files_live_as_long_as_the_run() -> None:
