@@ -10,6 +10,7 @@ import numpy as np
 
 from nodes.datasets.registry import Synthetic
 from nodes.faults.availability import Always
+from nodes.schedules.fixed import Fixed
 from p2p.links.latency import pair_latencies
 from p2p.log import records
 from p2p.log.log import Log
@@ -103,6 +104,8 @@ def _without_learning(scenario: Scenario, shape: Shape, rounds: int) -> Scenario
         data=data if scenario.data.form() is None else scenario.data,
         # Noise shares are sized by the clipping norm, which the privacy section has.
         privacy=None if scenario.noise_shares is None else scenario.privacy,
+        # The number of rounds is known here, and budgets would need the noise that is left out.
+        schedule=Fixed(),
         faults=(),
         anonymity=replace(scenario.anonymity, sealed="sizes" if sealed else False),
     )
