@@ -102,7 +102,7 @@ def test_the_jupyter_notebook_runs(tmp_path: Path) -> None:
     import nbformat
     from nbclient import NotebookClient
 
-    notebook = nbformat.read(DOCS / "notebooks" / "first-look.ipynb", as_version=4)  # type: ignore[no-untyped-call]
+    notebook = nbformat.read(DOCS / "notebooks" / "first-look.ipynb", as_version=4)
     os.environ["PYTHONPATH"] = str(ROOT)
     client = NotebookClient(notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": tmp_path}})
     done = client.execute()
