@@ -12,8 +12,8 @@ from p2p.config.choices import Choice
 from p2p.config.distributions import DISTRIBUTIONS, Drawn, InUnitOfField
 from p2p.config.units import SCALES, Unit, example
 from scenarios.cli.main import COMMANDS
-from scenarios.loading.dump import dump_value, to_flow
-from scenarios.loading.field_docs import (
+from scenarios.loading.writing.dump import dump_value, to_flow
+from scenarios.loading.writing.field_docs import (
     REQUIRED,
     Key,
     bare,

@@ -70,6 +70,6 @@ def epsilon(kind: str, **inputs: Any) -> Values:
     >>> round(found.eps_exact, 2)
     7.51
     """
-    from scenarios.cli.commands.calc_inputs import compute
+    from scenarios.cli.commands.calculator.calc_inputs import compute
 
     return Values(compute(kind, inputs))

@@ -126,8 +126,8 @@ class Run:
 
     def report(self, out: str | Path | None = None) -> Path:
         """Writes the report page and returns its path: `out`, or `report.html` in the run folder."""
+        from scenarios.report.data.run_data import read_run_data
         from scenarios.report.page import report_page
-        from scenarios.report.run_data import read_run_data
         from scenarios.run_folder import atomic_write
 
         path = self.path / "report.html" if out is None else Path(out)
@@ -156,7 +156,7 @@ class Run:
     def _repr_html_(self) -> str:
         from html import escape
 
-        from scenarios.metrics.headline_rows import headline_rows
+        from scenarios.metrics.headline.headline_rows import headline_rows
 
         if not self.summary:
             return f"<p>{escape(repr(self))}</p>"

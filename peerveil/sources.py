@@ -40,7 +40,7 @@ def read_source(
 
 def _keys_of(scenario: Scenario) -> dict[str, Any]:
     from p2p.config.errors import UserError
-    from scenarios.loading.dump import dump_keys
+    from scenarios.loading.writing.dump import dump_keys
     from scenarios.schema import Scenario
 
     if not isinstance(scenario, Scenario):

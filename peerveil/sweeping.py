@@ -108,7 +108,7 @@ def sweep(
 
 
 def _read(grid: str | Path | Mapping[str, Any]) -> Sweep:
-    from scenarios.loading.dump import to_yaml
+    from scenarios.loading.writing.dump import to_yaml
     from scenarios.sweeps.sweep_file import load_sweep, parse_sweep
 
     if isinstance(grid, Mapping):

@@ -16,7 +16,7 @@ from nodes.protocols.graphs import GRAPHS as TABLE
 from p2p.log import records
 from p2p.transport.sharing import SHARINGS
 from scenarios.build import Simulation
-from scenarios.metrics.traffic import books
+from scenarios.metrics.communication.traffic import books
 
 GRAPHS: dict[str, Any] = dict(TABLE)
 LATENCIES = st.sampled_from(["{kind: uniform, low: 10 ms, high: 400 ms}", "100 ms"])

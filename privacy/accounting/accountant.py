@@ -15,14 +15,14 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from privacy.accounting.content_log import Floats, RoundContents
+from privacy.accounting.curves.gaussian import epsilons_of
+from privacy.accounting.curves.loss_events import LossEvent, composed_epsilon
+from privacy.accounting.curves.zcdp import zcdp_epsilon
 from privacy.accounting.figures import Figure, infinite, proven
-from privacy.accounting.gaussian import epsilons_of
 from privacy.accounting.gaussian_view import joint_mu2, sums_mu2
-from privacy.accounting.loss_events import LossEvent, composed_epsilon
 from privacy.accounting.paths import Paths
 from privacy.accounting.public_sums import PublicSums
 from privacy.accounting.setting import Learned, Setting
-from privacy.accounting.zcdp import zcdp_epsilon
 
 RECEIVERS = -1
 """An observer that stands for all receivers of updates together: it sees every release, and all that was opened."""

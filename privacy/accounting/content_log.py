@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy.accounting.loss_events import LossEvent
+from privacy.accounting.curves.loss_events import LossEvent
 
 Ids = NDArray[np.int64]
 Floats = NDArray[np.float64]

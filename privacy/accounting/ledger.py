@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy.accounting.zcdp import zcdp_budget
+from privacy.accounting.curves.zcdp import zcdp_budget
 from privacy.calibration.published_rules import NoiseFactor, constant_noise
 from privacy.settings import By
 
 if TYPE_CHECKING:
-    from privacy.accounting.loss_events import LossEvent
+    from privacy.accounting.curves.loss_events import LossEvent
     from privacy.calibration.noise_plan import NoisePlan
     from privacy.calibration.published_rules import PublishedRule
     from privacy.settings import Privacy
@@ -75,7 +75,7 @@ def ledger_rule(
         filtered: whether later noise depends on earlier outputs: the limit is then that of a zCDP filter.
         noise_factor, report_mu2: see `LedgerRule`.
     """
-    from privacy.accounting.loss_events import most_releases
+    from privacy.accounting.curves.loss_events import most_releases
 
     # Where no published rule applies, `by: published` limits nothing, and `max_round` stays infinite.
     by, epsilon, delta = privacy.resolved_budget()
@@ -96,7 +96,7 @@ def ledger_rule(
 
 
 def _mu2_limit(epsilon: float, delta: float, filtered: bool) -> float:
-    from privacy.accounting.gaussian import mu_of
+    from privacy.accounting.curves.gaussian import mu_of
 
     # A release with mu is mu^2/2-zCDP.
     return 2.0 * zcdp_budget(epsilon, delta) if filtered else mu_of(epsilon, delta) ** 2
@@ -154,8 +154,8 @@ class Ledger:
     @property
     def rigorous_epsilon(self) -> float:
         """Epsilon against an observer of all releases of this client (view `local`)."""
-        from privacy.accounting.gaussian import epsilon_of
-        from privacy.accounting.loss_events import composed_epsilon
+        from privacy.accounting.curves.gaussian import epsilon_of
+        from privacy.accounting.curves.loss_events import composed_epsilon
 
         if self.rule.loss is not None:
             return composed_epsilon(0.0, [(self.rule.loss, self.releases)], self.rule.delta)
@@ -196,7 +196,7 @@ class Ledger:
 
 def rigorous_epsilons(ledgers: Iterable[Ledger], delta: float) -> NDArray[np.float64]:
     """Returns `rigorous_epsilon` of many ledgers at one delta, vectorised."""
-    from privacy.accounting.gaussian import epsilons_of
+    from privacy.accounting.curves.gaussian import epsilons_of
 
     return epsilons_of(np.sqrt([ledger.mu2 for ledger in ledgers]), delta)
 

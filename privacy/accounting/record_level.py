@@ -18,9 +18,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from privacy.accounting.curves.poisson_sampling import poisson_rdp
+from privacy.accounting.curves.rdp import best_epsilon
 from privacy.accounting.figures import Figure, infinite
-from privacy.accounting.poisson_sampling import poisson_rdp
-from privacy.accounting.rdp import best_epsilon
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from privacy.accounting.content_log import RoundContents
+from privacy.accounting.curves.fixed_size_sampling import model_epsilon
 from privacy.accounting.figures import Figure
-from privacy.accounting.fixed_size_sampling import model_epsilon
 
 _SAMPLED = "a bound for secret uniform cohorts of fixed size (Wang, Balle and Kasiviswanathan 2019, Theorem 27)"
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from privacy.accounting.content_log import Floats
-from privacy.accounting.loss_events import LossEvent
+from privacy.accounting.curves.loss_events import LossEvent
 
 Spread = Literal["to_all", "by_path"]
 """Where what a client sends may end up: in aggregates that everyone sees, or wherever a path leads."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy.accounting.gaussian import epsilon_of
+from privacy.accounting.curves.gaussian import epsilon_of
 from privacy.audits.one_run import one_run_epsilon, one_run_mu
 from privacy.audits.repeated_runs import repeated_ceiling, repeated_epsilon
 

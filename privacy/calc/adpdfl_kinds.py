@@ -8,7 +8,7 @@ from typing import Annotated
 import numpy as np
 from annotated_types import Ge, Le, MinLen
 
-from privacy.accounting import gaussian, shuffle
+from privacy.accounting.curves import gaussian, shuffle
 from privacy.calc.inputs import (
     Check,
     Count,
@@ -45,7 +45,7 @@ def t8_sigma(
     C: Positive = 1.0,
 ) -> Result:
     """Theorem 8's noise scale, both readings of the noise, and the rigorous epsilon of sigma as a noise multiplier."""
-    from privacy.accounting.poisson_sampling import poisson_epsilon
+    from privacy.accounting.curves.poisson_sampling import poisson_epsilon
 
     theorem = _theorem8(topology, M, m_tcs, m_e, delta, m_reading)
     sigma = theorem.sigma(T, epsilon)

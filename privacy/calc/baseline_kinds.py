@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import numpy as np
 from annotated_types import Ge, Le
 
-from privacy.accounting import gaussian, moments
+from privacy.accounting.curves import gaussian, moments
 from privacy.calc.inputs import (
     Count,
     Delta,
@@ -74,8 +74,8 @@ def _moments_epsilon(q: float, sigma: float, steps: int, per_round: int, delta: 
 
 
 def _by_rdp(q: float, sigma: float, steps: int, delta: float, order: int | None) -> Result:
-    from privacy.accounting.poisson_sampling import poisson_epsilon, poisson_rdp
-    from privacy.accounting.rdp import improved_epsilon, plain_epsilon
+    from privacy.accounting.curves.poisson_sampling import poisson_epsilon, poisson_rdp
+    from privacy.accounting.curves.rdp import improved_epsilon, plain_epsilon
 
     if order is None:
         epsilon, best = poisson_epsilon(q, sigma, steps, delta)
@@ -122,7 +122,7 @@ def fednore2_loss(*, a_p: list[Rate], lam: NonNegative, sigma: NonNegative, n: C
 
 def cdp_sigma(*, q: Rate, Delta: Positive, T: Count, epsilon: Positive, delta: Delta) -> Result:
     """Noise of CDP: published, corrected by its own moments, and the exact epsilon of the published one."""
-    from privacy.accounting.poisson_sampling import poisson_epsilon
+    from privacy.accounting.curves.poisson_sampling import poisson_epsilon
 
     sigma = cdp_discounting.published_sigma(q, Delta, T, epsilon, delta)
     mu, moment = Delta / sigma, cdp_discounting.best_moment(epsilon, delta)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from privacy.accounting import gaussian, moments, rdp
-from privacy.accounting.zcdp import zcdp_epsilon
+from privacy.accounting.curves import gaussian, moments, rdp
+from privacy.accounting.curves.zcdp import zcdp_epsilon
 from privacy.calc.inputs import Count, Delta, Fraction, Natural, NonNegative, Positive, Rate, Result, answer, refuse
 
 
@@ -45,7 +45,7 @@ def max_releases_gaussian(*, noise_multiplier: Positive, epsilon: Positive, delt
 
 def rdp_to_dp(*, alpha: Positive, rdp: NonNegative, delta: Delta) -> Result:
     """One RDP value converted to epsilon: plain, improved, and with the printed sign error."""
-    from privacy.accounting.rdp import improved_epsilon, misprinted_epsilon, plain_epsilon
+    from privacy.accounting.curves.rdp import improved_epsilon, misprinted_epsilon, plain_epsilon
 
     refuse((alpha > 1.0, f"alpha = {alpha:g}: must be > 1; RDP has no smaller order here"))
     return {
@@ -70,7 +70,7 @@ def advanced_composition(*, epsilon: Positive, delta: Fraction, k: Count, delta_
 
 def poisson_sampled_gaussian_eps(*, q: Rate, noise_multiplier: Positive, steps: Count, delta: Delta) -> Result:
     """Epsilon of a Poisson-sampled Gaussian mechanism: by RDP (integer orders) and by PLD."""
-    from privacy.accounting.poisson_sampling import MOST_PLD_STEPS, poisson_epsilon, poisson_epsilon_pld
+    from privacy.accounting.curves.poisson_sampling import MOST_PLD_STEPS, poisson_epsilon, poisson_epsilon_pld
 
     epsilon, order = poisson_epsilon(q, noise_multiplier, steps, delta)
     by_pld = poisson_epsilon_pld(q, noise_multiplier, steps, delta) if steps <= MOST_PLD_STEPS else None
@@ -82,7 +82,7 @@ def poisson_sampled_gaussian_eps(*, q: Rate, noise_multiplier: Positive, steps: 
 
 def max_rounds_poisson(*, q: Rate, noise_multiplier: Positive, epsilon: Positive, delta: Delta) -> Result:
     """The number of Poisson-sampled rounds that fit into a budget: by RDP (integer orders) and by PLD."""
-    from privacy.accounting.poisson_sampling import (
+    from privacy.accounting.curves.poisson_sampling import (
         MOST_PLD_STEPS,
         SEARCH_GRID,
         max_poisson_steps,
@@ -104,7 +104,7 @@ def max_rounds_poisson(*, q: Rate, noise_multiplier: Positive, epsilon: Positive
 
 def wor_sampled_gaussian_eps(*, M: Count, m: Count, noise_multiplier: Positive, steps: Count, delta: Delta) -> Result:
     """Epsilon if each step samples a cohort of fixed size: two bounds, and without sampling."""
-    from privacy.accounting.fixed_size_sampling import gaussian_bound_rdp, general_bound_rdp
+    from privacy.accounting.curves.fixed_size_sampling import gaussian_bound_rdp, general_bound_rdp
 
     refuse((m <= M, f"m = {m}: must be at most M = {M}; draw fewer clients"))
     tight, order = rdp.best_epsilon(steps * gaussian_bound_rdp(m / M, noise_multiplier), delta)
@@ -124,7 +124,7 @@ def wor_sampled_gaussian_eps(*, M: Count, m: Count, noise_multiplier: Positive, 
 
 def dp_fedavg_noise_multiplier(*, q: Rate, rounds: Count, epsilon: Positive, delta: Delta) -> Result:
     """The noise multiplier of DP-FedAvg for a target: by RDP, by PLD, and the closed form of Fed-SMP."""
-    from privacy.accounting.poisson_sampling import MOST_PLD_STEPS, calibrated_multiplier
+    from privacy.accounting.curves.poisson_sampling import MOST_PLD_STEPS, calibrated_multiplier
 
     # Theorem 8's formula without the division by m, as Fed-SMP prints it.
     closed = math.sqrt(7.0 * q * q * rounds * (epsilon + 2.0 * math.log(1.0 / delta))) / epsilon

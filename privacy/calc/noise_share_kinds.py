@@ -7,7 +7,7 @@ from typing import Annotated
 
 from annotated_types import Ge, Le, Lt
 
-from privacy.accounting import gaussian
+from privacy.accounting.curves import gaussian
 from privacy.calc.inputs import Count, Fraction, Natural, NonNegative, Positive, Result, Vector, answer, refuse
 from privacy.noise_shares import seed_expansion
 from privacy.noise_shares import variance as noise_shares

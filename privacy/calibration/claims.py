@@ -51,7 +51,7 @@ class MomentsRule:
 
     def epsilon_after(self, global_rounds: int) -> float:
         """Returns the paper's epsilon after that many rounds of the whole system."""
-        from privacy.accounting.moments import log_moments
+        from privacy.accounting.curves.moments import log_moments
 
         if global_rounds <= 0:
             return 0.0
@@ -60,7 +60,7 @@ class MomentsRule:
 
     def max_rounds(self, epsilon: float) -> int:
         """Returns the number of rounds whose epsilon is at most this one."""
-        from privacy.accounting.poisson_sampling import max_steps
+        from privacy.accounting.curves.poisson_sampling import max_steps
 
         return max_steps(self.epsilon_after, epsilon * (1.0 + 1e-9), 1, _MOST_ROUNDS)
 

@@ -21,7 +21,7 @@ from privacy.stages.api import Shape
 from privacy.stages.wire import DENSE, WireFormat
 
 if TYPE_CHECKING:
-    from privacy.accounting.loss_events import LossEvent
+    from privacy.accounting.curves.loss_events import LossEvent
     from privacy.settings import ResolvedBudget
 
 

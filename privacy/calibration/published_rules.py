@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from privacy.accounting.zcdp import zcdp_budget, zcdp_epsilon
+from privacy.accounting.curves.zcdp import zcdp_budget, zcdp_epsilon
 from privacy.papers.adpdfl_noise_scale import Theorem8, shortcut_conditions
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class SampledRule:
 
     def epsilon_after(self, global_rounds: int) -> float:
         """Returns epsilon against an observer of all means, by the accountant that calibrated the noise."""
-        from privacy.accounting.poisson_sampling import SEARCH_GRID, poisson_epsilon, poisson_epsilon_pld
+        from privacy.accounting.curves.poisson_sampling import SEARCH_GRID, poisson_epsilon, poisson_epsilon_pld
 
         if global_rounds <= 0:
             return 0.0
@@ -92,7 +92,7 @@ class SampledRule:
 
     def max_rounds(self, epsilon: float) -> int:
         """Returns the number of rounds allowed, with a relative slack of 1e-9."""
-        from privacy.accounting.poisson_sampling import MOST_PLD_STEPS, max_poisson_steps, max_steps
+        from privacy.accounting.curves.poisson_sampling import MOST_PLD_STEPS, max_poisson_steps, max_steps
 
         target = epsilon * (1.0 + 1e-9)  # a run calibrated for T rounds must get T in spite of rounding
         by_rdp = max_poisson_steps(self.rate, self.noise_multiplier, target, self.delta)

@@ -76,7 +76,7 @@ class DpFedAvgCalibration:
 
     def plan(self, clip_norm: float, context: PlanContext) -> NoisePlan:
         """Returns the smallest noise multiplier that meets the target, divided over the cohort."""
-        from privacy.accounting.poisson_sampling import calibrated_multiplier
+        from privacy.accounting.curves.poisson_sampling import calibrated_multiplier
 
         try:
             z = calibrated_multiplier(context.rate, context.rounds, self.epsilon, self.delta, self.accountant)
@@ -199,7 +199,7 @@ class RigorousCalibration:
 
     def plan(self, clip_norm: float, context: PlanContext) -> NoisePlan:
         """Returns the noise for the planned number of releases; `model` divides it by the square root of the cohort."""
-        from privacy.accounting.gaussian import analytic_std
+        from privacy.accounting.curves.gaussian import analytic_std
 
         # A mean contains the noise of all m members, so each needs only 1/sqrt(m) of it. In gossip there is no common
         # mean, and receivers see single updates.

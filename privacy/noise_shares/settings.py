@@ -101,7 +101,7 @@ class NoiseShares:
 
     def per_sensitivity(self, client: int, delta: float) -> float | None:
         """Returns sigma_k over the sensitivity of an upload if it is calibrated, None if sigma_k is given."""
-        from privacy.accounting.gaussian import classic_std, mu_of
+        from privacy.accounting.curves.gaussian import classic_std, mu_of
 
         if self.epsilon is None:
             return None

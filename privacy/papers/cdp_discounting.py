@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from privacy.accounting.zcdp import zcdp_budget
+from privacy.accounting.curves.zcdp import zcdp_budget
 
 Rounding = Literal["literal", "floor", "ceil"]
 

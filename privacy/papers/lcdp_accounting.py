@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from privacy.accounting.moments import LogMoments, log_moments
+from privacy.accounting.curves.moments import LogMoments, log_moments
 
 _MOST_ROUNDS = 1 << 40
 

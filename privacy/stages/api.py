@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from privacy.stages.wire import DENSE, WireFormat
 
 if TYPE_CHECKING:
-    from privacy.accounting.loss_events import LossEvent
+    from privacy.accounting.curves.loss_events import LossEvent
     from privacy.calibration.noise_plan import PlanContext
     from privacy.calibration.published_rules import PublishedRule
 

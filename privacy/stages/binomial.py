@@ -13,7 +13,7 @@ from annotated_types import Ge, Gt, Le
 from numpy.typing import NDArray
 
 from p2p.random_streams import stream
-from privacy.accounting.binomial_loss import BinomialLoss
+from privacy.accounting.curves.binomial_loss import BinomialLoss
 from privacy.calibration.claims import CpsgdRule
 from privacy.mechanisms.rotation import rotate, rotate_back
 from privacy.stages.api import Batch, Bounds, Declared, Matrix, PlainStage, Problem, Released, Shape, Update

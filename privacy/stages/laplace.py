@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import numpy as np
 from annotated_types import Gt
 
-from privacy.accounting.loss_events import LaplaceLoss
+from privacy.accounting.curves.loss_events import LaplaceLoss
 from privacy.stages.api import Batch, Bounds, Declared, PlainStage, Problem, Released, Shape, Update
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import numpy as np
 from annotated_types import Ge, Gt, Le, Lt
 
 from p2p.random_streams import stream
-from privacy.accounting.loss_events import PureLoss
+from privacy.accounting.curves.loss_events import PureLoss
 from privacy.papers.dp_fedasgp import SvtScales, divide_budget
 from privacy.stages.api import Batch, Bounds, Declared, Matrix, PlainStage, Problem, Released, Shape, Update
 from privacy.stages.sparse_wire import Sparse

@@ -15,8 +15,8 @@ from privacy.attacks.observations import Position
 from scenarios.attacking.positions import chosen
 from scenarios.attacking.result_files import write_result
 from scenarios.attacking.views import AttackedRun
-from scenarios.loading.dump import dump_keys, kind_of
 from scenarios.loading.load import parse_scenario
+from scenarios.loading.writing.dump import dump_keys, kind_of
 from scenarios.run_folder import atomic_write
 from scenarios.run_folder.json_text import to_json
 from scenarios.run_folder.reader import open_run

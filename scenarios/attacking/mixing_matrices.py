@@ -13,7 +13,7 @@ from nodes.protocols.graphs import FromFile
 from nodes.protocols.redraws import EveryRound, Never, OnePeerExponential
 from p2p.log.log import Log
 from privacy.attacks.exposure import Mixing
-from scenarios.metrics.round_graphs import planned_edges
+from scenarios.metrics.communication.round_graphs import planned_edges
 from topologies.mixing import arrived_weights, uniform_weights
 from topologies.named_graphs import Complete, Exponential, Hierarchical, Hypercube, Path, Ring, Star, Torus
 

@@ -20,7 +20,7 @@ from privacy.attacks.observations import Knowledge, Position, Records, Truth, Vi
 from scenarios.attacking.claims import claims_about, noise_std
 from scenarios.attacking.mixing_matrices import mixing_of
 from scenarios.attacking.positions import position_of
-from scenarios.loading.field_docs import keys_of
+from scenarios.loading.writing.field_docs import keys_of
 from scenarios.run_folder.observation_files import observed_names, read_observations, read_tensor, read_truth
 from scenarios.run_folder.reader import open_run
 from scenarios.schema import Scenario

@@ -15,11 +15,11 @@ from privacy.audits.settings import Audit
 from privacy.audits.verdict import CanaryScores, lower_bounds
 from scenarios.auditing.audited_run import ViewScores, run_with_canaries
 from scenarios.build import Simulation
-from scenarios.loading.adversary_checks import audit_problems
+from scenarios.loading.checks.adversary_checks import audit_problems
 from scenarios.loading.privacy_classes import colluding_nodes
-from scenarios.metrics.noise_share_report import add_share_views
-from scenarios.metrics.privacy_report import report_privacy
-from scenarios.metrics.privacy_verdict import epsilon_of
+from scenarios.metrics.privacy.noise_share_report import add_share_views
+from scenarios.metrics.privacy.privacy_report import report_privacy
+from scenarios.metrics.privacy.privacy_verdict import epsilon_of
 from scenarios.running.run import final_scores
 from scenarios.schema import Scenario
 

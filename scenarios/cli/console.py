@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from scenarios.loading.problems import printable
 from scenarios.metrics.comparison import FIGURES, cell_text, compare, difference_text
-from scenarios.metrics.headline import TRANSPORT_ASSUMED
-from scenarios.metrics.headline_rows import headline_rows
+from scenarios.metrics.headline.headline import TRANSPORT_ASSUMED
+from scenarios.metrics.headline.headline_rows import headline_rows
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -20,8 +20,9 @@ from scenarios.loading.problems import printable, suggestion
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One command: a line of help, its arguments, and `module:function`, imported only when called.
+    """One command: a line of help, its arguments, and its function, imported only when called.
 
+    `target` is `module:function`, with the module relative to this package.
     `asks` marks commands that only read and print; they compute nothing and must start fast.
     """
 
@@ -34,7 +35,7 @@ class Command:
         """Runs the command and returns its exit code."""
         module, _, function = self.target.partition(":")
         with _one_thread() if self.asks else nullcontext():
-            imported = import_module(module)
+            imported = import_module(module, __package__)
         raise_on_interrupt()
         return int(getattr(imported, function)(values) or 0)
 
@@ -55,55 +56,71 @@ def _one_thread() -> Iterator[None]:
 
 COMMANDS: dict[str, Command] = {
     # The order is that of the overview.
-    "run": Command("run scenarios and write their results", arguments.run, "scenarios.cli.commands.run:run_command"),
+    "run": Command("run scenarios and write their results", arguments.run, ".commands.experiments.run:run_command"),
     "compare": Command(
-        "run a few alternatives and say which to take", arguments.compare, "scenarios.cli.commands.compare:run"
+        "run a few alternatives and say which to take",
+        arguments.compare,
+        ".commands.experiments.compare:run",
     ),
     "plan": Command(
-        "say before a run what it will cost and prove", arguments.plan, "scenarios.cli.commands.plan:plan_command"
+        "say before a run what it will cost and prove",
+        arguments.plan,
+        ".commands.scenario_files.plan:plan_command",
     ),
-    "sweep": Command("run a grid of scenarios", arguments.sweep, "scenarios.cli.commands.sweep:run"),
+    "sweep": Command("run a grid of scenarios", arguments.sweep, ".commands.experiments.sweep:run"),
     "reproduce": Command(
-        "run papers' results again, with verdicts", arguments.reproduce, "scenarios.cli.commands.reproduce:run"
+        "run papers' results again, with verdicts",
+        arguments.reproduce,
+        ".commands.experiments.reproduce:run",
     ),
-    "check": Command("validate scenarios", arguments.check, "scenarios.cli.commands.check:check_command", asks=True),
+    "check": Command("validate scenarios", arguments.check, ".commands.scenario_files.check:check_command", asks=True),
     "list": Command(
         "show the catalog, device presets or traces",
         arguments.listing,
-        "scenarios.cli.commands.list_catalog:list_command",
+        ".commands.scenario_files.list_catalog:list_command",
         asks=True,
     ),
     "new": Command(
-        "write a commented starter file", arguments.new, "scenarios.cli.commands.new:new_command", asks=True
+        "write a commented starter file",
+        arguments.new,
+        ".commands.scenario_files.new:new_command",
+        asks=True,
     ),
     "schema": Command(
-        "print the JSON Schema", arguments.schema, "scenarios.cli.commands.schema:schema_command", asks=True
+        "print the JSON Schema",
+        arguments.schema,
+        ".commands.scenario_files.schema:schema_command",
+        asks=True,
     ),
     "attack": Command(
-        "say what an adversary learns from its observations", arguments.attack, "scenarios.cli.commands.attack:run"
+        "say what an adversary learns from its observations",
+        arguments.attack,
+        ".commands.experiments.attack:run",
     ),
     "audit": Command(
-        "measure epsilon from below, per view", arguments.audit, "scenarios.cli.commands.audit:audit_command"
+        "measure epsilon from below, per view",
+        arguments.audit,
+        ".commands.experiments.audit:audit_command",
     ),
-    "cost": Command("say where the bytes and seconds of a run went", arguments.cost, "scenarios.cli.commands.cost:run"),
+    "cost": Command("say where the bytes and seconds of a run went", arguments.cost, ".commands.results.cost:run"),
     "flows": Command(
-        "send given flows through the network model alone", arguments.flows, "scenarios.cli.commands.flows:run"
+        "send given flows through the network model alone",
+        arguments.flows,
+        ".commands.network_model.flows:run",
     ),
-    "validate": Command("rerun closed-form network cases", arguments.validate, "scenarios.cli.commands.validate:run"),
-    "calc": Command("compute the papers' privacy formulas", arguments.calc, "scenarios.cli.commands.calc:run"),
-    "runs": Command("list the runs of a folder", arguments.runs, "scenarios.cli.commands.runs:run"),
+    "validate": Command("rerun closed-form network cases", arguments.validate, ".commands.network_model.validate:run"),
+    "calc": Command("compute the papers' privacy formulas", arguments.calc, ".commands.calculator.calc:run"),
+    "runs": Command("list the runs of a folder", arguments.runs, ".commands.results.runs:run"),
     "serve": Command(
-        "show the runs of a folder as a page of this machine", arguments.serve, "scenarios.cli.commands.runs:serve"
+        "show the runs of a folder as a page of this machine",
+        arguments.serve,
+        ".commands.results.runs:serve",
     ),
-    "report": Command(
-        "write a page of a run, or compare several", arguments.report, "scenarios.cli.commands.report:run"
-    ),
-    "table": Command("write the numbers of a paper", arguments.table, "scenarios.cli.commands.table:run"),
-    "export": Command("hand runs to TensorBoard, MLflow or csv", arguments.export, "scenarios.cli.commands.export:run"),
-    "topology": Command("draw the graph of a round", arguments.topology, "scenarios.cli.commands.topology:run"),
-    "timeline": Command(
-        "draw rounds, or trace for Perfetto", arguments.timeline, "scenarios.cli.commands.timeline:run"
-    ),
+    "report": Command("write a page of a run, or compare several", arguments.report, ".commands.results.report:run"),
+    "table": Command("write the numbers of a paper", arguments.table, ".commands.results.table:run"),
+    "export": Command("hand runs to TensorBoard, MLflow or csv", arguments.export, ".commands.results.export:run"),
+    "topology": Command("draw the graph of a round", arguments.topology, ".commands.results.topology:run"),
+    "timeline": Command("draw rounds, or trace for Perfetto", arguments.timeline, ".commands.results.timeline:run"),
 }
 
 

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterator
 
 from p2p.config.choices import Choice
-from scenarios.loading.field_docs import bare, keys_of, marker, members
+from scenarios.loading.writing.field_docs import bare, keys_of, marker, members
 from scenarios.schema import Scenario
 
 

@@ -10,14 +10,14 @@ from typing import Any
 from p2p.config.errors import UserError
 from privacy.settings import Privacy
 from scenarios.loading.catalog import catalog_path
-from scenarios.loading.cross_checks import check_parts
-from scenarios.loading.field_docs import REQUIRED, keys_of
-from scenarios.loading.graph_checks import refuse_gossip_keys
+from scenarios.loading.checks.cross_checks import check_parts
+from scenarios.loading.checks.graph_checks import refuse_gossip_keys
 from scenarios.loading.overrides import Change, apply_changes, read_overrides
 from scenarios.loading.plugins import Plugins, blaming_plugins
 from scenarios.loading.problems import Problems, printable
 from scenarios.loading.ratio_keys import shares_to_counts
 from scenarios.loading.reader import Reader
+from scenarios.loading.writing.field_docs import REQUIRED, keys_of
 from scenarios.loading.yaml_text import MOST_CHARACTERS, parse_yaml
 from scenarios.schema import Scenario
 
@@ -93,7 +93,7 @@ def _learn_nothing_from_bytes(data: dict[str, Any]) -> None:
 def dump_scenario(scenario: Scenario) -> str:
     """Returns the resolved scenario as YAML with every default explicit; loading it gives an equal one."""
     # Imported here: loading and checking do not need the writer.
-    from scenarios.loading.dump import dump_keys, to_yaml
+    from scenarios.loading.writing.dump import dump_keys, to_yaml
 
     return to_yaml(dump_keys(scenario))
 

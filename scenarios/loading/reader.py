@@ -16,7 +16,10 @@ from p2p.config.distributions import Constant, Drawn, InUnitOfField
 from p2p.config.errors import UserError
 from p2p.config.file_paths import ExistingFile
 from p2p.config.units import Unit
-from scenarios.loading.field_docs import (
+from scenarios.loading.plain_values_fast import UNDECIDED, parse_if_plain
+from scenarios.loading.plugins import Plugins
+from scenarios.loading.problems import Path, Problems, enumerated, suggestion
+from scenarios.loading.writing.field_docs import (
     REQUIRED,
     accepts_none,
     bare,
@@ -26,9 +29,6 @@ from scenarios.loading.field_docs import (
     marker,
     members,
 )
-from scenarios.loading.plain_values_fast import UNDECIDED, parse_if_plain
-from scenarios.loading.plugins import Plugins
-from scenarios.loading.problems import Path, Problems, enumerated, suggestion
 
 INVALID: Final = object()
 

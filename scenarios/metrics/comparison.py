@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from scenarios.metrics import number_format
-from scenarios.metrics.privacy_verdict import epsilon_of
+from scenarios.metrics.headline import number_format
+from scenarios.metrics.privacy.privacy_verdict import epsilon_of
 
 Summary = Mapping[str, Any]
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from scenarios.metrics.headline_rows import worst_of
-from scenarios.metrics.number_format import accuracy_text, bytes_text, count_text, epsilon_text, seconds_text
-from scenarios.metrics.privacy_verdict import epsilon_of
+from scenarios.metrics.headline.headline_rows import worst_of
+from scenarios.metrics.headline.number_format import accuracy_text, bytes_text, count_text, epsilon_text, seconds_text
+from scenarios.metrics.privacy.privacy_verdict import epsilon_of
 
 Summary = Mapping[str, Any]
 _EQUAL = 0.02

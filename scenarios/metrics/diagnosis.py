@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from p2p.log import records
 from p2p.log.log import Log
-from scenarios.metrics.critical_path import RESEND, WAIT, CriticalStep, critical_paths
-from scenarios.metrics.number_format import bytes_text, count_text, seconds_text, share_text
-from scenarios.metrics.roles import Roles, leaders
-from scenarios.metrics.traffic import wasted_per_message
+from scenarios.metrics.communication.critical_path import RESEND, WAIT, CriticalStep, critical_paths
+from scenarios.metrics.communication.roles import Roles, leaders
+from scenarios.metrics.communication.traffic import wasted_per_message
+from scenarios.metrics.headline.number_format import bytes_text, count_text, seconds_text, share_text
 
 MOST_ROUNDS = 500
 """Longer runs are diagnosed by their first rounds: following a path scans the round's messages at every step."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from scenarios.metrics.number_format import accuracy_text, count_text
+from scenarios.metrics.headline.number_format import accuracy_text, count_text
 
 if TYPE_CHECKING:
     from scenarios.build import Simulation

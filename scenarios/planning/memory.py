@@ -10,7 +10,7 @@ import numpy as np
 
 from p2p.config.errors import UserError
 from p2p.log import records
-from scenarios.metrics.number_format import bytes_text
+from scenarios.metrics.headline.number_format import bytes_text
 from scenarios.planning.participation import Rehearsal
 from scenarios.planning.problem_size import Shape
 from scenarios.schema import Scenario

@@ -13,10 +13,10 @@ from nodes.datasets.preparation import record_counts
 from privacy.accounting.ledger import LedgerRule, release_mu2
 from privacy.calibration.noise_plan import NoisePlan
 from scenarios.build import ledger_rules, plan_context, plan_run_noise, run_schedule, topology_of, update_shape
-from scenarios.loading.implausible import implausible_settings
+from scenarios.loading.checks.implausible import implausible_settings
 from scenarios.loading.privacy_classes import budget_epsilons
+from scenarios.metrics.headline.objective_report import objective_report
 from scenarios.metrics.implausible_results import label_warning
-from scenarios.metrics.objective_report import objective_report
 from scenarios.planning.memory import estimate_memory, machine_bytes, refuse_what_does_not_fit
 from scenarios.planning.participation import Limits, Rehearsal, project_participation
 from scenarios.planning.privacy_forecast import noise_to_signal, privacy_forecast

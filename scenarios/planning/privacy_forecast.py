@@ -15,15 +15,15 @@ from nodes.proxy.cohort_selection import choose_cohort
 from p2p.random_streams import stream
 from privacy.accounting.accountant import Accountant, Views
 from privacy.accounting.content_log import RoundContents
+from privacy.accounting.curves.gaussian import epsilon_of
+from privacy.accounting.curves.loss_events import composed_epsilon
+from privacy.accounting.curves.zcdp import zcdp_epsilon
 from privacy.accounting.figures import Figure
-from privacy.accounting.gaussian import epsilon_of
-from privacy.accounting.loss_events import composed_epsilon
 from privacy.accounting.record_level import RecordAccount
 from privacy.accounting.sampling_premises import Amplification, Draw
-from privacy.accounting.zcdp import zcdp_epsilon
 from privacy.calibration.noise_plan import NoisePlan
 from privacy.settings import Privacy
-from scenarios.metrics.privacy_report import (
+from scenarios.metrics.privacy.privacy_report import (
     RECORDS_ONLY,
     claims_a_formula,
     no_views,
@@ -31,10 +31,10 @@ from scenarios.metrics.privacy_report import (
     views_report,
     why_infinite,
 )
-from scenarios.metrics.privacy_verdict import verdict
-from scenarios.metrics.round_contents import Aggregation, aggregated, aggregation_of
-from scenarios.metrics.run_accountant import setting_of
-from scenarios.metrics.unaccounted import disclosed, unaccounted_releases
+from scenarios.metrics.privacy.privacy_verdict import verdict
+from scenarios.metrics.privacy.round_contents import Aggregation, aggregated, aggregation_of
+from scenarios.metrics.privacy.run_accountant import setting_of
+from scenarios.metrics.privacy.unaccounted import disclosed, unaccounted_releases
 from scenarios.planning.participation import PlannedRound, Rehearsal
 from scenarios.schema import Scenario
 

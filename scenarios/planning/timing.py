@@ -14,9 +14,9 @@ from nodes.schedules.fixed import Fixed
 from p2p.links.latency import pair_latencies
 from p2p.log import records
 from p2p.log.log import Log
+from scenarios.metrics.communication.roles import Roles
+from scenarios.metrics.communication.traffic import bytes_by_round
 from scenarios.metrics.diagnosis import Finding, diagnose
-from scenarios.metrics.roles import Roles
-from scenarios.metrics.traffic import bytes_by_round
 from scenarios.planning.participation import Rehearsal
 from scenarios.planning.problem_size import Shape
 from scenarios.schema import Scenario

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from p2p.log import records
-from scenarios.metrics.critical_path import CriticalStep, critical_paths
+from scenarios.metrics.communication.critical_path import CriticalStep, critical_paths
 from scenarios.plots.figure import HUES, new_figure
-from scenarios.report.node_sample import active_nodes, sample_note, shown_nodes
-from scenarios.report.outages import down_rows, events_of_rounds, happened_s
-from scenarios.report.run_data import RunData
+from scenarios.report.data.node_sample import active_nodes, sample_note, shown_nodes
+from scenarios.report.data.outages import down_rows, events_of_rounds, happened_s
+from scenarios.report.data.run_data import RunData
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from p2p.log import records
-from scenarios.metrics.number_format import bytes_text, count_text
-from scenarios.metrics.round_graphs import figure_rows, graph_words, unreached_members
+from scenarios.metrics.communication.round_graphs import figure_rows, graph_words, unreached_members
+from scenarios.metrics.headline.number_format import bytes_text, count_text
 from scenarios.plots.figure import HUES, new_figure
-from scenarios.report.message_columns import FATES, collect_message_columns
-from scenarios.report.node_layout import positions
-from scenarios.report.node_sample import active_nodes, sample_note, shown_nodes
-from scenarios.report.run_data import RunData
-from scenarios.report.timeline_data import MOST_DRAWN
+from scenarios.report.data.message_columns import FATES, collect_message_columns
+from scenarios.report.data.node_layout import positions
+from scenarios.report.data.node_sample import active_nodes, sample_note, shown_nodes
+from scenarios.report.data.run_data import RunData
+from scenarios.report.data.timeline_data import MOST_DRAWN
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from scenarios.metrics.comparison import FIGURES, Figure
-from scenarios.metrics.headline_rows import learns, trouble_rows
-from scenarios.metrics.number_format import count_text
-from scenarios.metrics.privacy_verdict import epsilon_of
+from scenarios.metrics.headline.headline_rows import learns, trouble_rows
+from scenarios.metrics.headline.number_format import count_text
+from scenarios.metrics.privacy.privacy_verdict import epsilon_of
 from scenarios.report import html
-from scenarios.report.round_series import round_series
-from scenarios.report.run_data import RunData
+from scenarios.report.data.round_series import round_series
+from scenarios.report.data.run_data import RunData
 
 _COMMAND = "This page compares the runs as they are; `peerveil run A B --seeds K` adds intervals over seeds."
 

@@ -6,19 +6,19 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
-from scenarios.report.attack_section import attack_curves, read_attacks
-from scenarios.report.audit_part import sandwich_rows
 from scenarios.report.comparison_page import comparison_body, comparison_data, comparison_links
+from scenarios.report.data.node_data import dropout_data, load_by_round, traffic_by_node
+from scenarios.report.data.privacy_data import privacy_data
+from scenarios.report.data.round_series import round_series
+from scenarios.report.data.run_data import RunData
+from scenarios.report.data.timeline_data import picture_data
 from scenarios.report.embed import csp_hash, script_json, script_source
 from scenarios.report.html import text
-from scenarios.report.node_data import dropout_data, load_by_round, traffic_by_node
-from scenarios.report.picture_sections import timeline, topology
-from scenarios.report.privacy_data import privacy_data
-from scenarios.report.round_series import round_series
-from scenarios.report.run_data import RunData
-from scenarios.report.sections import header, run_body
+from scenarios.report.sections.attack_section import attack_curves, read_attacks
+from scenarios.report.sections.audit_part import sandwich_rows
+from scenarios.report.sections.picture_sections import timeline, topology
+from scenarios.report.sections.run_sections import header, run_body
 from scenarios.report.sweep_page import SWEEP_LINKS, sweep_body, sweep_data
-from scenarios.report.timeline_data import picture_data
 from scenarios.sweeps.read_sweep import SweepTable
 
 SCRIPTS = ("base.js", "charts.js", "timeline.js", "topology.js", "attacks.js", "audit.js", "sweep.js", "compare.js")
@@ -98,7 +98,7 @@ def _policy(*scripts: str) -> str:
 
 
 def _resource(name: str) -> str:
-    return (files("scenarios.report") / name).read_text(encoding="utf-8")
+    return (files("scenarios.report") / "assets" / name).read_text(encoding="utf-8")
 
 
 def _plotly() -> str:

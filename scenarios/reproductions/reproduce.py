@@ -11,7 +11,7 @@ from typing import Any
 
 from p2p.config.errors import UserError
 from scenarios.metrics.comparison import FIGURES, interval
-from scenarios.metrics.privacy_verdict import epsilon_of
+from scenarios.metrics.privacy.privacy_verdict import epsilon_of
 from scenarios.reproductions.formula_verdicts import FORMULAS
 from scenarios.reproductions.judging import Measured, judge_parts
 from scenarios.reproductions.published_results import find_result

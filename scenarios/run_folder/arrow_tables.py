@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from p2p.log import records
 from p2p.log.column_table import Table
 from p2p.log.log import Log
-from scenarios.metrics.traffic import Rows, bytes_by_round, messages_by_round, wasted_per_message
+from scenarios.metrics.communication.traffic import Rows, bytes_by_round, messages_by_round, wasted_per_message
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from p2p.log import records
 from p2p.log.log import Log
-from scenarios.metrics.traffic import Rows
+from scenarios.metrics.communication.traffic import Rows
 from scenarios.run_folder import arrow_tables
 
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from p2p.log import records
 from p2p.log.log import Log
+from scenarios.metrics.communication.traffic import books
 from scenarios.metrics.diagnosis import diagnose
-from scenarios.metrics.headline import headline
-from scenarios.metrics.run_facts import RunFacts
-from scenarios.metrics.traffic import books
+from scenarios.metrics.headline.headline import headline
+from scenarios.metrics.headline.run_facts import RunFacts
 from scenarios.run_folder.arrow_tables import FORMAT, measured_from
 from scenarios.run_folder.digest import events_digest, learning_digest
 

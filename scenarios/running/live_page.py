@@ -14,7 +14,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from scenarios.metrics.number_format import accuracy_text, bytes_text, count_text, epsilon_text, seconds_text
+from scenarios.metrics.headline.number_format import accuracy_text, bytes_text, count_text, epsilon_text, seconds_text
 from scenarios.report.embed import csp_hash
 from scenarios.run_folder.json_text import plain
 from scenarios.serving.loopback import LOOPBACK, Answer, Query, Respond, not_found, serving
@@ -137,7 +137,7 @@ def serve_live_page(wanted: bool, port: int = 0) -> Iterator[LivePage | NoPage]:
 
 
 def _responder(page: LivePage) -> Respond:
-    content = (files("scenarios.report") / "watch.html").read_text(encoding="utf-8")
+    content = (files("scenarios.report") / "assets" / "watch.html").read_text(encoding="utf-8")
     # The policy allows the page's own script by its hash, and nothing else.
     script = content[content.index("<script>") + len("<script>") : content.index("</script>")]
     only = f"script-src {csp_hash(script)}; style-src 'unsafe-inline'; img-src data:"

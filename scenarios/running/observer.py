@@ -141,9 +141,9 @@ class Observer:
         """
         if self._noise is None:
             return
-        from privacy.accounting.gaussian import epsilons_of
-        from privacy.accounting.loss_events import composed_epsilon
-        from privacy.accounting.zcdp import zcdp_epsilon
+        from privacy.accounting.curves.gaussian import epsilons_of
+        from privacy.accounting.curves.loss_events import composed_epsilon
+        from privacy.accounting.curves.zcdp import zcdp_epsilon
 
         table = self._world.log.privacy
         new = self._rigorous_up_to + np.flatnonzero(np.isnan(table["rigorous"][self._rigorous_up_to :]))

@@ -19,9 +19,9 @@ from privacy.accounting.record_level import RecordAccount
 from privacy.accounting.sampling_premises import Amplification, Draw
 from privacy.accounting.setting import Setting
 from privacy.calibration.noise_plan import NoisePlan
-from scenarios.metrics.round_contents import ContentReader, aggregation_of
-from scenarios.metrics.run_accountant import setting_of
-from scenarios.metrics.unaccounted import disclosed, unaccounted_releases
+from scenarios.metrics.privacy.round_contents import ContentReader, aggregation_of
+from scenarios.metrics.privacy.run_accountant import setting_of
+from scenarios.metrics.privacy.unaccounted import disclosed, unaccounted_releases
 from scenarios.running.noise_share_setup import NoiseSharing
 from scenarios.schema import Scenario
 

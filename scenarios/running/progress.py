@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 from scenarios.loading.problems import printable
-from scenarios.metrics.number_format import accuracy_text, bytes_text, count_text, epsilon_text, seconds_text
+from scenarios.metrics.headline.number_format import accuracy_text, bytes_text, count_text, epsilon_text, seconds_text
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID

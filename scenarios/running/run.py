@@ -19,17 +19,17 @@ from p2p.transport.sharing import Fair
 from scenarios.attacking.attack_run import attack_run
 from scenarios.auditing.audit_files import add_audit
 from scenarios.build import Simulation, build, relay_nodes
-from scenarios.loading.dump import kind_of
-from scenarios.loading.implausible import implausible_settings
+from scenarios.loading.checks.implausible import implausible_settings
 from scenarios.loading.load import dump_scenario
-from scenarios.metrics.energy import energy_j
-from scenarios.metrics.generated_report import generated_report
+from scenarios.loading.writing.dump import kind_of
+from scenarios.metrics.communication.energy import energy_j
+from scenarios.metrics.headline.generated_report import generated_report
+from scenarios.metrics.headline.objective_report import objective_report
+from scenarios.metrics.headline.run_facts import RunFacts
 from scenarios.metrics.implausible_results import implausible_results
-from scenarios.metrics.noise_share_report import add_share_views, share_summary
-from scenarios.metrics.objective_report import objective_report
-from scenarios.metrics.privacy_report import report_privacy
-from scenarios.metrics.run_facts import RunFacts
-from scenarios.metrics.unaccounted import events_depend_on_learning
+from scenarios.metrics.privacy.noise_share_report import add_share_views, share_summary
+from scenarios.metrics.privacy.privacy_report import report_privacy
+from scenarios.metrics.privacy.unaccounted import events_depend_on_learning
 from scenarios.run_folder.environment import describe_environment
 from scenarios.run_folder.sample_sheet import write_sheet
 from scenarios.run_folder.summary import summarise

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from p2p.config.errors import UserError
-from scenarios.metrics.privacy_verdict import epsilon_of
+from scenarios.metrics.privacy.privacy_verdict import epsilon_of
 from scenarios.run_folder.json_text import plain
 
 _DEEPEST = 4

@@ -9,10 +9,10 @@ from importlib.resources import files
 from pathlib import Path
 
 from p2p.config.errors import UserError
+from scenarios.report.data.run_data import RunData, read_run_data
 from scenarios.report.embed import csp_hash
 from scenarios.report.html import text
 from scenarios.report.page import comparison_page, report_page
-from scenarios.report.run_data import RunData, read_run_data
 from scenarios.run_folder.reader import explaining_damage
 from scenarios.serving.loopback import Answer, Query, not_found
 from scenarios.serving.run_index import find_runs, has_links

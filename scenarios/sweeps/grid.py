@@ -10,9 +10,9 @@ from typing import Any
 
 from p2p.config.errors import UserError
 from scenarios.loading.catalog import catalog_path
-from scenarios.loading.dump import dump_keys
 from scenarios.loading.load import load_scenario
 from scenarios.loading.problems import printable, shorten
+from scenarios.loading.writing.dump import dump_keys
 from scenarios.schema import Scenario
 from scenarios.sweeps.identity import cell_key, cell_keys
 from scenarios.sweeps.sweep_file import Axis, Sweep, value_text

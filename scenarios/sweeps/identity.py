@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from nodes.datasets.original_formats import resolve_data_dir
-from scenarios.loading.dump import dump_keys
+from scenarios.loading.writing.dump import dump_keys
 from scenarios.schema import Scenario
 
 _ROOT = Path(__file__).parents[2]

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 from scenarios.loading.problems import printable, shorten
-from scenarios.metrics.number_format import count_text, seconds_text
+from scenarios.metrics.headline.number_format import count_text, seconds_text
 from scenarios.sweeps.grid import Cell
 from scenarios.sweeps.store import Store
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from p2p.config.errors import UserError
-from scenarios.metrics.number_format import bytes_text
+from scenarios.metrics.headline.number_format import bytes_text
 from scenarios.planning.memory import estimate_memory, machine_bytes
 from scenarios.planning.participation import Rehearsal
 from scenarios.planning.problem_size import Shape, shape_of

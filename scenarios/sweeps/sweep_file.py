@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from p2p.config.errors import UserError
-from scenarios.loading.dump import to_flow
 from scenarios.loading.problems import Problems, printable
+from scenarios.loading.writing.dump import to_flow
 from scenarios.loading.yaml_text import MOST_CHARACTERS, parse_yaml
 
 KEYS = ("name", "question", "bases", "settings", "axes", "zip", "seeds")

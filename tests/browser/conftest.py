@@ -14,7 +14,7 @@ import pytest
 from p2p.log import records
 from p2p.log.log import Log
 from p2p.random_streams import stream
-from scenarios.metrics.run_facts import RunFacts
+from scenarios.metrics.headline.run_facts import RunFacts
 from scenarios.run_folder.summary import summarise
 from scenarios.run_folder.writer import RunFolder
 

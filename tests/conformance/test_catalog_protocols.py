@@ -10,8 +10,8 @@ from p2p.config.errors import UserError
 from scenarios.build import build
 from scenarios.loading.catalog import catalog
 from scenarios.loading.load import load_scenario
-from scenarios.metrics.privacy_report import report_privacy
-from scenarios.metrics.traffic import books
+from scenarios.metrics.communication.traffic import books
+from scenarios.metrics.privacy.privacy_report import report_privacy
 from scenarios.schema import Scenario
 
 pytestmark = pytest.mark.slow

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from privacy.accounting.gaussian import analytic_std, classic_std, epsilon_of
-from privacy.accounting.rdp import gaussian_rdp, max_count
+from privacy.accounting.curves.gaussian import analytic_std, classic_std, epsilon_of
+from privacy.accounting.curves.rdp import gaussian_rdp, max_count
 from privacy.noise_shares.variance import expected_residual_variance, residual_variance
 from privacy.papers.adpdfl_convergence import Theorem9
 from privacy.papers.adpdfl_noise_scale import Theorem8, shortcut_conditions

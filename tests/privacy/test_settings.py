@@ -13,7 +13,7 @@ from privacy.mechanisms.clip_and_noise import FlatClip, GaussianNoise
 from privacy.settings import Budget, Privacy
 from scenarios.build import build
 from scenarios.loading.load import load_scenario
-from scenarios.metrics.privacy_report import report_privacy
+from scenarios.metrics.privacy.privacy_report import report_privacy
 
 
 @pytest.mark.slow

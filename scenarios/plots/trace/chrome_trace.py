@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from p2p.log import records
 from scenarios.plots.trace.spans import span_events
 from scenarios.plots.trace.transfers import counter_events, transfer_events
-from scenarios.report.node_sample import active_nodes
-from scenarios.report.run_data import RunData
+from scenarios.report.data.node_sample import active_nodes
+from scenarios.report.data.run_data import RunData
 
 MOST_TRACKS = 200
 MOST_EVENTS = 500_000

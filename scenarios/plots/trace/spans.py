@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from p2p.log import records
-from scenarios.report.run_data import RunData
+from scenarios.report.data.run_data import RunData
 
 _NODES = 1
 Event = dict[str, Any]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from p2p.log import records
 from scenarios.plots.trace.spans import Busy, covered
-from scenarios.report.run_data import RunData
+from scenarios.report.data.run_data import RunData
 
 _NODES, _RUN = 1, 2
 _EVENTS_EACH = 6

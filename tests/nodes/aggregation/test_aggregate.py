@@ -17,10 +17,10 @@ from nodes.aggregation.settings import Aggregate, AggregateNoise
 from nodes.learning.deferred_learning import DeferredLearning, Vector
 from nodes.learning.release_stages import ReleaseStages
 from p2p.random_streams import stream
-from privacy.accounting.gaussian import epsilon_of
+from privacy.accounting.curves.gaussian import epsilon_of
 from scenarios.build import Simulation, build
 from scenarios.loading.load import parse_scenario
-from scenarios.metrics.privacy_report import report_privacy
+from scenarios.metrics.privacy.privacy_report import report_privacy
 from scenarios.run_folder.digest import events_digest
 from tests.nodes.learning.test_deferred_learning import Halver
 

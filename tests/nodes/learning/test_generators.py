@@ -25,11 +25,11 @@ from p2p.random_streams import stream
 from privacy.accounting.record_level import SampledGaussian, record_epsilon
 from scenarios.build import build
 from scenarios.loading.load import parse_scenario
-from scenarios.metrics.headline_rows import headline_rows
-from scenarios.metrics.privacy_report import report_privacy
+from scenarios.metrics.headline.headline_rows import headline_rows
+from scenarios.metrics.privacy.privacy_report import report_privacy
 from scenarios.planning.plan import make_plan
-from scenarios.report.generated_section import generated_section
-from scenarios.report.run_data import read_run_data
+from scenarios.report.data.run_data import read_run_data
+from scenarios.report.sections.generated_section import generated_section
 from scenarios.run_folder.sample_sheet import draw_sheet, png
 from scenarios.running.run import run_scenario
 from scenarios.schema import Scenario

@@ -13,7 +13,7 @@ from scipy.stats import chi2
 
 from p2p.clock import Rank
 from p2p.log import records
-from privacy.accounting.gaussian import epsilon_of
+from privacy.accounting.curves.gaussian import epsilon_of
 from privacy.noise_shares.variance import expected_residual_variance
 from scenarios.build import Simulation, build
 from scenarios.loading.load import parse_scenario
@@ -214,7 +214,7 @@ def test_a_leader_is_nobodys_partner(book_rows: Rows) -> None:
 @pytest.mark.slow
 def test_bytes_of_shares(book_rows: Rows) -> None:
     """Vectors cost 4 d v and framing, seeds at most 200 bytes each, agreed keys nothing; the summary has the ratio."""
-    from scenarios.metrics.noise_share_report import share_summary
+    from scenarios.metrics.privacy.noise_share_report import share_summary
 
     for share_as, payload in (("vector", 4 * DIMENSION), ("seed", 40), ("pairwise", None)):
         simulation = run(f"noise_shares.share_as={share_as}", "anonymity.sealed=true")
@@ -379,8 +379,8 @@ def test_corrections_cancel_what_the_dead_left(protocol: str, share_as: str, boo
 @pytest.mark.slow
 def test_a_late_upload_after_a_correction_is_discarded_and_exposed() -> None:
     """A slow peer's upload comes when its noise has been opened: it enters no sum and is charged."""
-    from scenarios.metrics.noise_share_report import add_share_views
-    from scenarios.metrics.privacy_report import report_privacy
+    from scenarios.metrics.privacy.noise_share_report import add_share_views
+    from scenarios.metrics.privacy.privacy_report import report_privacy
 
     simulation = build(
         parse_scenario(
@@ -444,7 +444,7 @@ def test_a_peer_lost_before_it_was_sent_a_share_leaves_nothing() -> None:
 @pytest.mark.slow
 def test_a_new_leader_keeps_its_noise_and_its_shares_leave_the_accounting() -> None:
     """After an unplanned election the sum still cancels, and the leader's own shares protect nobody."""
-    from scenarios.metrics.privacy_report import report_privacy
+    from scenarios.metrics.privacy.privacy_report import report_privacy
 
     simulation = run(
         "protocol={kind: rotating_leader, train_per_round: 10, deadline: 20 s, leader_timeout: 5 s}",

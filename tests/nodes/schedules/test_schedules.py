@@ -15,11 +15,11 @@ from nodes.schedules.discounting import DiscountedRounds, Discounting
 from nodes.schedules.fixed import Fixed, ScheduleTerms
 from privacy.accounting.accountant import Accountant
 from privacy.accounting.content_log import RoundContents
+from privacy.accounting.curves.zcdp import zcdp_budget, zcdp_epsilon
 from privacy.accounting.setting import Setting
-from privacy.accounting.zcdp import zcdp_budget, zcdp_epsilon
 from scenarios.build import Simulation, build
 from scenarios.loading.load import parse_scenario
-from scenarios.metrics.privacy_report import report_privacy
+from scenarios.metrics.privacy.privacy_report import report_privacy
 
 TERMS = ScheduleTerms(rounds=12, clients=100, cohort=50)
 LOSSES = st.lists(st.floats(0.1, 3.0), min_size=13, max_size=13)

@@ -15,7 +15,7 @@ from scipy import sparse
 from privacy.accounting import setting as module
 from privacy.accounting.accountant import RECEIVERS, Accountant
 from privacy.accounting.content_log import RoundContents, ShareNoise
-from privacy.accounting.gaussian import epsilon_of
+from privacy.accounting.curves.gaussian import epsilon_of
 from privacy.accounting.setting import Setting, Spread
 from tests.privacy.accounting import oracle
 

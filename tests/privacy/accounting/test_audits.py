@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from privacy.accounting.accountant import Accountant
 from privacy.accounting.content_log import RoundContents
-from privacy.accounting.fixed_size_sampling import model_epsilon
-from privacy.accounting.gaussian import epsilon_of
+from privacy.accounting.curves.fixed_size_sampling import model_epsilon
+from privacy.accounting.curves.gaussian import epsilon_of
 from privacy.accounting.sampling_premises import Amplification, Draw
 from privacy.accounting.setting import Setting
 from scenarios.build import Simulation, build

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privacy.accounting import fixed_size_sampling, gaussian, poisson_sampling, rdp
+from privacy.accounting.curves import fixed_size_sampling, gaussian, poisson_sampling, rdp
 
 pytestmark = pytest.mark.slow
 RATES = st.floats(0.001, 1.0)

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from privacy.accounting.accountant import Accountant
 from privacy.accounting.content_log import RoundContents, ShareNoise
-from privacy.accounting.gaussian import epsilon_of
+from privacy.accounting.curves.gaussian import epsilon_of
 from privacy.accounting.gaussian_view import joint_mu2, sums_mu2
 from privacy.accounting.setting import Setting
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from privacy.accounting.gaussian import epsilon_of
+from privacy.accounting.curves.gaussian import epsilon_of
 from privacy.audits.one_run import one_run_epsilon, one_run_mu, p_value
 from privacy.audits.repeated_runs import repeated_ceiling, repeated_epsilon
 from privacy.audits.verdict import CanaryScores, lower_bounds

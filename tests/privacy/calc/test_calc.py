@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privacy.accounting import shuffle
+from privacy.accounting.curves import shuffle
 from privacy.calc import CALC
 from privacy.calc.inputs import answer, refuse
 from privacy.mechanisms import binomial

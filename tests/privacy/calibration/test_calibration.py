@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p2p.config.errors import UserError
-from privacy.accounting.gaussian import epsilon_of
+from privacy.accounting.curves.gaussian import epsilon_of
 from privacy.calibration.noise_plan import PlanContext
 from privacy.calibration.strategies import CALIBRATIONS, AdpdflCalibration, DpFedAvgCalibration, RigorousCalibration
 from privacy.mechanisms.clip_and_noise import CLIPS, NOISES, FlatClip, GaussianNoise, NoClip, NoNoise

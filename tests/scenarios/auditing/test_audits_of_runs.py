@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from privacy.accounting.gaussian import epsilons_of
+from privacy.accounting.curves.gaussian import epsilons_of
 from privacy.audits.settings import Audit
 from scenarios.auditing.audit_scenario import audit_scenario
 from scenarios.auditing.audited_run import run_with_canaries

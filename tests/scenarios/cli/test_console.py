@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from p2p.log.log import Log
 from scenarios.cli.console import print_comparison, print_headline
 from scenarios.metrics.comparison import compare, group, interval
-from scenarios.metrics.headline import TRANSPORT_ASSUMED
-from scenarios.metrics.number_format import (
+from scenarios.metrics.headline.headline import TRANSPORT_ASSUMED
+from scenarios.metrics.headline.number_format import (
     accuracy_text,
     bytes_text,
     count_text,
@@ -24,7 +24,7 @@ from scenarios.metrics.number_format import (
     seconds_text,
     share_text,
 )
-from scenarios.metrics.run_facts import RunFacts
+from scenarios.metrics.headline.run_facts import RunFacts
 from scenarios.run_folder.summary import summarise
 from scenarios.running.progress import progress
 

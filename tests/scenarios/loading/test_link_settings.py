@@ -14,7 +14,7 @@ from p2p.links.latency import Matrix, Regions
 from p2p.links.settings import Energy
 from p2p.log.log import Log
 from scenarios.loading.load import dump_scenario, parse_scenario
-from scenarios.metrics.energy import energy_j
+from scenarios.metrics.communication.energy import energy_j
 from scenarios.schema import Scenario
 
 BASE = """

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from p2p.config.errors import UserError
 from scenarios.loading.catalog import catalog
-from scenarios.loading.dump import to_yaml
 from scenarios.loading.load import dump_scenario, parse_scenario
+from scenarios.loading.writing.dump import to_yaml
 from scenarios.loading.yaml_text import parse_yaml
 from scenarios.schema import Scenario
 

@@ -15,9 +15,9 @@ from p2p.config.choices import Choice
 from p2p.config.distributions import Drawn, InUnitOfField
 from p2p.config.file_paths import ExistingFile
 from p2p.config.units import Fraction, Seconds, Unit
-from scenarios.loading.field_docs import bare, is_structured, item_type, keys_of, marker, members
 from scenarios.loading.plain_values_fast import UNDECIDED, parse_if_plain
 from scenarios.loading.plain_values_strict import read_strictly
+from scenarios.loading.writing.field_docs import bare, is_structured, item_type, keys_of, marker, members
 from scenarios.schema import Scenario
 
 

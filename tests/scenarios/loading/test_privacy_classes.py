@@ -11,7 +11,7 @@ from p2p.config.errors import UserError
 from scenarios.build import build
 from scenarios.loading.load import dump_scenario, load_scenario, parse_scenario
 from scenarios.loading.privacy_classes import budget_classes, budget_epsilons, colluding_nodes
-from scenarios.metrics.privacy_report import report_privacy
+from scenarios.metrics.privacy.privacy_report import report_privacy
 from scenarios.schema import Scenario
 
 NOISE = "clip: flat, noise: {kind: gaussian, sigma: 4}"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scenarios.loading.dump import to_flow, to_yaml
+from scenarios.loading.writing.dump import to_flow, to_yaml
 from scenarios.loading.yaml_text import parse_yaml
 
 PLAIN = st.recursive(

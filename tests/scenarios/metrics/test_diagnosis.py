@@ -9,9 +9,9 @@ import pytest
 
 from p2p.log.log import Log
 from scenarios.build import Simulation
-from scenarios.metrics.critical_path import critical_paths
+from scenarios.metrics.communication.critical_path import critical_paths
+from scenarios.metrics.communication.roles import Roles
 from scenarios.metrics.diagnosis import Finding, diagnose, findings_text
-from scenarios.metrics.roles import Roles
 from scenarios.running.limits import limits_of
 
 LEADER = (

@@ -15,9 +15,9 @@ from p2p.config.errors import UserError
 from privacy.accounting.record_level import SampledGaussian, record_epsilon
 from scenarios.build import build
 from scenarios.loading.load import parse_scenario
-from scenarios.metrics.headline_rows import headline_rows
-from scenarios.metrics.privacy_report import report_privacy
-from scenarios.metrics.unaccounted import why_no_record_level
+from scenarios.metrics.headline.headline_rows import headline_rows
+from scenarios.metrics.privacy.privacy_report import report_privacy
+from scenarios.metrics.privacy.unaccounted import why_no_record_level
 from scenarios.planning.plan import make_plan
 from scenarios.running.run import run_scenario
 from scenarios.schema import Scenario

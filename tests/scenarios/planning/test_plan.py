@@ -14,8 +14,8 @@ from scenarios.build import Simulation, build
 from scenarios.cli.main import main
 from scenarios.loading.catalog import catalog
 from scenarios.loading.load import load_scenario
-from scenarios.metrics.privacy_report import report_privacy
-from scenarios.metrics.traffic import books
+from scenarios.metrics.communication.traffic import books
+from scenarios.metrics.privacy.privacy_report import report_privacy
 from scenarios.planning.plan import make_plan
 from scenarios.planning.wire_bytes import transmissions
 from scenarios.schema import Scenario
@@ -208,8 +208,8 @@ def test_a_leader_timeout_below_the_latency_is_told(timeout_s: float, lost: int)
 @pytest.mark.slow
 def test_a_plan_warns_of_what_the_run_is_diagnosed_with() -> None:
     """A leader whose uplink needs longer for its models than there is time: told before the run as after it."""
+    from scenarios.metrics.communication.roles import Roles
     from scenarios.metrics.diagnosis import diagnose
-    from scenarios.metrics.roles import Roles
     from scenarios.running.limits import limits_of
 
     slow = (

@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 
 from p2p.config.errors import UserError
 from p2p.log.log import Log
-from scenarios.cli.commands.timeline import parse_numbers
+from scenarios.cli.commands.results.timeline import parse_numbers
 from scenarios.cli.main import main
-from scenarios.metrics.roles import Roles
+from scenarios.metrics.communication.roles import Roles
 from scenarios.plots.trace.chrome_trace import chrome_trace, trace_text
 from scenarios.plots.trace.transfers import bytes_in_flight
-from scenarios.report.run_data import RunData
+from scenarios.report.data.run_data import RunData
 from scenarios.run_folder.reader import Run
 
 
@@ -112,7 +112,7 @@ def test_numbers_are_parsed() -> None:
 @pytest.fixture
 def folder(tmp_path: Path, random_log: Callable[..., Log], scenario: SimpleNamespace) -> Path:
     """A run folder on disk."""
-    from scenarios.metrics.run_facts import RunFacts
+    from scenarios.metrics.headline.run_facts import RunFacts
     from scenarios.run_folder.summary import summarise
     from scenarios.run_folder.writer import RunFolder
 

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from scenarios.cli.main import main
-from scenarios.metrics.round_graphs import figures_of_round, members_of_round
+from scenarios.metrics.communication.round_graphs import figures_of_round, members_of_round
 from scenarios.plots.topology import draw_topology
-from scenarios.report.run_data import read_run_data
+from scenarios.report.data.run_data import read_run_data
 from topologies.figures import graph_figures
 from topologies.mixing import edges_of
 

@@ -18,16 +18,16 @@ from hypothesis import strategies as st
 from p2p.config.errors import UserError
 from p2p.log.log import Log
 from scenarios.cli.main import main
-from scenarios.metrics.headline_rows import headline_rows
-from scenarios.metrics.roles import Roles
-from scenarios.metrics.run_facts import RunFacts
+from scenarios.metrics.communication.roles import Roles
+from scenarios.metrics.headline.headline_rows import headline_rows
+from scenarios.metrics.headline.run_facts import RunFacts
+from scenarios.report.data.message_columns import FATES, collect_message_columns
+from scenarios.report.data.node_sample import active_nodes, shown_nodes
+from scenarios.report.data.round_series import bytes_until, spectral_gaps
+from scenarios.report.data.run_data import read_run_data
 from scenarios.report.embed import packed, script_json
 from scenarios.report.html import text
-from scenarios.report.message_columns import FATES, collect_message_columns
-from scenarios.report.node_sample import active_nodes, shown_nodes
 from scenarios.report.page import comparison_page, page_data, report_page
-from scenarios.report.round_series import bytes_until, spectral_gaps
-from scenarios.report.run_data import read_run_data
 from scenarios.run_folder.summary import summarise
 from scenarios.run_folder.writer import RunFolder
 

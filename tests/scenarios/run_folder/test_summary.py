@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p2p.log.log import Log
-from scenarios.metrics.run_facts import RunFacts
+from scenarios.metrics.headline.run_facts import RunFacts
 from scenarios.run_folder.json_text import plain, to_json
 from scenarios.run_folder.summary import summarise
 

@@ -18,7 +18,7 @@ import pytest
 from nodes.learning.trainer import Learner
 from p2p.log import records
 from scenarios.build import build
-from scenarios.cli.commands.cost import cost_of
+from scenarios.cli.commands.results.cost import cost_of
 from scenarios.loading.load import load_scenario
 from scenarios.run_folder.reader import open_run
 from scenarios.running.run import run_scenario

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from p2p.log.records import KIND
-from privacy.accounting.loss_events import LaplaceLoss, composed_epsilon
+from privacy.accounting.curves.loss_events import LaplaceLoss, composed_epsilon
 from scenarios.build import Simulation, build
 from scenarios.loading.load import load_scenario
-from scenarios.metrics.privacy_report import report_privacy
+from scenarios.metrics.privacy.privacy_report import report_privacy
 from scenarios.planning.plan import make_plan
 from scenarios.run_folder.digest import events_digest
 

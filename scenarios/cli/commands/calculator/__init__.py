@@ -1,0 +1,1 @@
+"""`peerveil calc`: inputs, kinds and files of cases."""

@@ -1,0 +1,1 @@
+"""Commands that run something: run, compare, sweep, reproduce, attack, audit."""

@@ -1,0 +1,1 @@
+"""Commands that use the network model alone: flows, validate."""

@@ -1,0 +1,1 @@
+"""Commands that read run folders: cost, export, report, runs, table, timeline, topology."""

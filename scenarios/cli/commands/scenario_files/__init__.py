@@ -1,0 +1,1 @@
+"""Commands about scenario files: check, list, new, plan, schema."""

@@ -1,0 +1,1 @@
+"""The figures that a result begins with, as keys and as rows of tables."""

@@ -1,0 +1,75 @@
+"""What the accountant of a run is told before the first round."""
+
+from __future__ import annotations
+
+from nodes.schedules.discounting import report_mu2
+from privacy.accounting.curves.zcdp import zcdp_budget
+from privacy.accounting.ledger import release_mu2
+from privacy.accounting.setting import Setting
+from privacy.calibration.noise_plan import NoisePlan
+from privacy.noise_shares.settings import NoiseShares
+from privacy.settings import Privacy
+from scenarios.loading.privacy_classes import budget_epsilons, colluding_nodes
+from scenarios.metrics.privacy.unaccounted import disclosed
+from scenarios.schema import Scenario
+
+_SERVER = 3  # offset of the server's node number after the clients
+_AGGREGATE_ONLY = "noise is added to the aggregate only: updates leave their clients without any"
+_PROCESSED = "a stage after the noise leaves less of each release than is counted"
+_CANCEL = "shares cancel: the sum of all uploads shows a client to one who knows the others (a masking scheme)"
+_FACTORS = "factors on received shares (tau > 0) are random without a bound, so shares that both ends use do not count"
+
+
+def setting_of(scenario: Scenario, privacy: Privacy, noise: NoisePlan, *, central: bool) -> Setting:
+    """Returns what the accountant knows before the first round."""
+    shares, reads = scenario.noise_shares, bool(scenario.schedule.reads)
+    return Setting(
+        clients=scenario.clients,
+        spread=disclosed(scenario).spread,
+        delta=privacy.resolved_budget().delta,
+        rounds=scenario.rounds,
+        colluders=colluding_nodes(privacy, scenario.clients, scenario.seed),
+        server=scenario.clients + _SERVER if central else None,
+        random_factors=shares is not None and has_random_factors(shares),
+        if_infinite=_AGGREGATE_ONLY if _noise_of_aggregate_only(scenario, noise) else _if_infinite(noise, shares),
+        losses=tuple(dict.fromkeys(noise.losses)),
+        only_bounds="" if noise.linear else _PROCESSED,
+        preset_rho=_preset_rho(scenario, privacy, noise) if reads else None,
+        # Ledgers with a rigorous budget charge every report themselves.
+        preset_reports=0.0 if privacy.resolved_budget().by == "rigorous" else _reports_rho(scenario),
+    )
+
+
+def _preset_rho(scenario: Scenario, privacy: Privacy, noise: NoisePlan) -> float:
+    """Returns the budget that no client can overspend, whatever the schedule reads, as zCDP.
+
+    A rigorous budget is one; otherwise it is what all planned rounds with the first round's noise spend, and with it a
+    report of the loss in each: the schedule spreads that total over fewer rounds.
+    """
+    by, _, delta = privacy.resolved_budget()
+    if by == "rigorous":
+        return zcdp_budget(float(budget_epsilons(privacy, scenario.clients, scenario.seed).max()), delta)
+    each = release_mu2(float(noise.noise_std.min()), noise.sensitivity)
+    return scenario.rounds * each / 2.0 + _reports_rho(scenario)
+
+
+def _reports_rho(scenario: Scenario) -> float:
+    """Returns what the reports of losses cost a client at most, as zCDP: one in each round."""
+    return scenario.rounds * report_mu2(scenario.schedule) / 2.0
+
+
+def _noise_of_aggregate_only(scenario: Scenario, noise: NoisePlan) -> bool:
+    return scenario.aggregate.noise is not None and not noise.noise_std.any() and scenario.noise_shares is None
+
+
+def has_random_factors(shares: NoiseShares) -> bool:
+    """Returns whether received shares may be multiplied by random factors."""
+    return bool(shares.tau or shares.rho or (shares.coalitions and shares.coalition_tau))
+
+
+def _if_infinite(noise: NoisePlan, shares: NoiseShares | None) -> str:
+    if shares is None:
+        return "no noise is added" if not noise.noised else "an update left without noise"
+    if has_random_factors(shares):
+        return _FACTORS
+    return _CANCEL if shares.tau_ind == 0.0 else "an upload was left without noise that its receiver does not know"

@@ -1,0 +1,1 @@
+"""The data that pages embed, read from a run folder."""
