@@ -64,7 +64,7 @@ def as_sent(part: Matrix, whole: Rows) -> Matrix:
 def centred(part: Matrix, whole: Rows) -> Matrix:
     """Returns a block of columns less its mean: what all clients have in common hides what is a client's own."""
     found = as_sent(part, whole)
-    found = found - found.sum(axis=0) / np.float32(max(np.count_nonzero(whole), 1))
+    found = found - found.sum(axis=0) / np.float32(max(int(np.count_nonzero(whole)), 1))
     return as_sent(found, whole)
 
 
