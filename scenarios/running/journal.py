@@ -60,11 +60,9 @@ class Journal:
                 # Not earlier: until here the folder holds more rounds than this process.
                 self._folder.reopen(round_number)
             return
-        # Imported before the clock starts, so that imports do not count as time spent writing. pyarrow imports pandas,
-        # where it is installed, when it makes its first array.
-        import pyarrow.parquet
+        # Imported before the clock starts, so that imports do not count as time spent writing.
+        import pyarrow.parquet  # noqa: F401
 
-        pyarrow.array([0])
         began_s = self._wall_s()
         # Still counted in the chain above, so the next checkpoint covers this round too.
         if began_s < self._rests_until_s:
