@@ -15,7 +15,7 @@ from nodes.protocols import PROTOCOLS
 from nodes.protocols.graphs import GRAPHS as TABLE
 from p2p.log import records
 from p2p.transport.sharing import SHARINGS
-from scenarios.build import Simulation
+from scenarios.composition.simulation import Simulation
 from scenarios.metrics.communication.traffic import books
 
 GRAPHS: dict[str, Any] = dict(TABLE)

@@ -72,6 +72,13 @@ class Links:
         """The name of a client's device class; empty for other nodes, and where there are no classes."""
         return self._devices[self._classes[node]].name if self._devices and node < len(self._classes) else ""
 
+    @property
+    def least_latency_s(self) -> float:
+        """A lower bound on all latencies; 0 where none is known without drawing every pair."""
+        if self._dense is not None:
+            return float(self._dense.min())
+        return 0.0 if self._drawn is None else float(rounded(np.array(self._drawn.support()[0]), "s"))
+
     def latencies(self, senders: Nodes | int, receivers: Nodes) -> Floats:
         """One-way latency from each sender, or from one, to the receiver beside it, in seconds."""
         if self._dense is not None:

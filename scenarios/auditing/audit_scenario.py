@@ -14,13 +14,12 @@ from p2p.config.errors import UserError
 from privacy.audits.settings import Audit
 from privacy.audits.verdict import CanaryScores, lower_bounds
 from scenarios.auditing.audited_run import ViewScores, run_with_canaries
-from scenarios.build import Simulation
+from scenarios.composition.simulation import Simulation
 from scenarios.loading.checks.adversary_checks import audit_problems
 from scenarios.loading.privacy_classes import colluding_nodes
 from scenarios.metrics.privacy.noise_share_report import add_share_views
 from scenarios.metrics.privacy.privacy_report import report_privacy, views_report
 from scenarios.metrics.privacy.privacy_verdict import epsilon_of
-from scenarios.running.run import final_scores
 from scenarios.schema import Scenario
 
 Scores = NDArray[np.float64]
@@ -164,7 +163,7 @@ def _compare(
 
 
 def _accuracy(simulation: Simulation) -> float | None:
-    _, collected = final_scores(simulation)
+    _, collected = simulation.final_scores()
     return None if collected is None else collected[0]
 
 

@@ -16,7 +16,8 @@ from p2p.config.errors import UserError
 from p2p.log.records import KIND
 from p2p.random_streams import stream
 from privacy.audits.settings import Audit
-from scenarios.build import Simulation, build
+from scenarios.build import build
+from scenarios.composition.simulation import Simulation
 from scenarios.schema import Scenario
 
 Scores = NDArray[np.float64]

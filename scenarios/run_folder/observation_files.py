@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from p2p.config.errors import UserError
 from privacy.attacks.observations import ADDRESS_BYTES, COLUMNS, DIRECTIONS, OBSERVED_KINDS, UNKNOWN, Observations
 from scenarios.run_folder import atomic_write
+from scenarios.run_folder.arrow_arrays import from_bytes, from_numpy, from_strings
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -216,12 +217,12 @@ def _table(columns: Mapping[str, NDArray[Any]], header: Mapping[str, Any]) -> pa
     for name in COLUMNS:
         values = columns[name]
         if name in _WORDS:
-            codes = pa.array(values, mask=values == UNKNOWN)
-            arrays[name] = pa.DictionaryArray.from_arrays(codes, pa.array(_WORDS[name]))
+            codes = from_numpy(values, values == UNKNOWN)
+            arrays[name] = pa.DictionaryArray.from_arrays(codes, from_strings(_WORDS[name]))
         else:
-            arrays[name] = pa.array(values, mask=values == UNKNOWN if name in _NULLABLE else None)
+            arrays[name] = from_numpy(values, values == UNKNOWN if name in _NULLABLE else None)
     addresses = [row.tobytes() if row.any() else None for row in columns["sender"]]
-    arrays["sender"] = pa.array(addresses, pa.binary(ADDRESS_BYTES))
+    arrays["sender"] = from_bytes(addresses, ADDRESS_BYTES)
     return pa.table(arrays).replace_schema_metadata({"peerveil": json.dumps(header)})
 
 
@@ -242,4 +243,4 @@ def _observations(table: pa.Table) -> Observations:
 def _truth_table(origin: NDArray[np.int32]) -> pa.Table:
     import pyarrow as pa
 
-    return pa.table({"origin": pa.array(origin)})
+    return pa.table({"origin": from_numpy(origin)})

@@ -89,6 +89,7 @@ class Memory:
         self._bind()
         self.record = self.state[0]
         self.record["nodes"], self.record["free_slot"] = nodes, -1
+        self.record["blocked_s"] = np.inf
         self.seconds = memoryview(self.state.view(np.float64))
         """The state as floats, `now_s` first; a memoryview because it is read very often."""
         self.words = memoryview(self.state.view(np.int64))

@@ -18,8 +18,8 @@ from privacy.sealing.message_sizes import message_size
 from privacy.sealing.wire_format import vector_size
 
 if TYPE_CHECKING:
-    from scenarios.build import Simulation
-    from scenarios.running.noise_share_setup import NoiseSharing
+    from nodes.noise_shares.run_exchange import NoiseSharing
+    from scenarios.composition.simulation import Simulation
 
 
 _MAX_RESIDUALS = 1000

@@ -14,7 +14,7 @@ from privacy.calibration.noise_plan import NoisePlan
 from privacy.calibration.strategies import PUBLISHED
 from privacy.papers.lcdp_accounting import MomentsRule
 from privacy.settings import Privacy
-from scenarios.build import Simulation
+from scenarios.composition.simulation import Simulation
 from scenarios.loading.privacy_classes import budget_epsilons, colluding_nodes
 from scenarios.metrics.headline.number_format import epsilon_text
 from scenarios.metrics.privacy.privacy_verdict import SLACK

@@ -19,9 +19,9 @@ from privacy.accounting.setting import Spread
 from scenarios.metrics.privacy.share_contents import share_noise
 
 if TYPE_CHECKING:
+    from nodes.noise_shares.run_exchange import NoiseSharing
     from privacy.calibration.noise_plan import NoisePlan
     from privacy.noise_shares.uploads import Upload
-    from scenarios.running.noise_share_setup import NoiseSharing
     from scenarios.schema import Scenario
 
 _SERVICES = 4  # proxy, standby, tracker and server, numbered after the clients

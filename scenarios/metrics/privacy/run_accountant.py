@@ -11,9 +11,9 @@ from privacy.noise_shares.settings import NoiseShares
 from privacy.settings import Privacy
 from scenarios.loading.privacy_classes import budget_epsilons, colluding_nodes
 from scenarios.metrics.privacy.unaccounted import disclosed
+from scenarios.node_numbers import SERVER
 from scenarios.schema import Scenario
 
-_SERVER = 3  # offset of the server's node number after the clients
 _AGGREGATE_ONLY = "noise is added to the aggregate only: updates leave their clients without any"
 _PROCESSED = "a stage after the noise leaves less of each release than is counted"
 _CANCEL = "shares cancel: the sum of all uploads shows a client to one who knows the others (a masking scheme)"
@@ -29,7 +29,7 @@ def setting_of(scenario: Scenario, privacy: Privacy, noise: NoisePlan, *, centra
         delta=privacy.resolved_budget().delta,
         rounds=scenario.rounds,
         colluders=colluding_nodes(privacy, scenario.clients, scenario.seed),
-        server=scenario.clients + _SERVER if central else None,
+        server=scenario.clients + SERVER if central else None,
         random_factors=shares is not None and has_random_factors(shares),
         if_infinite=_AGGREGATE_ONLY if _noise_of_aggregate_only(scenario, noise) else _if_infinite(noise, shares),
         losses=tuple(dict.fromkeys(noise.losses)),

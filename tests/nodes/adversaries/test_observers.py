@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from nodes.learning.deferred_learning import DeferredLearning
 from privacy.attacks.observations import IN, MEMBER, OUT, UNKNOWN
-from scenarios.build import Simulation, build
+from scenarios.build import build
+from scenarios.composition.simulation import Simulation
 from scenarios.loading.load import parse_scenario
 from tests.by_hand import messages
 from tests.random_worlds import TIMES, troubled_worlds

@@ -18,7 +18,8 @@ from nodes.learning.deferred_learning import DeferredLearning, Vector
 from nodes.learning.release_stages import ReleaseStages
 from p2p.random_streams import stream
 from privacy.accounting.curves.gaussian import epsilon_of
-from scenarios.build import Simulation, build
+from scenarios.build import build
+from scenarios.composition.simulation import Simulation
 from scenarios.loading.load import parse_scenario
 from scenarios.metrics.privacy.privacy_report import report_privacy
 from scenarios.run_folder.digest import events_digest

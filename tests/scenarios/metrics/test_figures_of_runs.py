@@ -13,7 +13,8 @@ import pytest
 from nodes.protocols.api import Assignment, Client, Steps
 from nodes.protocols.gossip import Gossip
 from privacy.accounting.curves.gaussian import delta_of, epsilon_of
-from scenarios.build import Simulation, build
+from scenarios.build import build
+from scenarios.composition.simulation import Simulation
 from scenarios.loading.load import load_scenario, parse_scenario
 from scenarios.metrics.privacy.privacy_report import report_privacy
 from tests.privacy.accounting import oracle

@@ -7,7 +7,8 @@ import pytest
 
 from p2p.log.records import KIND
 from privacy.accounting.curves.loss_events import LaplaceLoss, composed_epsilon
-from scenarios.build import Simulation, build
+from scenarios.build import build
+from scenarios.composition.simulation import Simulation
 from scenarios.loading.load import load_scenario
 from scenarios.metrics.privacy.privacy_report import report_privacy
 from scenarios.planning.plan import make_plan

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from nodes.noise_shares.run_exchange import NoiseSharing
 from nodes.roles.client import Client
 from nodes.round_record import RoundRecord
 from p2p.log.log import Log
@@ -22,7 +23,6 @@ from privacy.calibration.noise_plan import NoisePlan
 from scenarios.metrics.privacy.round_contents import ContentReader, aggregation_of
 from scenarios.metrics.privacy.run_accountant import setting_of
 from scenarios.metrics.privacy.unaccounted import disclosed, unaccounted_releases
-from scenarios.running.noise_share_setup import NoiseSharing
 from scenarios.schema import Scenario
 
 FIGURES = ("epsilon_published", "epsilon_local", "epsilon_peer_worst", "epsilon_model")
