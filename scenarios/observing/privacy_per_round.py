@@ -121,6 +121,20 @@ class RoundPrivacy:
         self.final = accountant
         return self._views(accountant, amplification, collected), accountant, amplification.why_not
 
+    def add_remove_views(self, collected: Sequence[int] | None) -> Views | None:
+        """Returns what is proved if a client's updates are there or zero, noise added to either; None without proof.
+
+        Zero lies halfway between two opposite updates, so releases move half as far as when a client is replaced. Who
+        takes part is not hidden. Sampling is not counted: its proof for cohorts of fixed size exchanges members, which
+        is replacing again.
+        """
+        accountant = self._new_accountant()
+        if accountant is None or accountant.setting.losses:
+            return None
+        for contents in self._reader().rounds():
+            accountant.add(replace(contents, sensitivity=contents.sensitivity / 2.0))
+        return accountant.views(collected)
+
     def _views(
         self, accountant: Accountant, amplification: Amplification, collected: Sequence[int] | None = None
     ) -> Views:
