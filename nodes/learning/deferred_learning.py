@@ -93,8 +93,18 @@ class Trainer(Protocol):
     def initial(self) -> Matrix:
         """Returns the initial model."""
 
-    def train(self, models: Matrix, nodes: Sequence[int], round_number: int, numbers: Sequence[int]) -> Matrix:
-        """Returns the models after local training; `numbers` counts each node's trainings before this one."""
+    def train(
+        self,
+        models: Matrix,
+        nodes: Sequence[int],
+        round_number: int,
+        numbers: Sequence[int],
+        losses: NDArray[np.float64] | None = None,
+    ) -> Matrix:
+        """Returns the models after local training, and fills `losses` with their losses summed over local epochs.
+
+        `numbers` counts each node's trainings before this one.
+        """
 
     def evaluate(self, models: Matrix) -> Scores:
         """Returns accuracy and loss of each model on the test set."""
@@ -182,7 +192,7 @@ class DeferredLearning:
         return self._named_vector(("release", round_number, node), wire=wire, loss=loss)
 
     def _loss_of(self, node: int, round_number: int) -> float:
-        """Returns the loss of a node's trained model on its own records; zero while learning is paused."""
+        """Returns a node's training loss, summed over local epochs; zero while learning is paused."""
         if not self.paused:
             self._train(round_number)
         return self._losses.get(round_number, {}).get(node, 0.0)
@@ -407,11 +417,11 @@ class DeferredLearning:
             self._own_losses.setdefault(round_number, {}).update(
                 {node: (loss, waiting[node]) for node, loss in zip(nodes, told, strict=True)}
             )
-        trained = self._trainer.train(before, nodes, round_number, [waiting[node] for node in nodes])
+        summed = np.zeros(len(nodes)) if self._aggregator.settings.sends_loss else None
+        trained = self._trainer.train(before, nodes, round_number, [waiting[node] for node in nodes], summed)
         self._score_before(round_number, nodes, trained)
-        if self._aggregator.settings.sends_loss:
-            told = self._trainer.own_losses(trained, nodes).tolist()
-            self._losses.setdefault(round_number, {}).update(zip(nodes, told, strict=True))
+        if summed is not None:
+            self._losses.setdefault(round_number, {}).update(zip(nodes, summed.tolist(), strict=True))
         # `before` is a copy (fancy indexing), so it can hold the updates without another matrix.
         updates = np.subtract(before, trained, out=before)
         generators = streams(self._seed, [("noise", node, waiting[node]) for node in nodes])
