@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from nodes.learning.carried_memory import CarriedMemory
 from nodes.learning.deferred_vectors import Matrix, Name
 from nodes.learning.interface import Noise, Scores, Trainer
 from nodes.learning.release_stages import ReleaseStages
@@ -59,7 +60,7 @@ class CohortTraining:
     """The training of all rounds that are not over; `models` is read, never written.
 
     Attributes:
-        first: the initial model
+        carried: what belongs to each model beside it
         seed: the seed of the noise
         releases_models: whether a release is the node's model after the noisy local step, instead of the noisy update
         sends_loss: whether nodes measure the model that they have trained
@@ -69,7 +70,7 @@ class CohortTraining:
     trainer: Trainer
     pipeline: ReleaseStages
     models: Matrix
-    first: Matrix
+    carried: CarriedMemory
     seed: int
     releases_models: bool
     sends_loss: bool
@@ -137,7 +138,7 @@ class CohortTraining:
         updates = np.subtract(before, trained, out=before)
         generators = streams(self.seed, [("noise", node, waiting[node]) for node in nodes])
         updates = self.pipeline.apply(
-            updates, nodes, generators, self.models, self.first, round_number, self.trainer.threads, losses
+            updates, nodes, generators, self.models, round_number, self.trainer.threads, losses, self.carried.masks
         )
         if self.releases_models:
             # The models that training started from; pending training is computed before a model changes.

@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 
 from nodes.aggregation.aggregator import Aggregator, ServerStep
 from nodes.learning.averaging import AveragingStep, Weight, WeightedSums
+from nodes.learning.carried_memory import Attachment, CarriedMemory, MemoryRules
 from nodes.learning.cohort_training import CohortTraining
+from nodes.learning.deferred_vectors import NO_ATTACHMENTS, Name, NamedVector, stacked
 from nodes.learning.deferred_vectors import Matrix as Matrix
-from nodes.learning.deferred_vectors import Name, NamedVector, stacked
 from nodes.learning.deferred_vectors import Vector as Vector
 from nodes.learning.deferred_vectors import mean_vector as mean_vector
 from nodes.learning.interface import Learning as Learning
@@ -28,9 +29,6 @@ from nodes.learning.interface import Noise, Scores, Trainer
 from nodes.learning.release_stages import ReleaseStages
 from p2p.random_streams import stream
 from privacy.stages.wire import DENSE, Encoding
-
-_MOMENTUM = "server_momentum"
-"""Name of the server's momentum in a checkpoint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +38,7 @@ class LearningState:
     Attributes:
         models: every client's model, and the server's in the last row.
         noise_numbers: number of noise draws of each client so far.
-        given: named vectors that may still be read.
+        given: named vectors that may still be read, and what goes with models under the name of its kind.
         memory: what the stages of a release and the aggregator remember, by name.
     """
 
@@ -60,6 +58,7 @@ class DeferredLearning:
         releases_models: whether a release is the node's model after the noisy local step, instead of the noisy update.
         loss_bound: whether, and up to which value, nodes measure the model that they train from on their own records.
         aggregator: noise, momentum and step size of aggregations.
+        memory: what aggregators remember beside their model, and hand on with it.
     """
 
     learns = True
@@ -74,6 +73,7 @@ class DeferredLearning:
         *,
         loss_bound: float | None = None,
         aggregator: Aggregator | None = None,
+        memory: MemoryRules | None = None,
     ) -> None:
         self._aggregator = aggregator or Aggregator()
         self._aggregations: dict[tuple[int, int], int] = {}
@@ -82,13 +82,11 @@ class DeferredLearning:
         self._first = trainer.initial()
         self._clients = clients
         self._models: Matrix = np.tile(self._first, (clients + 1, 1))
+        self._carried = CarriedMemory(memory or MemoryRules(), clients + 1, self.dimension)
         sends_loss = self._aggregator.settings.sends_loss
         self._training = CohortTraining(
-            trainer, pipeline, self._models, self._first, seed, releases_models, sends_loss, loss_bound
+            trainer, pipeline, self._models, self._carried, seed, releases_models, sends_loss, loss_bound
         )
-        # One row: only a server, which stays the aggregator, may have momentum.
-        has_momentum = self._aggregator.settings.momentum > 0.0
-        self._momentum: Matrix | None = np.zeros(self.dimension, dtype=np.float32) if has_momentum else None
         self._steps: list[AveragingStep] = []
         self._noise_numbers: NDArray[np.int64] = np.zeros(clients, dtype=np.int64)
         self._named: WeakSet[NamedVector] = WeakSet()
@@ -134,8 +132,10 @@ class DeferredLearning:
         """Returns a snapshot of a node's current model."""
         self._take_steps()
         self._models_given += 1
-        snapshot = None if self.paused else self._models[self._row(node)].copy()
-        return self._named_vector(("model", node, self._models_given), snapshot)
+        row, rules = self._row(node), self._carried.rules
+        snapshot = None if self.paused else self._models[row].copy()
+        attached = rules.blank(self.dimension) if self.paused else self._carried.attachments_of(row)
+        return self._named_vector(("model", node, self._models_given), snapshot, attached=attached)
 
     def snapshot(self, nodes: Sequence[int]) -> Matrix | None:
         """Returns copies of nodes' current models for an observer; None while paused. Changes nothing."""
@@ -151,6 +151,7 @@ class DeferredLearning:
         self._take_steps()
         self._training.compute_pending_of(node)
         self._models[self._row(node)] = model.array()
+        self._carried.adopt(self._row(node), model.attached)
 
     def protect(self, node: int, round_number: int, weight: float, noise: Noise) -> None:
         """Sets a node's release to its clipped update times `weight`, plus `noise`."""
@@ -164,7 +165,8 @@ class DeferredLearning:
 
         With a round's number it is that round's aggregation, with the noise, momentum and step size of the run.
         """
-        finishes = round_number is not None and not self._aggregator.is_plain
+        plain = self._aggregator.is_plain and self._carried.masks is None
+        finishes = round_number is not None and not plain
         finish = self._server_step(node, round_number or 0, len(updates)) if finishes and updates else None
         if updates and not self.paused:
             if finish is not None:
@@ -183,7 +185,10 @@ class DeferredLearning:
             noise = drawn.standard_normal(self.dimension, dtype=np.float32)
             noise *= np.float32(self._aggregator.mean_std(updates))
         after = settings.noise is not None and settings.noise.when == "after_momentum"
-        return ServerStep(settings.momentum, self._momentum, noise, after, settings.step_size)
+        by_median = settings.noise is not None and settings.noise.by_median
+        taken = None if self._carried.masks is None else np.empty(self.dimension, dtype=np.float32)
+        momentum = self._carried.momentum_of(self._row(node))
+        return ServerStep(settings.momentum, momentum, noise, after, settings.step_size, by_median, taken)
 
     def mix(self, node: int, models: Sequence[Vector], weights: Sequence[float] | None) -> None:
         """Replaces a node's model by the mean of models, or by their sum with these weights."""
@@ -241,8 +246,9 @@ class DeferredLearning:
         given: dict[Name, Matrix] = dict(self._training.releases())
         for vector in self._named:
             given.setdefault(vector.name, vector.array())
-        kept = {} if self._momentum is None else {_MOMENTUM: self._momentum}
-        return LearningState(self._models, self._noise_numbers, given, self._pipeline.memory | kept)
+            for part, attachment in vector.attached.items():
+                given.setdefault((part, *vector.name[1:]), attachment.find())
+        return LearningState(self._models, self._noise_numbers, given, self._pipeline.memory | self._carried.state())
 
     def pause(self) -> None:
         """Pauses learning until `restore`: vectors have only names, and noise draws are only counted."""
@@ -253,17 +259,17 @@ class DeferredLearning:
         self.paused = False
         self._models[:] = state.models
         self._noise_numbers[:] = state.noise_numbers
-        for name, array in state.memory.items():
-            kept = self._momentum if name == _MOMENTUM else self._pipeline.memory[name]
-            if kept is not None:
-                kept[:] = array
+        for name, kept in self._pipeline.memory.items():
+            kept[:] = state.memory[name]
+        self._carried.restore(state.memory)
         open_rounds = {number for number, training in self._training.rounds.items() if training.started}
         for (what, number, node), row in state.given.items():
             if what == "release" and number in open_rounds:
                 self._training.rounds[number].releases[node] = row
         for vector in list(self._named):
             if vector.name in state.given:
-                vector.set_value(state.given[vector.name])
+                parts = {part: state.given[part, *vector.name[1:]] for part in vector.attached}
+                vector.set_value(state.given[vector.name], parts)
             elif vector.name[0] != "release" or vector.name[1] not in open_rounds:
                 # Unreferenced when the state was saved, so it is never read again; Python has not collected it yet.
                 self._named.discard(vector)
@@ -288,8 +294,9 @@ class DeferredLearning:
         array: Matrix | None = None,
         wire: Encoding = DENSE,
         loss: Callable[[], float] | None = None,
+        attached: Mapping[str, Attachment] = NO_ATTACHMENTS,
     ) -> Vector:
-        vector = NamedVector(self, name, array, wire, loss)
+        vector = NamedVector(self, name, array, wire, loss, attached)
         self._named.add(vector)
         return vector
 
@@ -301,8 +308,12 @@ class DeferredLearning:
         mixture = WeightedSums(self._steps)
         for row in {step.row for step in self._steps}:
             self._training.compute_pending_of(row)
+        taken = [(step.row, step.finish.taken) for step in self._steps if step.finish is not None]
         self._steps = []
         mixture.subtract(self._models)
+        for row, step in taken:
+            if step is not None:
+                self._carried.note(row, step)
 
     def _row(self, node: int) -> int:
         return min(node, self._clients)  # all node numbers beyond the clients' mean the server
