@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from scenarios.build import Simulation
+from scenarios.composition.simulation import Simulation
 from scenarios.run_folder.writer import RunFolder
 from scenarios.running.checkpoint import Checkpoint, EventChain, write_checkpoint
 from scenarios.running.resume import Replay, learnt
