@@ -9,12 +9,13 @@ from numpy.typing import NDArray
 
 from nodes.learning.averaging import Weight
 from nodes.learning.carried_memory import MemoryRules
-from nodes.learning.deferred_learning import Matrix, Scores, Vector
+from nodes.learning.deferred_vectors import Matrix, Vector
+from nodes.learning.interface import Scores
 from privacy.stages.wire import DENSE, WireFormat
 
 
 class NoLearning:
-    """Replaces the workbench for `learning: none`: vectors have the right size and are all zero."""
+    """Replaces deferred learning for `learning: none`: vectors have the right size and are all zero."""
 
     learns = False
 

@@ -32,9 +32,7 @@ def privacy_section(run_data: RunData, data: Mapping[str, Any]) -> str:
     charts.append(_seen(data["privacy"]["seen"]))
     hints = html.notes([*reasons(labels), *(str(note) for note in privacy.get("notes") or ())])
     sandwich = sandwich_part(run_data.summary, data)
-    return html.section(
-        "privacy", "Privacy", verdict, table, hints, sandwich, f'<div class="pair">{"".join(charts)}</div>'
-    )
+    return html.section("privacy", "Privacy", verdict, table, hints, sandwich, html.pair(*charts))
 
 
 def _spent(name: str, privacy: Mapping[str, Any]) -> str:

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from nodes.aggregation.aggregator import Aggregator, ServerStep, weigh
 from nodes.aggregation.settings import Aggregate, AggregateNoise
-from nodes.learning.deferred_learning import DeferredLearning, Vector
+from nodes.learning.deferred_learning import DeferredLearning
+from nodes.learning.deferred_vectors import Vector
 from nodes.learning.release_stages import ReleaseStages
 from p2p.random_streams import stream
 from privacy.accounting.curves.gaussian import epsilon_of
