@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from nodes.adversaries.recorder import Recorder
 from nodes.learning.byte_counts_only import NoLearning
-from nodes.learning.deferred_learning import DeferredLearning, Scores
+from nodes.learning.deferred_learning import DeferredLearning
+from nodes.learning.interface import Scores
 from nodes.messaging.endpoint import leave_round
 from nodes.noise_shares.run_exchange import NoiseSharing
 from nodes.roles.participant import Participant

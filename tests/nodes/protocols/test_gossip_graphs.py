@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nodes.learning.deferred_learning import DeferredLearning, Vector
+from nodes.learning.deferred_learning import DeferredLearning
+from nodes.learning.deferred_vectors import Vector
 from p2p.log.records import DROPOUT_REASONS
 from scenarios.build import build
 from scenarios.composition.simulation import Simulation

@@ -76,7 +76,7 @@ STAGE_LISTS = {
     "top-k": "[{kind: top_k, rate: 0.2}, {kind: clip}, {kind: gaussian, sigma: 2}]",
     "compressed": "[{kind: clip}, {kind: gaussian, sigma: 2}, {kind: top_k, rate: 0.2}]",
     "mask": "[{kind: mask, rate: 0.2}, {kind: clip}, {kind: gaussian, sigma: 2}]",
-    "aggregates": "[{kind: mask, rate: 0.2, by: aggregates}, {kind: clip}, {kind: gaussian, sigma: 2}]",
+    "aggregates": "[{kind: mask, rate: 0.2, by: last_aggregate}, {kind: clip}, {kind: gaussian, sigma: 2}]",
     "binomial": "[{kind: clip}, {kind: binomial, trials: 4000, rotate: true}]",
     "own-median": "[clip_own_median, {kind: gaussian, multiplier: 2, per_record: true}]",
     "cohort-median": "[{kind: clip}, {kind: gaussian, sigma: 2}, clip_cohort_median]",
