@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import gc
+import time
 import weakref
 
 import pytest
 
 from p2p.gc_pause import gc_paused
-from scenarios.sweeps import worker_memory
 from scenarios.sweeps.worker_memory import CycleCollector
 
 
@@ -36,7 +36,7 @@ def test_what_a_cell_leaves_behind_is_freed() -> None:
 def test_cells_that_follow_closely_share_a_collection(monkeypatch: pytest.MonkeyPatch) -> None:
     """A pause of ten times its duration: collections take at most a tenth of the time."""
     now_s, times = [0.0], []
-    monkeypatch.setattr(worker_memory.time, "monotonic", lambda: now_s[0])
+    monkeypatch.setattr(time, "monotonic", lambda: now_s[0])
 
     def collect() -> None:
         times.append(now_s[0])
