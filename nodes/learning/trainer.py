@@ -21,8 +21,8 @@ from nodes.learning.kernels.interface import Kernel, Samples, SgdStep, StackTask
 from nodes.learning.kernels.mlp import match_mlp
 from nodes.learning.kernels.per_sample import choose_private_kernel
 from nodes.learning.minibatches import draw_batches
-from nodes.learning.models import Model
-from nodes.learning.module_contract import check_module, layer_sizes
+from nodes.learning.model_kinds.models import Model
+from nodes.learning.model_kinds.module_contract import check_module, layer_sizes
 from nodes.learning.objectives import ClientObjectives, CrossEntropy, Objective
 from nodes.learning.private_records.dp_sgd import DpSgd, RecordNoise
 from nodes.learning.private_records.record_batches import Mixture, fixed_sets

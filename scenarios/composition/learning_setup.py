@@ -14,7 +14,7 @@ from nodes.datasets.preparation import client_records, generator_of, record_coun
 from nodes.learning.byte_counts_only import NoLearning
 from nodes.learning.carried_memory import MemoryRules
 from nodes.learning.deferred_learning import DeferredLearning
-from nodes.learning.models import ByteCount
+from nodes.learning.model_kinds.models import ByteCount
 from nodes.learning.release_stages import ReleaseStages, make_stages
 from nodes.schedules.discounting import loss_bound, public_share
 from p2p.config.errors import UserError
@@ -98,7 +98,7 @@ def update_shape(scenario: Scenario, form: tuple[tuple[int, ...], int], dimensio
     stages = () if scenario.privacy is None else scenario.privacy.release_stages
     if not any(getattr(stage, "by_layer", False) for stage in stages):
         return Shape(dimension)
-    from nodes.learning.module_contract import layer_sizes
+    from nodes.learning.model_kinds.module_contract import layer_sizes
 
     return Shape(dimension, layer_sizes(scenario.model.build(*form)))
 

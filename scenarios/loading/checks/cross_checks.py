@@ -13,7 +13,7 @@ from nodes.datasets.published import Adult, Cifar10, Mnist
 from nodes.datasets.registry import Digits, Synthetic
 from nodes.faults.fault_kinds import fault_problems
 from nodes.faults.targets import parse_nodes
-from nodes.learning.models import ByteCount, Cnn, Linear, Mlp
+from nodes.learning.model_kinds.models import ByteCount, Cnn, Linear, Mlp
 from nodes.learning.sequences.sequence_models import Lstm
 from nodes.protocols import roles_of
 from nodes.protocols.central import Central

@@ -207,7 +207,7 @@ def own_parts(folder: Path, **parts: str) -> Simulation:
     """A run whose scenario uses classes of the user's own."""
     (folder / "plug_own.py").write_text(
         "from dataclasses import dataclass\n"
-        "from nodes.learning.models import Linear\nfrom nodes.protocols.api import Disclosure\n"
+        "from nodes.learning.model_kinds.models import Linear\nfrom nodes.protocols.api import Disclosure\n"
         "from nodes.protocols.gossip import Gossip\n"
         "@dataclass(frozen=True, slots=True, kw_only=True)\nclass Model(Linear):\n    pass\n"
         "@dataclass(frozen=True, slots=True, kw_only=True)\nclass Silent(Gossip):\n    pass\n"
