@@ -466,6 +466,11 @@ class Network:
                     inbox.read()
                 first = node + 1
 
+    def close(self) -> None:
+        """Completes the message log at the end of a run, and frees the event core: nothing moves any more."""
+        self.write()
+        self._memory.free()
+
     def write(self) -> None:
         """Brings the message log up to date; called before any read of it."""
         if self._unwritten:
