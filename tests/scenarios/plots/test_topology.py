@@ -117,7 +117,7 @@ def test_the_legend_stays_inside_the_picture(tmp_path: Path) -> None:
     drawn.canvas.draw()
     (legend,) = drawn.legends
     assert len(legend.get_texts()) >= 6
-    assert "reached nobody" in [text.get_text() for text in legend.get_texts()]
+    assert "reached no node" in [text.get_text() for text in legend.get_texts()]
     extent = legend.get_window_extent()
     assert drawn.bbox.x0 <= extent.x0 < extent.x1 <= drawn.bbox.x1
     assert drawn.bbox.y0 <= extent.y0
