@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from scenarios.build import Simulation
+    from scenarios.composition.simulation import Simulation
     from scenarios.schema import Scenario
 
 

@@ -12,7 +12,7 @@ from p2p.log.column_table import Table
 from p2p.log.log import Log
 
 if TYPE_CHECKING:
-    from scenarios.build import Simulation
+    from scenarios.composition.simulation import Simulation
 
 # Sizes without sealing (header 82): register 115, invite 91, answer 95, done 87, commit 119, verdict 95, an assignment
 # with n peers 140 + 33 n, a vector of ten numbers 122. At 1 kB/s and 0.1 s of latency a message of S bytes takes

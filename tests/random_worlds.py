@@ -15,7 +15,7 @@ from nodes.protocols import PROTOCOLS
 from nodes.protocols.graphs import GRAPHS as TABLE
 from p2p.log import records
 from p2p.transport.sharing import SHARINGS
-from scenarios.build import Simulation
+from scenarios.composition.simulation import Simulation
 from scenarios.metrics.communication.traffic import books
 
 GRAPHS: dict[str, Any] = dict(TABLE)
@@ -164,10 +164,11 @@ def aggregations(draw: st.DrawFn, kind: str) -> list[str]:
     rules: dict[str, Any] = {
         "weights": draw(st.sampled_from(["uniform", "records", "records_of_all", "loss_and_records"])),
         "step_size": draw(st.sampled_from([1.0, 0.5])),
-        "momentum": draw(st.sampled_from([0.0, 0.5])) if kind == "central" else 0.0,
+        "momentum": draw(st.sampled_from([0.0, 0.5])) if kind != "gossip" else 0.0,
     }
     if draw(st.booleans()):
-        when = draw(st.sampled_from(["before_momentum", "after_momentum"]))
+        # Leaders hand momentum on, which must have its noise by then.
+        when = draw(st.sampled_from(["before_momentum", *(["after_momentum"] if kind == "central" else [])]))
         rules["noise"] = f"{{multiplier: 2, on: {draw(st.sampled_from(['mean', 'sum']))}, when: {when}}}"
     section = f"aggregate={{{', '.join(f'{name}: {value}' for name, value in rules.items())}}}"
     noise = draw(st.sampled_from(["", ", noise: {kind: gaussian, sigma: 4}"]))
@@ -196,7 +197,7 @@ def stages(draw: st.DrawFn, kind: str) -> str:
         draw(st.sampled_from(["", "", "{kind: top_k, rate: 0.5}"])),
     ]
     if kind != "gossip" and draw(st.booleans()):
-        chosen[0] = "{kind: mask, rate: 0.3, by: aggregates}"
+        chosen[0] = "{kind: mask, rate: 0.3, by: last_aggregate}"
     if kind != "gossip" and draw(st.booleans()):
         chosen.append("clip_cohort_median")
     return ", ".join(stage for stage in chosen if stage)

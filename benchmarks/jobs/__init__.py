@@ -26,6 +26,7 @@ JOBS = {
     "sweep": "sweeps:sweep_overhead",
     "demo": "sealing:demo",
     "inversion": "attacks:inversion",
+    "linkage": "linking:linkage",
     "watching": "watching:watching",
 }
 """Where each is found: module and function."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from benchmarks.figures import Effort, Figure, timed
 from benchmarks.scenes import scene
-from scenarios.build import Simulation, build
+from scenarios.build import build
+from scenarios.composition.simulation import Simulation
 from scenarios.loading.load import load_scenario
 from scenarios.schema import Scenario
 

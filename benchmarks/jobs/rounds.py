@@ -18,7 +18,8 @@ import torch
 from benchmarks.figures import Effort, Figure, timed
 from benchmarks.reference_loop import JOBS, ReferenceLoop, make_data
 from benchmarks.scenes import scene
-from scenarios.build import Simulation, build
+from scenarios.build import build
+from scenarios.composition.simulation import Simulation
 from scenarios.running.run import run_scenario
 from scenarios.schema import Scenario
 

@@ -1,7 +1,8 @@
-"""Canaries: clients that send a direction of their own with a sign that a coin picks, instead of what they learnt.
+"""Canaries: clients that send a direction of their own, as a coin decides, instead of what they learnt.
 
-A canary's update is +v or -v, its norm the bound C that every update is clipped to. The two are a replaced client at
-the largest distance that the accountant allows, 2C, and no event depends on which one is sent.
+A canary's update is +v or -v, its norm the bound C that every update is clipped to: a replaced client at the largest
+distance that the accountant allows, 2C. In/out canaries send v or a zero update, at distance C. Noise is added to
+either, and no event depends on which one is sent.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from numpy.typing import NDArray
 from nodes.adversaries.observers import Observer
 from nodes.adversaries.sightings import Sightings, received_by
 from nodes.adversaries.traffic import Traffic
-from nodes.learning.deferred_learning import Matrix, Scores
+from nodes.learning.deferred_vectors import Matrix
+from nodes.learning.interface import Scores
 from p2p.random_streams import stream
+from privacy.audits.settings import Neighbours
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,18 +31,27 @@ class Canaries:
         nodes: clients that are canaries, sorted
         coins: +1 or -1 for each
         directions: [canaries, d], of length one
+        neighbours: whether -1 means the opposite direction (`replace`) or a zero update (`add_remove`)
     """
 
     nodes: NDArray[np.int64]
     coins: NDArray[np.float64]
     directions: Matrix
+    neighbours: Neighbours = "replace"
+
+    @property
+    def factors(self) -> NDArray[np.float64]:
+        """What each canary's direction is multiplied by."""
+        return self.coins if self.neighbours == "replace" else (self.coins + 1.0) / 2.0
 
     @classmethod
-    def drawn(cls, nodes: NDArray[np.int64], dimension: int, seed: int, run: int) -> Canaries:
+    def drawn(
+        cls, nodes: NDArray[np.int64], dimension: int, seed: int, run: int, neighbours: Neighbours = "replace"
+    ) -> Canaries:
         """Draws coins and directions from streams of the audit's own seed, anew for each run."""
         coins: NDArray[np.float64] = stream(seed, "audit coins", run).choice([-1.0, 1.0], len(nodes))
         rows = stream(seed, "audit directions", run).standard_normal((len(nodes), dimension), dtype=np.float32)
-        return cls(nodes, coins, rows / np.linalg.norm(rows, axis=1, keepdims=True))
+        return cls(nodes, coins, rows / np.linalg.norm(rows, axis=1, keepdims=True), neighbours)
 
 
 class CanaryTrainer:
@@ -52,7 +64,7 @@ class CanaryTrainer:
 
     def __init__(self, trainer: Any, canaries: Canaries, norm: float, *, still: bool) -> None:
         self._trainer, self._canaries, self._still = trainer, canaries, still
-        self._steps = canaries.directions * (norm * canaries.coins).astype(np.float32)[:, None]
+        self._steps = canaries.directions * (norm * canaries.factors).astype(np.float32)[:, None]
         self._rows = {node: row for row, node in enumerate(canaries.nodes.tolist())}
         self.dimension: int = trainer.dimension
         self.threads: int = trainer.threads

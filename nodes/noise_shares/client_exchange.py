@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import simpy
 
-from nodes.learning.deferred_learning import Vector
+from nodes.learning.deferred_vectors import Vector
 from nodes.messaging.control_messages import Assignment, Peer, PeerLost
 from nodes.noise_shares.exchange_log import NoiseShareLog, united
 from nodes.noise_shares.exchange_log import Opened as OpenedShares

@@ -80,6 +80,8 @@ class Network:
         record["loss"], record["loss_name"] = loss, name_word(seed, "loss")
         record["jittered"], record["jitter_name"] = jitter is not None, name_word(seed, "jitter")
         record["latency_name"] = name_word(seed, "latency")
+        least_jitter_s = 0.0 if jitter is None else jitter.support()[0]
+        record["least_delay_s"] = links.least_latency_s + rounded(np.array(least_jitter_s), "s")
         if relays is not None:
             record["hops"], record["layer_bytes"] = relays.hops, relays.layer_bytes
             memory.nodes["relay"][list(relays.nodes)] = 1
@@ -463,6 +465,11 @@ class Network:
                 if inbox is not None:
                     inbox.read()
                 first = node + 1
+
+    def close(self) -> None:
+        """Completes the message log at the end of a run, and frees the event core: nothing moves any more."""
+        self.write()
+        self._memory.free()
 
     def write(self) -> None:
         """Brings the message log up to date; called before any read of it."""

@@ -43,7 +43,7 @@ def guess_by_content(before: Seen, after: Seen) -> Guess:
 
 def stronger_guesses(before: Seen, after: Seen) -> list[Guess]:
     """Returns the guesses of `METHODS` after the first; fewer if there are too many candidates to match."""
-    content = cosines(whitened(after.vectors), whitened(before.vectors))
+    content = cosines(after.vectors, before.vectors, whitened)
     guesses = [nearest(content)]
     if max(content.shape) <= MATCHED_UP_TO:
         ratios = log_ratios(content)

@@ -113,8 +113,8 @@ def _seen(view: View, number: int, rows: Rows, began_s: float) -> Seen:
 
 def _pair_guesses(before: Seen, after: Seen) -> dict[str, Guess]:
     plain = cosines(after.vectors, before.vectors)
-    content = cosines(centred(after.vectors), centred(before.vectors))
-    white = cosines(whitened(after.vectors), whitened(before.vectors))
+    content = cosines(after.vectors, before.vectors, centred)
+    white = cosines(after.vectors, before.vectors, whitened)
     ratios, of_white = log_ratios(content), log_ratios(white)
     return {
         "address": guess_by_address(before, after),

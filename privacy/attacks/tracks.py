@@ -3,16 +3,57 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy.attacks.matching import MAD, Guess, Matrix, Scores, Seen, assigned, centred, timed
+from privacy.attacks.blas_threads import one_blas_thread
+from privacy.attacks.matching import (
+    MAD,
+    Guess,
+    Matrix,
+    Rows,
+    Scores,
+    Seen,
+    assigned,
+    centred,
+    column_blocks,
+    timed,
+    whole_rows,
+)
 
 _STEPS = 5
 _LEAST = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Directions:
+    """The messages of a round: centred vectors of length one, made block by block, and log arrival times."""
+
+    vectors: Matrix
+    whole: Rows
+    lengths: NDArray[np.float32]
+    log_times: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, seen: Seen) -> Directions:
+        """Returns those of what an observer saw in a round."""
+        whole = whole_rows(seen.vectors)
+        squares = np.zeros(len(seen.vectors))
+        for columns in column_blocks(seen.vectors):
+            part = centred(seen.vectors[:, columns], whole)
+            squares += np.einsum("ij,ij->i", part, part)
+        lengths = np.maximum(np.sqrt(squares), _LEAST).astype(np.float32)
+        return cls(seen.vectors, whole, lengths, np.log(np.maximum(seen.times_s, 1e-9)))
+
+    def blocks(self) -> Iterator[tuple[slice, Matrix]]:
+        """Yields blocks of columns of the directions."""
+        for columns in column_blocks(self.vectors):
+            part = centred(self.vectors[:, columns], self.whole)
+            part /= self.lengths[:, None]
+            yield columns, part
 
 
 @dataclass(slots=True)
@@ -30,43 +71,48 @@ class Tracks:
     log_times: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
     _strength: float = 5.0
 
-    def extend(self, vectors: Matrix, log_times: NDArray[np.float64]) -> Guess:
+    def extend(self, seen: Directions) -> Guess:
         """Puts the messages of a round on tracks; returns the track of each."""
         known = len(self.lengths)
-        ratios = self._ratios(vectors, log_times)
-        found = assigned(np.column_stack([ratios, self._new(len(vectors))]))
+        found = assigned(np.column_stack([self._ratios(seen), self._new(len(seen.vectors))]))
         fresh = np.flatnonzero(found >= known)
         found[fresh] = known + np.arange(len(fresh))
-        width = vectors.shape[1]
-        self.sums = np.concatenate([self.sums.reshape(-1, width), np.zeros((len(fresh), width), dtype=np.float32)])
-        self.lengths = np.concatenate([self.lengths, np.zeros(len(fresh))])
-        self.log_times = np.concatenate([self.log_times, np.zeros(len(fresh))])
-        self._add(found, vectors, log_times, 1)
+        if len(fresh):
+            self._begin(len(fresh), seen.vectors.shape[1])
+        self._add(found, seen, 1)
         return found
 
-    def revise(self, vectors: Matrix, log_times: NDArray[np.float64], tracks: Guess) -> Guess:
+    def revise(self, seen: Directions, tracks: Guess) -> Guess:
         """Takes the messages of a round off their tracks and puts them on again, now that all rounds are known."""
-        self._add(tracks, vectors, log_times, -1)
-        ratios = self._ratios(vectors, log_times)
+        self._add(tracks, seen, -1)
+        ratios = self._ratios(seen)
         # An empty track is a client that has not been seen elsewhere.
         ratios[:, self.lengths == 0] = 0.0
         found = assigned(ratios)
-        self._add(found, vectors, log_times, 1)
+        self._add(found, seen, 1)
         return found
 
-    def _add(self, tracks: Guess, vectors: Matrix, log_times: NDArray[np.float64], sign: int) -> None:
-        # Tracks are distinct within a round, so no index occurs twice.
-        self.sums[tracks] += sign * vectors
-        self.lengths[tracks] += sign
-        self.log_times[tracks] += sign * log_times
+    def _begin(self, count: int, width: int) -> None:
+        """Adds empty tracks."""
+        self.sums = np.concatenate([self.sums.reshape(-1, width), np.zeros((count, width), dtype=np.float32)])
+        self.lengths = np.concatenate([self.lengths, np.zeros(count)])
+        self.log_times = np.concatenate([self.log_times, np.zeros(count)])
 
-    def _ratios(self, vectors: Matrix, log_times: NDArray[np.float64]) -> Scores:
+    def _add(self, tracks: Guess, seen: Directions, sign: int) -> None:
+        for columns, part in seen.blocks():
+            # Tracks are distinct within a round, so no index occurs twice.
+            self.sums[tracks, columns] += sign * part
+        self.lengths[tracks] += sign
+        self.log_times[tracks] += sign * seen.log_times
+
+    def _ratios(self, seen: Directions) -> Scores:
         """Returns the log-likelihood ratio of each message belonging to each track."""
         if not len(self.lengths):
-            return np.zeros((len(vectors), 0))
+            return np.zeros((len(seen.vectors), 0))
         lengths = np.maximum(self.lengths, 1.0)
         norms = np.sqrt(np.einsum("ij,ij->i", self.sums, self.sums))
-        z = _standard_columns((vectors @ self.sums.T) / np.maximum(norms, np.float32(_LEAST)))
+        products = sum(part @ self.sums[:, columns].T for columns, part in seen.blocks())
+        z = _standard_columns(products / np.maximum(norms, np.float32(_LEAST)))
         # A track of n messages has n times the signal and the root of n times the noise of one.
         growth = np.sqrt(2.0 * lengths / (lengths + 1.0))
         ratios: Scores = z
@@ -78,7 +124,7 @@ class Tracks:
             if np.count_nonzero(right) < 3:
                 break
             self._strength = float(np.clip(np.mean(z[right, found[right]] / growth[found[right]]), 1.0, 50.0))
-        return timed(ratios, np.exp(log_times), np.exp(self.log_times / lengths)) if self.use_times else ratios
+        return timed(ratios, np.exp(seen.log_times), np.exp(self.log_times / lengths)) if self.use_times else ratios
 
     def _new(self, count: int) -> Scores:
         """Returns the scores of new tracks: likelier the more clients have not been seen, and never more than these."""
@@ -98,25 +144,9 @@ def _standard_columns(scores: NDArray[np.float32]) -> Scores:
 
 def link_tracks(rounds: Sequence[Seen], most: int, *, use_times: bool = True, passes: int = 2) -> list[Guess]:
     """Returns the track of every message of every round."""
-    tracks = Tracks(most, use_times)
-    # Prepared anew in every pass: copies of all rounds together would double the memory of the attack.
-    found = [tracks.extend(_prepared(seen.vectors), _log_times(seen)) for seen in rounds]
-    for _ in range(passes):
-        found = [
-            tracks.revise(_prepared(seen.vectors), _log_times(seen), before)
-            for seen, before in zip(rounds, found, strict=True)
-        ]
-    return found
-
-
-def _log_times(seen: Seen) -> NDArray[np.float64]:
-    times: NDArray[np.float64] = np.log(np.maximum(seen.times_s, 1e-9))
-    return times
-
-
-def _prepared(vectors: Matrix) -> Matrix:
-    """Returns centred rows of length one."""
-    rows = centred(vectors)
-    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-    found: Matrix = rows / np.maximum(lengths, np.float32(_LEAST))[:, None]
+    tracks, messages = Tracks(most, use_times), [Directions.of(seen) for seen in rounds]
+    with one_blas_thread():
+        found = [tracks.extend(one) for one in messages]
+        for _ in range(passes):
+            found = [tracks.revise(one, before) for one, before in zip(messages, found, strict=True)]
     return found

@@ -14,13 +14,12 @@ from p2p.config.errors import UserError
 from privacy.audits.settings import Audit
 from privacy.audits.verdict import CanaryScores, lower_bounds
 from scenarios.auditing.audited_run import ViewScores, run_with_canaries
-from scenarios.build import Simulation
+from scenarios.composition.simulation import Simulation
 from scenarios.loading.checks.adversary_checks import audit_problems
 from scenarios.loading.privacy_classes import colluding_nodes
 from scenarios.metrics.privacy.noise_share_report import add_share_views
-from scenarios.metrics.privacy.privacy_report import report_privacy
+from scenarios.metrics.privacy.privacy_report import report_privacy, views_report
 from scenarios.metrics.privacy.privacy_verdict import epsilon_of
-from scenarios.running.run import final_scores
 from scenarios.schema import Scenario
 
 Scores = NDArray[np.float64]
@@ -42,7 +41,7 @@ def audit_scenario(
         simulation, canaries, scores = run_with_canaries(scenario, audit, number, data_dir, threads)
         kept.append((canaries.nodes, canaries.coins, scores))
         progress(number + 1)
-    privacy = add_share_views(simulation, report_privacy(simulation))
+    privacy = _claims(simulation, add_share_views(simulation, report_privacy(simulation)), audit)
     views = _views(simulation, privacy["rigorous"], [scores for _, _, scores in kept], kept[0][0])
     delta = float(privacy["rigorous"]["delta"])
     coins = np.stack([tossed for _, tossed, _ in kept])
@@ -59,16 +58,31 @@ def audit_scenario(
         "clients": scenario.clients,
         "runs": audit.runs,
         "others": audit.others,
+        "neighbours": audit.neighbours,
         "published": epsilon_of(privacy["published"]),
         "accuracy_with_canaries": _accuracy(simulation),
         "cost": _cost(len(kept[0][0]), scenario.clients, audit),
     }
 
 
+def _claims(simulation: Simulation, privacy: dict[str, Any], audit: Audit) -> dict[str, Any]:
+    """Returns the claims about the relation that the canaries test.
+
+    What is proved and published is about replaced clients. In/out canaries are compared with the add/remove figures
+    only, which nothing else in a summary shows.
+    """
+    if audit.neighbours == "replace":
+        return privacy
+    views = simulation.observer.privacy.add_remove_views(simulation.proxy.outcome.collected_from or None)
+    # Without them nothing is proved, by either relation.
+    proved = {} if views is None else views_report(views)
+    return {**privacy, "rigorous": {**privacy["rigorous"], **proved}, "published": None}
+
+
 def refuse_unfit(scenario: Scenario, audit: Audit) -> None:
     """Raises UserError for what cannot be audited by canaries."""
     parts = scenario.learning, scenario.privacy, scenario.noise_shares, scenario.schedule
-    problems = list(audit_problems(*parts, audit.runs))
+    problems = list(audit_problems(*parts, audit))
     if problems:
         raise UserError([f"audit: {problem}" for problem in problems], scenario.name)
 
@@ -149,11 +163,12 @@ def _compare(
 
 
 def _accuracy(simulation: Simulation) -> float | None:
-    _, collected = final_scores(simulation)
+    _, collected = simulation.final_scores()
     return None if collected is None else collected[0]
 
 
 def _cost(canaries: int, clients: int, audit: Audit) -> str:
     trained = "the others trained" if audit.others == "train" else "the others sent noise only"
     runs = "a run of its own" if audit.runs == 1 else f"{audit.runs} runs of their own"
-    return f"{canaries} of {clients} clients sent canaries instead of updates in {runs}; {trained}"
+    sent = f"{canaries} of {clients} clients sent canaries instead of updates in {runs}; {trained}"
+    return sent if audit.neighbours == "replace" else f"{sent}; in or out by a coin, compared with add/remove figures"

@@ -12,14 +12,17 @@ from numpy.typing import NDArray
 
 from nodes.adversaries.canaries import Canaries, CanaryTrainer, Everyone
 from nodes.adversaries.observers import Keep, ModelObserver
+from p2p.config.errors import UserError
 from p2p.log.records import KIND
 from p2p.random_streams import stream
 from privacy.audits.settings import Audit
-from scenarios.build import Simulation, build
+from scenarios.build import build
+from scenarios.composition.simulation import Simulation
 from scenarios.schema import Scenario
 
 Scores = NDArray[np.float64]
 UNLIMITED = Keep(limit=1e18)
+_ONLY_GAUSSIAN = "the add/remove figure is proved for Gaussian noise only; set `audit.neighbours: replace`"
 
 
 @dataclass(slots=True)
@@ -51,11 +54,13 @@ class Scorer:
 
     Args:
         sign: -1 where messages carry models, from which updates are subtracted.
+        middle: the score of an update halfway between the two that a coin picks from.
         first: the first model, which messages that carry models contain.
     """
 
     canaries: Canaries
     sign: float
+    middle: float
     first: NDArray[np.float32]
     scores: ViewScores = field(default_factory=ViewScores)
     _before: NDArray[np.float32] | None = None
@@ -90,12 +95,15 @@ class Scorer:
     def _score(self, who: int, number: int, place: int) -> float:
         vector = self._vectors[number][place]
         direction = self.canaries.directions[who]
-        return float(vector @ direction) if self.sign > 0 else float((self.first - vector) @ direction)
+        update = vector if self.sign > 0 else self.first - vector
+        return float(update @ direction) - self.middle
 
     def _add_model(self, number: int, model: NDArray[np.float32]) -> None:
         if self._before is not None:
             # A step subtracts updates from the model.
-            self.scores.models[number] = (self.canaries.directions @ (self._before - model)).astype(np.float64)
+            steps = (self.canaries.directions @ (self._before - model)).astype(np.float64)
+            # Weights in an aggregate are not known here, so the median stands for the middle of in and out.
+            self.scores.models[number] = steps - np.median(steps) if self.middle else steps
         self._before = model
 
 
@@ -116,13 +124,17 @@ def run_with_canaries(
     learning, recorder = simulation.deferred_learning, simulation.observer.recorder
     if learning is None or recorder is None or simulation.noise is None:
         raise ValueError("an audit needs learning and noise")
-    canaries = Canaries.drawn(_nodes(audit, scenario), learning.dimension, audit.seed, number)
+    if audit.neighbours == "add_remove" and simulation.noise.losses:
+        raise UserError(f"audit.neighbours = add_remove: {_ONLY_GAUSSIAN}", scenario.name)
+    nodes = _nodes(audit, scenario)
+    canaries = Canaries.drawn(nodes, learning.dimension, audit.seed, number, audit.neighbours)
     norm = simulation.noise.clip_norm
+    middle = norm / 2.0 if audit.neighbours == "add_remove" else 0.0
     still = audit.others == "still"
     # The noise of each run has a seed of its own; shares of noise keep the scenario's, so there is one run of them.
     learning.audit(lambda trainer: CanaryTrainer(trainer, canaries, norm, still=still), (audit.seed << 32) + number + 1)
     models = getattr(scenario.protocol, "exchange", "update") == "model"
-    seen.append(Scorer(canaries, -1.0 if models else 1.0, learning.first_model().array()))
+    seen.append(Scorer(canaries, -1.0 if models else 1.0, middle, learning.first_model().array()))
     simulation.run()
     recorder.finish(simulation.log)
     seen[0].add(recorder.take())

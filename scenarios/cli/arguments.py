@@ -217,6 +217,9 @@ def audit(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--canaries", metavar="N", type=_positive, help="how many clients; all unless given")
     parser.add_argument("--runs", metavar="N", type=_positive, help="how many runs; 1 unless given")
     parser.add_argument("--others", choices=("train", "still"), help="what other clients do; train unless given")
+    parser.add_argument(
+        "--neighbours", choices=("replace", "add_remove"), help="canaries v or -v, or in/out; replace unless given"
+    )
     parser.add_argument("--data-dir", metavar="DIR", type=Path, help="where data sets are; else PEERVEIL_DATA")
     parser.add_argument("--threads", metavar="N", type=_positive, help="threads for learning")
     _json(parser, "print the audit as JSON")

@@ -6,8 +6,7 @@ there is nothing to tidy up, so the process just ends.
 
 from __future__ import annotations
 
-# Nothing else here: these are loaded when Python starts, so the handler below is installed at once.
-import os
+from scenarios.cli.interrupt_handler import end_at_once_on_interrupt, end_process
 
 
 def run() -> int:
@@ -15,7 +14,8 @@ def run() -> int:
     try:
         end_at_once_on_interrupt()
     except KeyboardInterrupt:
-        _end()
+        end_process()
+    # Imported once the handler is installed, since this loads many modules.
     from scenarios.cli.main import main
 
     try:
@@ -23,25 +23,3 @@ def run() -> int:
     finally:
         # Python's own shutdown takes a while too, and has nothing left to lose.
         end_at_once_on_interrupt()
-
-
-def end_at_once_on_interrupt() -> None:
-    """Makes Ctrl-C end the process; `main` restores KeyboardInterrupt when a command begins."""
-    import signal
-
-    # A process started with interrupts ignored (`nohup`, a shell's background job) keeps ignoring them.
-    if signal.getsignal(signal.SIGINT) not in (signal.SIG_IGN, None):
-        signal.signal(signal.SIGINT, _end)
-
-
-def raise_on_interrupt() -> None:
-    """Makes Ctrl-C raise KeyboardInterrupt again, if this module had changed that."""
-    import signal
-
-    if signal.getsignal(signal.SIGINT) is _end:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def _end(number: int = 0, frame: object = None) -> None:
-    os.write(2, b"interrupted\n")
-    os._exit(130)

@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from p2p.config.errors import UserError
 from scenarios.cli import arguments
-from scenarios.cli.entry import raise_on_interrupt
+from scenarios.cli.interrupt_handler import raise_on_interrupt
 from scenarios.loading.problems import printable, suggestion
 
 

@@ -13,10 +13,9 @@ from nodes.protocols import roles_of
 from p2p.config.population_shares import place_of, share_problem
 from p2p.random_streams import draws
 from privacy.settings import Privacy
+from scenarios.node_numbers import SERVER
 
 Finding = tuple[tuple[str | int, ...], Any, str]
-_SERVER = 3
-"""Offset of the server's node id after the clients, see `scenarios.build`."""
 _CLASSES = ("privacy", "budget", "classes")
 
 
@@ -58,7 +57,7 @@ def privacy_findings(privacy: Any, clients: int, protocol: Any) -> Iterator[Find
     if privacy is None:
         return
     yield from _class_findings(privacy, clients)
-    server = clients + _SERVER if "server" in roles_of(protocol) else None
+    server = clients + SERVER if "server" in roles_of(protocol) else None
     known = f"clients 0 to {clients - 1}" + ("" if server is None else f" and the server, {server}")
     for index, node in enumerate(privacy.colluders if isinstance(privacy.colluders, tuple) else ()):
         if not 0 <= node < clients and node != server:

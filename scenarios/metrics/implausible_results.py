@@ -9,7 +9,7 @@ import numpy as np
 from scenarios.metrics.headline.number_format import accuracy_text, count_text
 
 if TYPE_CHECKING:
-    from scenarios.build import Simulation
+    from scenarios.composition.simulation import Simulation
 
 _MANY_CLASSES = 50
 _RECORDS_PER_CLASS = 4

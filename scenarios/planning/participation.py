@@ -19,10 +19,10 @@ from nodes.proxy.round_state import with_record_shares
 from nodes.schedules.fixed import RunSchedule
 from p2p.log.records import NOBODY
 from privacy.accounting.ledger import SLACK, LedgerRule
+from scenarios.node_numbers import SERVER
 from scenarios.schema import Scenario
 
 Ids = NDArray[np.int64]
-_SERVER = 3
 # Limits on the cohorts and edges a plan draws, reached within a few seconds. Longer runs are extrapolated.
 _MOST_DRAWS, _MOST_ROUNDS = 3e6, 5000
 _MOST_EDGES, _MOST_ARRANGED = 1e6, 1000
@@ -160,7 +160,7 @@ def _cohort(scenario: Scenario, willing: Ids, size: int, number: int) -> Ids:
 def _arrange(scenario: Scenario, number: int, members: Ids, models: Ids, holder: int, led: list[int]) -> PlannedRound:
     # Members that missed the last round hold an older model; before the first leader all hold the initial one.
     stale = members[models[members] < number - 1] if holder != NOBODY else members[:0]
-    server = scenario.clients + _SERVER
+    server = scenario.clients + SERVER
     round_plan = scenario.protocol.plan_round(
         RoundContext(scenario.seed, number, members, holder, stale, server, scenario.clients, led)
     )

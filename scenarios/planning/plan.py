@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from nodes.datasets.preparation import record_counts
 from privacy.accounting.ledger import LedgerRule, release_mu2
 from privacy.calibration.noise_plan import NoisePlan
-from scenarios.build import ledger_rules, plan_context, plan_run_noise, run_schedule, topology_of, update_shape
+from scenarios.composition.learning_setup import update_shape
+from scenarios.composition.run_terms import ledger_rules, run_terms, topology_of
 from scenarios.loading.checks.implausible import implausible_settings
 from scenarios.loading.privacy_classes import budget_epsilons
 from scenarios.metrics.headline.objective_report import objective_report
@@ -23,7 +24,6 @@ from scenarios.planning.privacy_forecast import noise_to_signal, privacy_forecas
 from scenarios.planning.problem_size import Shape, shape_of
 from scenarios.planning.timing import Trial, measure, proxy_latency_s
 from scenarios.planning.wire_bytes import planned_bytes
-from scenarios.running.record_setup import record_account
 from scenarios.schema import Scenario
 
 
@@ -40,13 +40,10 @@ def make_plan(scenario: Scenario, memory_bytes: int | None = None, data_dir: Pat
     refuse_what_does_not_fit(estimate_memory(scenario, shape, unprojected), available, scenario)
     # Noise may depend on record counts, so they are those of the run.
     records = record_counts(scenario.data, scenario.clients, data_dir, scenario.seed, scenario.reserved)
-    schedule = run_schedule(scenario)
-    update = update_shape(scenario, (shape.record, shape.classes), shape.dimension)
-    noise = plan_run_noise(scenario, plan_context(scenario, records, update, schedule), schedule)
-    rules, costs = ledger_rules(scenario, noise, schedule), _release_costs(scenario, noise)
-    account = record_account(scenario, records, noise)
-    most_trainings = None if account is None else account.most_trainings
-    rehearsal = project_participation(scenario, rules, costs, schedule, most_trainings)
+    terms = run_terms(scenario, records, update_shape(scenario, (shape.record, shape.classes), shape.dimension))
+    noise = terms.noise
+    rules, costs = ledger_rules(scenario, terms), _release_costs(scenario, noise)
+    rehearsal = project_participation(scenario, rules, costs, terms.schedule, terms.most_trainings)
     memory = estimate_memory(scenario, shape, rehearsal)
     refuse_what_does_not_fit(memory, available, scenario)
     trial = measure(scenario, shape, rehearsal)
@@ -67,7 +64,13 @@ def make_plan(scenario: Scenario, memory_bytes: int | None = None, data_dir: Pat
         },
         "classes": _classes(scenario, rules, costs, rehearsal),
         "privacy": privacy_forecast(
-            scenario, topology_of(scenario), noise, rehearsal, float(costs.max(initial=0.0)), records, account
+            scenario,
+            topology_of(scenario),
+            noise,
+            rehearsal,
+            float(costs.max(initial=0.0)),
+            records,
+            terms.record_account,
         ),
         "noise_to_signal": None if noise is None else noise_to_signal(scenario, noise, shape.dimension),
         "bytes": _bytes(planned_bytes(scenario, rehearsal, shape.dimension, noise, trial)),

@@ -50,7 +50,8 @@ class Trial(NamedTuple):
 
 def measure(scenario: Scenario, shape: Shape, rehearsal: Rehearsal) -> Trial | None:
     """Simulates the first rounds; returns None if that would take long or no round completes."""
-    from scenarios.build import build, relay_nodes
+    from scenarios.build import build
+    from scenarios.node_numbers import relay_nodes
     from scenarios.running.limits import limits_of
 
     edges = [sum(len(rows) for rows in planned.round_plan.edges.values()) for planned in rehearsal.arranged[:1]]
@@ -81,7 +82,7 @@ def _bytes_by_kind(log: Log) -> dict[str, int]:
 
 def proxy_latency_s(scenario: Scenario) -> float:
     """Returns the median one-way latency from the proxy to a client; the time on access links is left out."""
-    from scenarios.build import PROXY
+    from scenarios.node_numbers import PROXY
 
     clients = np.arange(scenario.clients)
     proxy = np.full_like(clients, scenario.clients + PROXY)

@@ -95,7 +95,7 @@ def _traffic() -> str:
         )
         for name, what in (("round-bytes", "Bytes sent by all nodes"), ("round-seconds", "Simulated seconds"))
     ]
-    return html.section("traffic", "Traffic and time", f'<div class="pair">{"".join(figures)}</div>')
+    return html.section("traffic", "Traffic and time", html.pair(*figures))
 
 
 def _questions(accounts: Sequence[RunData], names: Sequence[str]) -> str:
@@ -157,7 +157,7 @@ def _learning() -> str:
         )
         for name, axis in over
     ]
-    return html.section("learning", "Accuracy", f'<div class="pair">{"".join(figures)}</div>')
+    return html.section("learning", "Accuracy", html.pair(*figures))
 
 
 def _cost(accounts: Sequence[RunData]) -> str:
@@ -176,7 +176,7 @@ def _cost(accounts: Sequence[RunData]) -> str:
         for name, what in (("bytes", "Bytes sent by all nodes"), ("time", "Simulated seconds"))
     ]
     table = '<div class="scroll" id="cost-table" aria-live="polite"></div>'
-    return html.section("cost", "Cost to accuracy", controls, table, f'<div class="pair">{"".join(figures)}</div>')
+    return html.section("cost", "Cost to accuracy", controls, table, html.pair(*figures))
 
 
 def _epsilon(data: Mapping[str, Any]) -> str:
@@ -191,7 +191,7 @@ def _epsilon(data: Mapping[str, Any]) -> str:
         )
         for name, what in (kinds if claimed else kinds[1:])
     ]
-    return html.section("epsilon", "Accuracy against epsilon", f'<div class="pair">{"".join(figures)}</div>')
+    return html.section("epsilon", "Accuracy against epsilon", html.pair(*figures))
 
 
 def _settings(accounts: Sequence[RunData], names: Sequence[str]) -> str:

@@ -94,6 +94,11 @@ def figure(name: str, caption: str, alternative: str, controls: str = "") -> str
     )
 
 
+def pair(*figures: str) -> str:
+    """Returns charts side by side, as far as the page is wide enough; nothing without any."""
+    return f'<div class="pair">{"".join(figures)}</div>' if figures else ""
+
+
 def choice(name: str, label: str, options: Sequence[tuple[str, str]]) -> str:
     """Returns a labelled drop-down list; the first option is selected."""
     items = "".join(f'<option value="{text(value)}">{text(shown)}</option>' for value, shown in options)

@@ -132,7 +132,7 @@ def _over_axes(data: Mapping[str, Any]) -> str:
             "One line per value of the second axis: the figure against the first. The fold below has the numbers.",
         ),
     )
-    return html.section("axes", "Over axes", controls, f'<div class="pair">{"".join(figures)}</div>')
+    return html.section("axes", "Over axes", controls, html.pair(*figures))
 
 
 def _parallel() -> str:

@@ -18,8 +18,9 @@ Made by `peerveil reproduce --book docs/reproductions.md` from the files of `sce
 The results of five papers: printed, measured, verdict. A verdict is about the authors' claim, by a rule that was
 written before the runs: `reproduced` (every statement of the rule holds: the 95% interval of the paired difference over
 seeds is on its side), `not reproduced` (a statement fails), `refuted` (by a proof or a counterexample), `inconclusive`
-(the spread over seeds is too large; with the number of seeds that would decide if mean and spread stay). Each interval
-is for itself. `stale` marks verdicts whose one-round probe differs from today's code.
+(the spread over seeds is too large; with the number of seeds that would decide if mean and spread stay). Statements in
+brackets are about one reading of what the paper does not state; the reading under which the claim fares best decides.
+Each interval is for itself. `stale` marks verdicts whose one-round probe differs from today's code.
 
     peerveil reproduce --list
     peerveil reproduce S0-T5.4 --size reduced --seeds 3
@@ -96,7 +97,7 @@ def _section(result: PublishedResult, outcome: Mapping[str, Any]) -> Iterator[st
     for part in outcome["parts"]:
         holds = {True: "yes", False: "no", None: "open"}[part["holds"]]
         needed = f"; about {part['seeds_needed']} seeds would decide" if part["seeds_needed"] else ""
-        yield f"| {_cell(part['statement'])} | {holds} | {_cell(part['measured'])}{needed} |"
+        yield f"| {_cell(statement_text(part))} | {holds} | {_cell(part['measured'])}{needed} |"
     yield ""
     yield from _values(outcome)
     for line in outcome["assumed"]:
@@ -117,6 +118,11 @@ def _values(outcome: Mapping[str, Any]) -> Iterator[str]:
         settings = ", ".join(f"{name.rpartition('.')[2]} {_value(value)}" for name, value in row["settings"].items())
         yield f"| {_cell(settings)} | {printed_text(row['printed'])} | {interval_text(row)} |"
     yield ""
+
+
+def statement_text(part: Mapping[str, Any]) -> str:
+    """Returns a statement, with the reading that it is about."""
+    return f"{part['statement']} [{part['reading']}]" if part.get("reading") else str(part["statement"])
 
 
 def printed_text(value: float | None) -> str:

@@ -1,22 +1,25 @@
 """Judges the cells of a sweep by a rule: paired differences over seeds with 95% intervals.
 
-Kinds of statements: `order` (one setting above another), `argmax` (one value of an axis is best), `monotone` (along an
-axis), `below` and `above` (a figure against a constant), `close` (two settings differ by at most a constant).
-Each interval is for itself; with many statements some will fail by chance.
+Kinds of statements: `order` (one setting above another, by at least `by`), `argmax` (one value of an axis is best),
+`monotone` (along an axis), `below` and `above` (a figure against a constant), `close` (two settings differ by at most a
+constant), `interior` (the best value of an axis is not at its ends), `shift` (the best value of an axis moves up),
+`near_best` (a setting is at most a constant worse than the best value of an axis). The best is the largest, or the
+smallest with `least: true`. Each interval is for itself; with many statements some will fail by chance.
+
+A statement with a `reading` counts for that reading of the paper only.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
-
 from p2p.config.errors import UserError
 from scenarios.metrics.comparison import interval
+from scenarios.reproductions.margins import decide, number, spread
 from scenarios.reproductions.verdict import Part
 from scenarios.sweeps.sweep_file import value_text
 
@@ -40,12 +43,18 @@ class Measured:
 
 def judge_parts(parts: Sequence[Mapping[str, Any]], cells_of: Callable[[str | None], Sequence[Measured]]) -> list[Part]:
     """Returns every statement of the rule with what was measured; a statement may have a figure of its own."""
-    return [part for one in parts for part in KINDS[one["kind"]](one, cells_of(one.get("figure")))]
+    return [
+        replace(part, reading=one.get("reading", ""))
+        for one in parts
+        for part in KINDS[one["kind"]](one, cells_of(one.get("figure")))
+    ]
 
 
 def _order(one: Mapping[str, Any], cells: Sequence[Measured]) -> list[Part]:
-    statement = f"{_words(one['greater'])} is above {_words(one['less'])}{_where(one)}"
-    return [_compare(statement, _select(cells, one, one["greater"]), _select(cells, one, one["less"]))]
+    by = float(one.get("by", 0.0))
+    least = f" by at least {by:g}" if by else ""
+    statement = f"{_what(one)}{_words(one['greater'])} is above {_words(one['less'])}{least}{_where(one)}"
+    return [_compare(statement, _select(cells, one, one["greater"]), _select(cells, one, one["less"]), by)]
 
 
 def _argmax(one: Mapping[str, Any], cells: Sequence[Measured]) -> list[Part]:
@@ -53,7 +62,11 @@ def _argmax(one: Mapping[str, Any], cells: Sequence[Measured]) -> list[Part]:
     best = _select(cells, one, {axis: at})
     others = [value for value in one["among"] if _text(value) != _text(at)]
     return [
-        _compare(f"{axis} {_text(at)} is above {_text(value)}{_where(one)}", best, _select(cells, one, {axis: value}))
+        _compare(
+            f"{_what(one)}{axis} {_text(at)} is above {_text(value)}{_where(one)}",
+            best,
+            _select(cells, one, {axis: value}),
+        )
         for value in others
     ]
 
@@ -62,7 +75,7 @@ def _monotone(one: Mapping[str, Any], cells: Sequence[Measured]) -> list[Part]:
     axis, up = one["over"], one["direction"] == "up"
     parts = []
     for low, high in pairwise(one["among"]):
-        statement = f"{axis} {_text(high)} is {'above' if up else 'below'} {_text(low)}{_where(one)}"
+        statement = f"{_what(one)}{axis} {_text(high)} is {'above' if up else 'below'} {_text(low)}{_where(one)}"
         first, second = _select(cells, one, {axis: low}), _select(cells, one, {axis: high})
         parts.append(_compare(statement, second, first) if up else _compare(statement, first, second))
     return parts
@@ -74,14 +87,64 @@ def _bound(one: Mapping[str, Any], cells: Sequence[Measured]) -> list[Part]:
     found = interval(values)
     statement = f"{one.get('what', 'the figure')} is {one['kind']} {limit:g}{_where(one)}"
     sign = 1.0 if below else -1.0
-    return [_decide(statement, [sign * (limit - value) for value in values], f"mean {_number(found['mean'])}")]
+    return [decide(statement, [sign * (limit - value) for value in values], f"mean {number(found['mean'])}")]
 
 
 def _close(one: Mapping[str, Any], cells: Sequence[Measured]) -> list[Part]:
     first, second = _select(cells, one, one["first"]), _select(cells, one, one["second"])
     differences = [first[seed] - second[seed] for seed in sorted(first.keys() & second.keys())]
     statement = f"{_words(one['second'])} loses at most {one['value']:g} to {_words(one['first'])}{_where(one)}"
-    return [_decide(statement, [one["value"] - difference for difference in differences], _spread(differences))]
+    return [decide(statement, [one["value"] - difference for difference in differences], spread(differences))]
+
+
+def _interior(one: Mapping[str, Any], cells: Sequence[Measured]) -> list[Part]:
+    """The value inside the range with the best mean must be better than both ends."""
+    first, *middle, last = one["among"]
+    inside = {_text(value): _oriented(cells, one, {one["over"]: value}) for value in middle}
+    best = max(inside, key=lambda text: _mean(inside[text]))
+    return [
+        _compare(
+            f"{_what(one)}{one['over']} {best} is better than {_text(end)}{_where(one)}",
+            inside[best],
+            _oriented(cells, one, {one["over"]: end}),
+        )
+        for end in (first, last)
+    ]
+
+
+def _shift(one: Mapping[str, Any], cells: Sequence[Measured]) -> list[Part]:
+    """Each seed has its own best value; its place among the values must be later with `high` than with `low`."""
+    low, high = (_best_places(one, cells, one[side]) for side in ("low", "high"))
+    statement = (
+        f"{_what(one)}the best {one['over']} is larger with {_words(one['high'])} than with {_words(one['low'])}"
+    )
+    moves = [float(high[seed] - low[seed]) for seed in sorted(low.keys() & high.keys())]
+    return [decide(f"{statement}{_where(one)}", moves, f"places among {len(one['among'])}: {spread(moves)}")]
+
+
+def _best_places(one: Mapping[str, Any], cells: Sequence[Measured], where: Mapping[str, Any]) -> dict[int, int]:
+    columns = [_oriented(cells, one, {**where, one["over"]: value}) for value in one["among"]]
+    seeds = set(columns[0]).intersection(*columns[1:])
+    return {seed: max(range(len(columns)), key=lambda place: columns[place][seed]) for seed in seeds}
+
+
+def _near_best(one: Mapping[str, Any], cells: Sequence[Measured]) -> list[Part]:
+    others = {_text(value): _oriented(cells, one, {**one["of"], one["over"]: value}) for value in one["among"]}
+    best = max(others, key=lambda text: _mean(others[text]))
+    mine = _oriented(cells, one, one["setting"])
+    losses = [others[best][seed] - mine[seed] for seed in sorted(mine.keys() & others[best].keys())]
+    statement = f"{_what(one)}{_words(one['setting'])} is at most {one['value']:g} worse than {one['over']} {best}"
+    return [decide(f"{statement}{_where(one)}", [one["value"] - loss for loss in losses], spread(losses))]
+
+
+def _oriented(cells: Sequence[Measured], one: Mapping[str, Any], where: Mapping[str, Any]) -> dict[int, float]:
+    """Returns the values by seed, negated if the least is best."""
+    sign = -1.0 if one.get("least") else 1.0
+    return {seed: sign * value for seed, value in _select(cells, one, where).items()}
+
+
+def _mean(values: Mapping[int, float]) -> float:
+    return sum(values.values()) / len(values) if values else -math.inf
 
 
 KINDS: dict[str, Callable[[Mapping[str, Any], Sequence[Measured]], list[Part]]] = {
@@ -91,6 +154,9 @@ KINDS: dict[str, Callable[[Mapping[str, Any], Sequence[Measured]], list[Part]]] 
     "below": _bound,
     "above": _bound,
     "close": _close,
+    "interior": _interior,
+    "shift": _shift,
+    "near_best": _near_best,
 }
 
 
@@ -106,42 +172,14 @@ def _select(cells: Sequence[Measured], one: Mapping[str, Any], where: Mapping[st
     return found
 
 
-def _compare(statement: str, above: Mapping[int, float], below: Mapping[int, float]) -> Part:
+def _compare(statement: str, above: Mapping[int, float], below: Mapping[int, float], by: float = 0.0) -> Part:
     seeds = sorted(above.keys() & below.keys())
     differences = [above[seed] - below[seed] for seed in seeds]
-    return _decide(statement, differences, _spread(differences))
+    return decide(statement, [difference - by for difference in differences], spread(differences))
 
 
-def _decide(statement: str, margins: Sequence[float], measured: str) -> Part:
-    """The statement holds if the margin's 95% interval is above zero, fails if it is below, else is open."""
-    if not margins:
-        return Part(statement, None, "not measured")
-    found = interval(list(margins))
-    # Without any spread (bytes, exact figures) one seed decides.
-    if len(margins) > 1 and float(np.ptp(margins)) == 0.0:
-        return Part(statement, margins[0] > 0, measured)
-    if found["low"] is None:
-        return Part(statement, None, f"{measured}, one seed", 2)
-    holds = True if found["low"] > 0 else False if found["high"] < 0 else None
-    return Part(statement, holds, measured, None if holds is not None else _seeds_needed(margins))
-
-
-def _seeds_needed(margins: Sequence[float]) -> int | None:
-    """Returns how many seeds would decide, if mean and spread stay as they are; None if the mean is nothing."""
-    mean, spread = float(np.mean(margins)), float(np.std(margins, ddof=1))
-    return None if mean == 0 else max(len(margins) + 1, math.ceil((2.1 * spread / mean) ** 2) + 1)
-
-
-def _spread(differences: Sequence[float]) -> str:
-    found = interval(list(differences))
-    if found["low"] is None:
-        return f"difference {_number(found['mean'])}"
-    half = (found["high"] - found["low"]) / 2
-    return f"difference {_number(found['mean'])} ± {_number(half)} over {found['n']} seeds"
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4g}"
+def _what(one: Mapping[str, Any]) -> str:
+    return f"{one['what']}: " if "what" in one else ""
 
 
 def _words(where: Mapping[str, Any]) -> str:

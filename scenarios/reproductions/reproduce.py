@@ -17,9 +17,12 @@ from scenarios.reproductions.judging import Measured, judge_parts
 from scenarios.reproductions.published_results import find_result
 from scenarios.reproductions.rule_file import Rule, rules
 from scenarios.reproductions.verdict import Verdict, judge
+from scenarios.run_folder import atomic_write
 from scenarios.run_folder.environment import describe_environment
+from scenarios.run_folder.json_text import to_json
 from scenarios.run_folder.reader import finished_summary
 from scenarios.sweeps.grid import Cell, Grid, base_name, expand
+from scenarios.sweeps.identity import source_digest
 from scenarios.sweeps.run_sweep import SweepOptions, default_folder, run_sweep
 from scenarios.sweeps.store import Store
 
@@ -57,6 +60,7 @@ def reproduce_sweep(name: str, size: str, seeds: int | None, options: SweepOptio
         "figure": rule.figure,
         "unsaid": rule.unsaid,
         "values": _values(rule, cells),
+        "source": source_digest()[:16],
         "digests": {row["cell"][:16]: row["digest_learning"][:16] for row in result.rows},
         "seconds": round(sum(row["seconds"] or 0.0 for row in result.rows), 1),
         "probe": probe(grid, options.data_dir),
@@ -91,11 +95,19 @@ def is_stale(name: str, data_dir: Path | None = None) -> bool:
 
 def outcomes() -> dict[str, dict[str, Any]]:
     """Returns the recorded outcomes by id."""
-    return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(outcome_folder().glob("*.json"))}
+    return {
+        path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(_outcome_folder().glob("*/*.json"))
+    }
 
 
-def outcome_folder() -> Path:
-    """Returns the package's folder of recorded outcomes."""
+def record(outcome: Mapping[str, Any]) -> None:
+    """Keeps an outcome in the package, in the folder of its paper."""
+    file = _outcome_folder() / outcome["id"].partition("-")[0] / f"{outcome['id']}.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    atomic_write.write_text(file, to_json(outcome))
+
+
+def _outcome_folder() -> Path:
     return Path(str(files("scenarios.reproductions"))) / "outcomes"
 
 
@@ -127,7 +139,10 @@ def _measured(cell: Cell, store: Store, figure: str) -> Measured:
 
 
 def _value(summary: Mapping[str, Any], figure: str) -> float | None:
-    """Returns a figure of the table, a path into the summary, or a quotient `a / b` of two paths."""
+    """Returns a figure of the table, a path into the summary, or a quotient `a / b` of two paths.
+
+    A number in a path is a place in a list, such as `attacks.0.results.0.psnr_db`.
+    """
     if "/" in figure:
         over, under = (_value(summary, part.strip()) for part in figure.split("/"))
         return None if over is None or not under else over / under
@@ -135,8 +150,14 @@ def _value(summary: Mapping[str, Any], figure: str) -> float | None:
         return FIGURES[figure].of(summary)
     value: Any = summary
     for key in figure.split("."):
-        value = value.get(key) if isinstance(value, Mapping) else None
+        value = _inside(value, key)
     return epsilon_of(value)
+
+
+def _inside(value: Any, key: str) -> Any:
+    if isinstance(value, list):
+        return value[int(key)] if key.isdigit() and int(key) < len(value) else None
+    return value.get(key) if isinstance(value, Mapping) else None
 
 
 def _values(rule: Rule, cells: Sequence[Measured]) -> list[dict[str, Any]]:

@@ -12,12 +12,16 @@ WORDS: tuple[Word, ...] = ("reproduced", "not reproduced", "refuted", "inconclus
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One statement of a rule: whether it holds, and what was measured. None: the seeds do not decide."""
+    """One statement of a rule: whether it holds, and what was measured. None: the seeds do not decide.
+
+    A part with a `reading` counts for that reading of the paper only, others for all.
+    """
 
     statement: str
     holds: bool | None
     measured: str
     seeds_needed: int | None = None
+    reading: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Returns plain data."""
@@ -26,6 +30,7 @@ class Part:
             "holds": self.holds,
             "measured": self.measured,
             "seeds_needed": self.seeds_needed,
+            **({"reading": self.reading} if self.reading else {}),
         }
 
 
@@ -47,7 +52,16 @@ class Verdict:
 
 
 def judge(parts: Sequence[Part], readings: Sequence[str] = ()) -> Verdict:
-    """Returns `reproduced` if all parts hold, `not reproduced` if one fails, `inconclusive` otherwise."""
+    """Returns the verdict: that of the reading under which the claim fares best.
+
+    A reading is `reproduced` if all its parts hold, `not reproduced` if one fails, `inconclusive` otherwise.
+    """
+    names = dict.fromkeys(part.reading for part in parts if part.reading) or {"": None}
+    words = {_word([part for part in parts if part.reading in ("", name)]) for name in names}
+    best: Word = next(word for word in ("reproduced", "inconclusive", "not reproduced") if word in words)
+    return Verdict(best, tuple(parts), readings=tuple(readings))
+
+
+def _word(parts: Sequence[Part]) -> Word:
     holds = [part.holds for part in parts]
-    word: Word = "not reproduced" if False in holds else "reproduced" if all(holds) else "inconclusive"
-    return Verdict(word, tuple(parts), readings=tuple(readings))
+    return "not reproduced" if False in holds else "reproduced" if all(holds) else "inconclusive"

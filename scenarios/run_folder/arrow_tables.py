@@ -16,6 +16,7 @@ from p2p.log import records
 from p2p.log.column_table import Table
 from p2p.log.log import Log
 from scenarios.metrics.communication.traffic import Rows, bytes_by_round, messages_by_round, wasted_per_message
+from scenarios.run_folder.arrow_arrays import from_numbers, from_numpy, from_strings, from_values
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,7 +49,7 @@ _ROUND_TYPES = {
     "leader": "int32",
     "updates_used": "int64",
     "updates_missing": "int64",
-    "skipped": "bool_",
+    "skipped": "bool",
     "noise_std": "float64",
     **{f"accuracy_{when}_{what}": "float64" for when in ("before", "after") for what in ("max", "mean", "min")},
     "loss": "float64",
@@ -61,12 +62,12 @@ def to_arrow(name: str, table: Table, rows: Rows = slice(None)) -> pa.Table:
     import pyarrow as pa
 
     # Ids are row numbers of the whole log, so that a part's rows can be matched with later parts.
-    columns: dict[str, Any] = {"id": pa.array(np.arange(len(table))[rows])} if name == "messages" else {}
+    columns: dict[str, Any] = {"id": from_numpy(np.arange(len(table))[rows])} if name == "messages" else {}
     # A stable sort: documented columns first, in the order of the log.
     for column in sorted(table.names, key=lambda column: column in _LAST):
         columns[column] = _column(name, column, table[column][rows])
     if name == "messages":
-        columns["wasted_bytes"] = pa.array(wasted_per_message(table, rows))
+        columns["wasted_bytes"] = from_numpy(wasted_per_message(table, rows))
     return pa.table(columns)
 
 
@@ -75,23 +76,15 @@ def _column(name: str, column: str, values: NDArray[Any]) -> pa.Array:
 
     words = WORDS.get(name, {}).get(column)
     if words is not None:
-        return pa.DictionaryArray.from_arrays(pa.array(values), pa.array(words, pa.string()))
+        return pa.DictionaryArray.from_arrays(from_numpy(values), from_strings(words))
     if column in _WHO:
-        return _masked(values, values == records.NOBODY)
+        return from_numpy(values, values == records.NOBODY)
     # A time that has not come is infinite or NaN in the log.
     if column in _WHEN:
-        return _masked(values, ~np.isfinite(values))
+        return from_numpy(values, ~np.isfinite(values))
     if values.dtype.kind == "f":
-        return _masked(values, np.isnan(values))
-    return pa.array(values)
-
-
-def _masked(values: NDArray[Any], mask: NDArray[np.bool_]) -> pa.Array:
-    """Returns an array with nulls where the mask is true."""
-    import pyarrow as pa
-
-    # Without a mask pyarrow shares the values' memory instead of copying them.
-    return pa.array(values, mask=mask if mask.any() else None)
+        return from_numpy(values, np.isnan(values))
+    return from_numpy(values)
 
 
 def from_arrow(name: str, arrow: pa.Table) -> Table:
@@ -129,15 +122,15 @@ def rounds_to_arrow(rounds: Sequence[Mapping[str, Any]], messages: Table) -> pa.
     # Explicit types: a column of only nulls would otherwise have no type, and parts could not be merged.
     for name, kind in _ROUND_TYPES.items():
         values = [_missing_is_none(name, record.get(name)) for record in rounds]
-        columns[name] = pa.array(values, getattr(pa, kind)())
+        columns[name] = from_numbers(values, kind)
     # Keys that only some scenarios record; dict.fromkeys removes duplicates and keeps their order.
     for name in dict.fromkeys(key for record in rounds for key in record if key not in _ROUND_TYPES):
-        columns[name] = pa.array([_missing_is_none(name, record.get(name)) for record in rounds])
-    columns["messages"] = pa.array(messages_by_round(messages, numbers))
+        columns[name] = from_values([_missing_is_none(name, record.get(name)) for record in rounds])
+    columns["messages"] = from_numpy(messages_by_round(messages, numbers))
     by_kind = bytes_by_round(messages, numbers)
-    columns["bytes"] = pa.array(by_kind.sum(axis=1))
+    columns["bytes"] = from_numpy(by_kind.sum(axis=1))
     for code, kind in enumerate(records.KINDS):
-        columns[f"bytes_{kind}"] = pa.array(by_kind[:, code])
+        columns[f"bytes_{kind}"] = from_numpy(by_kind[:, code])
     return pa.table(columns)
 
 
@@ -176,10 +169,10 @@ def faults_to_arrow(faults: Sequence[Mapping[str, Any]]) -> pa.Table:
 
     return pa.table(
         {
-            "kind": pa.array([fault["kind"] for fault in faults], pa.string()),
-            "who": pa.array([", ".join(map(str, fault["who"])) for fault in faults], pa.string()),
-            "start_s": pa.array([fault["start_s"] for fault in faults], pa.float64()),
-            "end_s": pa.array([fault["end_s"] for fault in faults], pa.float64()),
+            "kind": from_strings([fault["kind"] for fault in faults]),
+            "who": from_strings([", ".join(map(str, fault["who"])) for fault in faults]),
+            "start_s": from_numbers([fault["start_s"] for fault in faults], "f8"),
+            "end_s": from_numbers([fault["end_s"] for fault in faults], "f8"),
         }
     )
 

@@ -10,8 +10,9 @@ import json
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from io import RawIOBase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from p2p.config.errors import UserError
 from privacy.attacks.observations import ADDRESS_BYTES, COLUMNS, DIRECTIONS, OBSERVED_KINDS, UNKNOWN, Observations
 from scenarios.run_folder import atomic_write
+from scenarios.run_folder.arrow_arrays import from_bytes, from_numpy, from_strings
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,6 +29,7 @@ FORMAT = 1
 FOLDER = "observations"
 PARTS = "observations/parts"
 TRUTH = "observations/truth"
+_BUFFER_BYTES = 2**20
 _PART = re.compile(r"(.+)-(\d+)-(\d+)\.safetensors")
 _NULLABLE = ("round", "by", "size_bytes", "other", "identity", "vector")
 _WORDS = {"kind": OBSERVED_KINDS, "direction": DIRECTIONS}
@@ -139,41 +142,72 @@ def _rows(files: Sequence[Path]) -> tuple[dict[str, NDArray[Any]], NDArray[np.in
     return columns, columns.pop("origin")
 
 
+class _Piece(NamedTuple):
+    """Where a part keeps a tensor, or some rows of one."""
+
+    path: Path
+    start: int
+    rows: int
+    width: int
+
+    @property
+    def size_bytes(self) -> int:
+        return 4 * self.rows * self.width
+
+
 def _merge_tensors(path: Path, files: Sequence[Path]) -> None:
-    """Writes all vectors into one file, one part at a time: together they may not fit into memory."""
-    names: dict[str, list[tuple[Path, tuple[int, ...]]]] = {}
-    for file, key, shape in _tensor_shapes(files):
-        names.setdefault(key, []).append((file, shape))
+    """Writes all vectors into one file, a buffer at a time: together they may not fit into memory."""
+    names: dict[str, list[_Piece]] = {}
+    for file in files:
+        for key, piece in _pieces(file):
+            names.setdefault(key, []).append(piece)
     header, end = {}, 0
     for key, pieces in names.items():
-        rows, width = sum(shape[0] for _, shape in pieces), pieces[0][1][1]
-        header[key] = {"dtype": "F32", "shape": [rows, width], "data_offsets": [end, end + 4 * rows * width]}
-        end += 4 * rows * width
+        begin, end = end, end + sum(piece.size_bytes for piece in pieces)
+        shape = [sum(piece.rows for piece in pieces), pieces[0].width]
+        header[key] = {"dtype": "F32", "shape": shape, "data_offsets": [begin, end]}
     text = json.dumps(header).encode()
     # The format asks for a header that ends on a multiple of eight bytes.
     text += b" " * (-len(text) % 8)
-    atomic_write.write_with(path, lambda temporary: _write_tensors(temporary, text, names))
+    everything = [piece for pieces in names.values() for piece in pieces]
+    atomic_write.write_with(path, lambda temporary: _write_tensors(temporary, text, everything))
 
 
-def _write_tensors(path: Path, header: bytes, names: Mapping[str, list[tuple[Path, tuple[int, ...]]]]) -> None:
-    from safetensors import safe_open
+def _pieces(path: Path) -> Iterator[tuple[str, _Piece]]:
+    """Yields the tensors of messages and models in a part, which safetensors stores as plain float32 rows."""
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(length))
+    for key, value in header.items():
+        if key.startswith(("round-", "model-")):
+            yield key, _Piece(path, 8 + length + value["data_offsets"][0], *value["shape"])
 
-    with path.open("wb") as out:
+
+def _write_tensors(path: Path, header: bytes, pieces: Sequence[_Piece]) -> None:
+    # One buffer for all: tensors of their own would cost several times the copying in new pages of memory.
+    buffer = memoryview(bytearray(_BUFFER_BYTES))
+    with path.open("wb", buffering=0) as out:
         out.write(len(header).to_bytes(8, "little") + header)
-        for key, pieces in names.items():
-            for file, _ in pieces:
-                with safe_open(file, framework="numpy") as part:
-                    out.write(np.ascontiguousarray(part.get_tensor(key), dtype="<f4").data)
+        for piece in pieces:
+            _copy(piece, out, buffer)
 
 
-def _tensor_shapes(files: Sequence[Path]) -> Iterator[tuple[Path, str, tuple[int, ...]]]:
-    from safetensors import safe_open
+def _copy(piece: _Piece, out: RawIOBase, buffer: memoryview) -> None:
+    left = piece.size_bytes
+    with piece.path.open("rb", buffering=0) as file:
+        file.seek(piece.start)
+        while left:
+            got = file.readinto(buffer[: min(left, len(buffer))])
+            if not got:
+                raise OSError(f"{piece.path} ends before its vectors do")
+            _write_all(out, buffer[:got])
+            left -= got
 
-    for path in files:
-        with safe_open(path, framework="numpy") as file:
-            for key in file.keys():  # noqa: SIM118 - not a mapping
-                if key.startswith(("round-", "model-")):
-                    yield path, key, tuple(file.get_slice(key).get_shape())
+
+def _write_all(out: RawIOBase, data: memoryview) -> None:
+    """Writes all bytes; unbuffered files may take fewer at a time, as a disk that fills up does."""
+    while data:
+        data = data[out.write(data) or 0 :]
 
 
 def _table(columns: Mapping[str, NDArray[Any]], header: Mapping[str, Any]) -> pa.Table:
@@ -183,12 +217,12 @@ def _table(columns: Mapping[str, NDArray[Any]], header: Mapping[str, Any]) -> pa
     for name in COLUMNS:
         values = columns[name]
         if name in _WORDS:
-            codes = pa.array(values, mask=values == UNKNOWN)
-            arrays[name] = pa.DictionaryArray.from_arrays(codes, pa.array(_WORDS[name]))
+            codes = from_numpy(values, values == UNKNOWN)
+            arrays[name] = pa.DictionaryArray.from_arrays(codes, from_strings(_WORDS[name]))
         else:
-            arrays[name] = pa.array(values, mask=values == UNKNOWN if name in _NULLABLE else None)
+            arrays[name] = from_numpy(values, values == UNKNOWN if name in _NULLABLE else None)
     addresses = [row.tobytes() if row.any() else None for row in columns["sender"]]
-    arrays["sender"] = pa.array(addresses, pa.binary(ADDRESS_BYTES))
+    arrays["sender"] = from_bytes(addresses, ADDRESS_BYTES)
     return pa.table(arrays).replace_schema_metadata({"peerveil": json.dumps(header)})
 
 
@@ -209,4 +243,4 @@ def _observations(table: pa.Table) -> Observations:
 def _truth_table(origin: NDArray[np.int32]) -> pa.Table:
     import pyarrow as pa
 
-    return pa.table({"origin": pa.array(origin)})
+    return pa.table({"origin": from_numpy(origin)})

@@ -46,6 +46,17 @@ class PreviousRun:
         return self.checkpoint.resumes * INCARNATIONS_PER_RESUME
 
 
+def check_resumable(scenario: Scenario) -> None:
+    """Rejects resumption of runs whose noise is derived from keys: a resumed run draws other keys.
+
+    Raises:
+        UserError: the shares are pairwise.
+    """
+    if scenario.noise_shares is not None and scenario.noise_shares.share_as == "pairwise":
+        rule = "a resumed run has other keys, and the noise follows from them; run it anew, or use `seed`"
+        raise UserError(f"noise_shares.share_as = pairwise: {rule}")
+
+
 def fresh_run(scenario: Scenario) -> PreviousRun:
     """Returns the state of a run that starts from the beginning."""
     return PreviousRun(None, Checkpoint(scenario_sha256=_fingerprint(scenario)))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from scenarios.build import Simulation
+from scenarios.composition.simulation import Simulation
 from scenarios.run_folder.writer import RunFolder
 from scenarios.running.checkpoint import Checkpoint, EventChain, write_checkpoint
 from scenarios.running.resume import Replay, learnt
@@ -60,11 +60,9 @@ class Journal:
                 # Not earlier: until here the folder holds more rounds than this process.
                 self._folder.reopen(round_number)
             return
-        # Imported before the clock starts, so that imports do not count as time spent writing. pyarrow imports pandas,
-        # where it is installed, when it makes its first array.
-        import pyarrow.parquet
+        # Imported before the clock starts, so that imports do not count as time spent writing.
+        import pyarrow.parquet  # noqa: F401
 
-        pyarrow.array([0])
         began_s = self._wall_s()
         # Still counted in the chain above, so the next checkpoint covers this round too.
         if began_s < self._rests_until_s:

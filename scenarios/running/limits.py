@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from scenarios.build import Simulation
+from scenarios.composition.simulation import Simulation
 from scenarios.metrics.diagnosis import Limits
 
 _KEYS = ("deadline", "model_deadline", "handover_timeout")

@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any
 from scenarios.metrics.headline.number_format import accuracy_text, bytes_text, count_text, epsilon_text, seconds_text
 from scenarios.report.embed import csp_hash
 from scenarios.run_folder.json_text import plain
+from scenarios.running.progress import RoundDone
 from scenarios.serving.loopback import LOOPBACK, Answer, Query, Respond, not_found, serving
 
 _ASKS_EVERY_S = 1.0
@@ -45,27 +46,20 @@ class LivePage:
             self._run = {"name": name, "question": question or "", "rounds_planned": rounds_planned}
             self._rows.clear()
 
-    def round(
-        self,
-        record: Mapping[str, Any],
-        bytes_sent: int,
-        dropouts: int = 0,
-        epsilon: float | None = None,
-        proven: float | None = None,
-    ) -> None:
-        """Adds one completed round; bytes, dropouts and epsilon are those of the run so far."""
-        accuracy = record.get("accuracy_after_mean")
+    def round(self, done: RoundDone) -> None:
+        """Adds one completed round."""
+        accuracy, end_s = done.row.get("accuracy_after_mean"), float(done.row["end_s"])
         row = {
-            "round": int(record["round"]),
+            "round": int(done.row["round"]),
             "accuracy": accuracy,
-            "end_s": float(record["end_s"]),
+            "end_s": end_s,
             "texts": [
-                seconds_text(float(record["end_s"])),
+                seconds_text(end_s),
                 accuracy_text(accuracy),
-                bytes_text(bytes_sent),
-                count_text(dropouts),
-                epsilon_text(epsilon),
-                epsilon_text(proven),
+                bytes_text(done.bytes_sent),
+                count_text(done.dropouts),
+                epsilon_text(done.epsilon),
+                epsilon_text(done.proven),
             ],
         }
         with self._lock:
@@ -109,14 +103,7 @@ class NoPage:
     def begin(self, name: str, question: str | None, rounds_planned: int) -> None:
         """Does nothing."""
 
-    def round(
-        self,
-        record: Mapping[str, Any],
-        bytes_sent: int,
-        dropouts: int = 0,
-        epsilon: float | None = None,
-        proven: float | None = None,
-    ) -> None:
+    def round(self, done: RoundDone) -> None:
         """Does nothing."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 from scenarios.loading.problems import printable
@@ -14,31 +15,28 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
 
+@dataclass(frozen=True, slots=True)
+class RoundDone:
+    """A completed round's row, with the bytes, dropouts and epsilons (published, proven) of the run so far."""
+
+    row: Mapping[str, Any]
+    bytes_sent: int
+    dropouts: int = 0
+    epsilon: float | None = None
+    proven: float | None = None
+
+
 class RoundProgress(Protocol):
     """A listener for completed rounds."""
 
-    def round(
-        self,
-        record: Mapping[str, Any],
-        bytes_sent: int,
-        dropouts: int = 0,
-        epsilon: float | None = None,
-        proven: float | None = None,
-    ) -> None:
-        """Receives one completed round; bytes, dropouts and the two epsilons are those of the run so far."""
+    def round(self, done: RoundDone) -> None:
+        """Receives one completed round."""
 
 
 class NoProgress:
     """A listener that shows nothing."""
 
-    def round(
-        self,
-        record: Mapping[str, Any],
-        bytes_sent: int,
-        dropouts: int = 0,
-        epsilon: float | None = None,
-        proven: float | None = None,
-    ) -> None:
+    def round(self, done: RoundDone) -> None:
         """Does nothing."""
 
 
@@ -49,22 +47,15 @@ class Bar:
         self._bar = bar
         self._task = task
 
-    def round(
-        self,
-        record: Mapping[str, Any],
-        bytes_sent: int,
-        dropouts: int = 0,
-        epsilon: float | None = None,
-        proven: float | None = None,
-    ) -> None:
+    def round(self, done: RoundDone) -> None:
         """Advances the bar."""
-        parts = [f"{seconds_text(record['end_s'])} simulated", bytes_text(bytes_sent)]
-        if record.get("accuracy_after_mean") is not None:
-            parts.insert(1, f"accuracy {accuracy_text(record['accuracy_after_mean'])}")
-        if dropouts:
-            parts.append(f"{count_text(dropouts)} dropouts")
-        if epsilon is not None:
-            parts.append(f"epsilon {epsilon_text(epsilon)}")
+        parts = [f"{seconds_text(done.row['end_s'])} simulated", bytes_text(done.bytes_sent)]
+        if done.row.get("accuracy_after_mean") is not None:
+            parts.insert(1, f"accuracy {accuracy_text(done.row['accuracy_after_mean'])}")
+        if done.dropouts:
+            parts.append(f"{count_text(done.dropouts)} dropouts")
+        if done.epsilon is not None:
+            parts.append(f"epsilon {epsilon_text(done.epsilon)}")
         self._bar.update(self._task, advance=1, details=", ".join(parts))
 
 

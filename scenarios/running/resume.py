@@ -14,14 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nodes.learning.carried_memory import MASK, MOMENTUM
 from nodes.learning.deferred_learning import LearningState
 from p2p.config.errors import UserError
-from scenarios.build import Simulation
+from scenarios.composition.simulation import Simulation
+from scenarios.observing.observer import FIGURES, Figures
 from scenarios.run_folder.atomic_write import make_folder
 from scenarios.running.checkpoint import Arrays, Checkpoint
-from scenarios.running.observer import FIGURES, Figures
 
-_WHATS = ("release", "model")
+_WHATS = ("release", "model", MOMENTUM, MASK)
 _MEMORY = "memory_"
 
 

@@ -4,48 +4,34 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from nodes.protocols import PROTOCOLS
-from p2p.config.choices import Choice
 from p2p.gc_pause import gc_paused
-from p2p.transport.sharing import Fair
 from scenarios.attacking.attack_run import attack_run
 from scenarios.auditing.audit_files import add_audit
-from scenarios.build import Simulation, build, relay_nodes
-from scenarios.loading.checks.implausible import implausible_settings
+from scenarios.auditing.audit_scenario import audit_scenario
+from scenarios.build import build
+from scenarios.composition.simulation import Simulation
 from scenarios.loading.load import dump_scenario
-from scenarios.loading.writing.dump import kind_of
-from scenarios.metrics.communication.energy import energy_j
-from scenarios.metrics.headline.generated_report import generated_report
-from scenarios.metrics.headline.objective_report import objective_report
-from scenarios.metrics.headline.run_facts import RunFacts
-from scenarios.metrics.implausible_results import implausible_results
-from scenarios.metrics.privacy.noise_share_report import add_share_views, share_summary
-from scenarios.metrics.privacy.privacy_report import report_privacy
-from scenarios.metrics.privacy.unaccounted import events_depend_on_learning
+from scenarios.observing.observer import RoundListener
 from scenarios.run_folder.environment import describe_environment
 from scenarios.run_folder.sample_sheet import write_sheet
-from scenarios.run_folder.summary import summarise
 from scenarios.run_folder.writer import RunFolder
-from scenarios.running.find_checkpoint import PreviousRun, find_previous_run, fresh_run
+from scenarios.running.find_checkpoint import PreviousRun, check_resumable, find_previous_run, fresh_run
 from scenarios.running.interrupts import stopping_between_events
 from scenarios.running.journal import Journal
-from scenarios.running.limits import limits_of
 from scenarios.running.live_page import LivePage, NoPage
-from scenarios.running.noise_share_setup import check_resumable
-from scenarios.running.observer import RoundListener
-from scenarios.running.progress import RoundProgress, progress
+from scenarios.running.progress import progress
 from scenarios.running.resume import only_writer
+from scenarios.running.round_reporter import RoundReporter
+from scenarios.running.run_summary import summarise_run
 from scenarios.schema import Scenario
 
 
+@gc_paused()
 def run_scenario(
     scenario: Scenario,
     out: Path | None = None,
@@ -65,30 +51,11 @@ def run_scenario(
 
     Args:
         resume: continue the run in `out`, or the newest unfinished one; a finished run is left unchanged.
-        watchers: called after every round.
+        listeners: called after every round.
     """
-    with gc_paused():
-        return _run_scenario(scenario, out, data_dir, threads, at_once, quiet, page or NoPage(), resume, listeners)
-
-
-def _run_scenario(
-    scenario: Scenario,
-    out: Path | None,
-    data_dir: Path | None,
-    threads: int | None,
-    at_once: int | None,
-    quiet: bool,
-    live: LivePage | NoPage,
-    resume: bool,
-    listeners: Sequence[RoundListener],
-) -> tuple[dict[str, Any], RunFolder]:
-    started_s = time.perf_counter()
+    started_s, live = time.perf_counter(), page or NoPage()
     live.begin(scenario.name, scenario.question, scenario.rounds)
-    if resume:
-        check_resumable(scenario)
-    previous = find_previous_run(scenario, out) if resume else fresh_run(scenario)
-    if resume:
-        _report_resume(previous, quiet)
+    previous = _resumed(scenario, out, quiet) if resume else fresh_run(scenario)
     if previous.path is not None and previous.summary is not None:
         return previous.summary, RunFolder(previous.path)
     # The reporter needs the simulation, which needs its listeners: a list filled later breaks the cycle.
@@ -109,7 +76,7 @@ def _run_scenario(
         live.write_to(folder.path)
         journal = Journal(simulation, folder, previous.checkpoint)
         with progress(scenario.rounds, quiet, scenario.name) as bar:
-            reporter.append(_RoundListener(simulation, journal, (bar, live)))
+            reporter.append(RoundReporter(simulation, journal, (bar, live)))
             interrupted = _simulate(simulation)
         # Interrupted during the replay: nothing is new, and the folder holds more rounds than were replayed.
         if interrupted and journal.replay.under_way:
@@ -117,15 +84,16 @@ def _run_scenario(
         journal.replay.check_over()
         with _tolerating_partial_rows(interrupted):
             simulation.supervisor.close_books()  # an interrupt leaves the nodes that are down without their span
-            summary = _summarise(simulation, interrupted, time.perf_counter() - started_s, previous.checkpoint.resumes)
+            # Before the results are made: they take as much memory as messages in flight did.
+            simulation.world.network.close()
+            summary = summarise_run(
+                simulation, interrupted, time.perf_counter() - started_s, previous.checkpoint.resumes
+            )
             # An interrupted run has collected no final model.
-            tensors = None if interrupted else _final_tensors(simulation)
+            tensors = None if interrupted else simulation.final_tensors()
             observed = journal.end_observations()
             folder.finish(simulation.log, summary, tensors, partial=interrupted, observed=observed)
     if scenario.audit is not None and not interrupted:
-        # Imported here: it imports this module.
-        from scenarios.auditing.audit_scenario import audit_scenario
-
         summary = add_audit(folder.path, audit_scenario(scenario, scenario.audit, data_dir, threads))
     if scenario.attacks and not interrupted:
         summary = attack_run(folder.path, scenario.attacks, data_dir, scenario)
@@ -146,6 +114,13 @@ def _tolerating_partial_rows(interrupted: bool) -> Iterator[None]:
         raise KeyboardInterrupt from None
 
 
+def _resumed(scenario: Scenario, out: Path | None, quiet: bool) -> PreviousRun:
+    check_resumable(scenario)
+    previous = find_previous_run(scenario, out)
+    _report_resume(previous, quiet)
+    return previous
+
+
 def _report_resume(previous: PreviousRun, quiet: bool) -> None:
     """Prints what `--resume` found; if that is nothing, even when quiet: a mistyped folder looks the same."""
     if previous.path is None:
@@ -158,29 +133,6 @@ def _report_resume(previous: PreviousRun, quiet: bool) -> None:
         print(f"resuming {previous.path} after round {previous.checkpoint.round_number}", file=sys.stderr)
 
 
-class _RoundListener:
-    """Writes every completed round to disk and reports it to progress bar and live page."""
-
-    def __init__(self, simulation: Simulation, journal: Journal, progress: Sequence[RoundProgress]) -> None:
-        self._simulation, self._journal, self._progress = simulation, journal, progress
-        self._rows, self._bytes_sent = 0, 0
-
-    def __call__(self, row: Mapping[str, Any]) -> None:
-        # Written first, so that a round shown as done is on disk.
-        self._journal.close_round(int(row["round"]))
-        log = self._simulation.log
-        dropouts = int(np.count_nonzero(log.dropouts["what"] == 2))
-        published = log.privacy["published"]
-        epsilon = float(published[-1]) if len(published) and np.isfinite(published[-1]) else None
-        local = log.privacy["rigorous"]
-        proven = float(np.nanmax(local)) if len(local) and not np.isnan(local).all() else None
-        # Only what is new: the log grows with every round, and sizes do not change.
-        new = log.messages["size_bytes"][self._rows :]
-        self._rows, self._bytes_sent = self._rows + len(new), self._bytes_sent + int(new.sum())
-        for listener in self._progress:
-            listener.round(row, self._bytes_sent, dropouts, epsilon, proven)
-
-
 def _simulate(simulation: Simulation) -> bool:
     """Runs the simulation; returns True if it was interrupted."""
     try:
@@ -190,65 +142,3 @@ def _simulate(simulation: Simulation) -> bool:
         simulation.proxy.outcome.stopped_because = "interrupted"
         return True
     return False
-
-
-def _summarise(simulation: Simulation, interrupted: bool, wall_s: float, resumes: int) -> dict[str, Any]:
-    scenario, outcome = simulation.scenario, simulation.proxy.outcome
-    accuracy, collected = (None, None) if interrupted else final_scores(simulation)
-    facts = RunFacts(
-        scenario=scenario,
-        log=simulation.log,
-        # As many as the table has: an interrupt may come while a round is being closed.
-        rounds_completed=len(simulation.log.rounds),
-        stopped_because=outcome.stopped_because,
-        simulated_s=float(simulation.clock.now),
-        wall_s=wall_s,
-        privacy=add_share_views(simulation, report_privacy(simulation)),
-        linkability=simulation.observer.linkage.rates(),
-        client_accuracy=accuracy,
-        collected_accuracy=None if collected is None else collected[0],
-        collected_loss=None if collected is None else collected[1],
-        protocol=kind_of(Choice(PROTOCOLS), scenario.protocol),
-        events_depend_on_learning=events_depend_on_learning(scenario),
-        sealed=scenario.anonymity.sealed,
-        routing=scenario.anonymity.routing,
-        relays=relay_nodes(scenario),
-        limits=limits_of(simulation),
-        warnings=[*implausible_settings(scenario), *implausible_results(simulation, collected)],
-        extra=_extra(simulation) | ({"resumed": resumes} if resumes else {}),
-    )
-    return summarise(facts)
-
-
-def _extra(simulation: Simulation) -> dict[str, Any]:
-    """Returns the figures that only some scenarios have: energy, a time grid's error, remarks, and noise shares."""
-    network, log = simulation.scenario.network, simulation.log
-    found: dict[str, Any] = {}
-    if network.energy is not None:
-        found["energy_j"] = energy_j(
-            log, network.energy, simulation.samples_per_training, network.devices, simulation.scenario.seed
-        )
-    if isinstance(network.sharing, Fair) and network.sharing.grid is not None:
-        # A start waits for the next point of the grid; links that an end frees lie idle until then.
-        found["grid"] = {"step_s": network.sharing.grid, "latest_start_s": simulation.world.network.latest_start_s}
-    records = simulation.samples_per_training // simulation.scenario.training.epochs
-    remarks = objective_report(simulation.scenario, records)
-    found |= generated_report(simulation)
-    return found | ({} if remarks is None else {"objective": remarks}) | share_summary(simulation)
-
-
-def final_scores(simulation: Simulation) -> tuple[NDArray[np.float64] | None, tuple[float, float] | None]:
-    """Returns the final accuracy of every evaluated client's model, and accuracy and loss of the collected model."""
-    learning = simulation.deferred_learning
-    if learning is None:
-        return None, None
-    chosen = simulation.scenario.evaluation.chosen(simulation.scenario.clients, simulation.scenario.seed)
-    vector = simulation.collected_model()
-    return learning.scores(chosen.tolist())[0], None if vector is None else learning.scores_of(vector)
-
-
-def _final_tensors(simulation: Simulation) -> dict[str, NDArray[Any]] | None:
-    vector = simulation.collected_model()
-    if vector is None or simulation.learner is None:
-        return None
-    return {name: tensor.numpy() for name, tensor in simulation.learner.state_dict(vector.array()).items()}

@@ -140,6 +140,7 @@ def _groups(data: Mapping[str, Any], problems: Problems) -> Iterator[tuple[Axis,
         axes = None
     for path, values in (axes or {}).items():
         found = _values(("axes", path), values, problems)
+        _refuse_repeated(f"axes.{path}", [value_text(each) for each in found], problems)
         if found:
             yield (Axis(path, tuple(found)),)
     groups = data.get("zip")
@@ -151,7 +152,11 @@ def _groups(data: Mapping[str, Any], problems: Problems) -> Iterator[tuple[Axis,
         if len({len(values) for _, values in together}) > 1:
             counts = ", ".join(f"{path} has {len(values)}" for path, values in together)
             problems.add([f"zip.{number}: axes that move together need equally many values: {counts}"])
-        elif together[0][1]:
+            continue
+        # Values may repeat along one axis; what moves together must differ somewhere.
+        rows = zip(*(values for _, values in together), strict=True)
+        _refuse_repeated(f"zip.{number}", [", ".join(map(value_text, row)) for row in rows], problems)
+        if together[0][1]:
             yield tuple(Axis(path, tuple(values)) for path, values in together)
 
 
@@ -164,10 +169,12 @@ def _values(path: tuple[str | int, ...], value: Any, problems: Problems) -> list
     if not value:
         problems.wrong(path, value, "is empty; list at least one value, or leave the axis out")
         return []
-    texts = [value_text(each) for each in value]
-    for text in dict.fromkeys(text for text in texts if texts.count(text) > 1):
-        problems.add([f"{'.'.join(map(str, path))} = {text}: stands there twice; keep one"])
     return value
+
+
+def _refuse_repeated(where: str, texts: Sequence[str], problems: Problems) -> None:
+    for text in _repeated(texts):
+        problems.add([f"{where} = {text}: stands there twice; keep one"])
 
 
 def _range(path: tuple[str | int, ...], value: Mapping[str, Any], problems: Problems) -> list[Any]:

@@ -11,6 +11,7 @@ import pytest
 
 from scenarios.cli.main import main
 from scenarios.running.live_page import serve_live_page
+from scenarios.running.progress import RoundDone
 from scenarios.serving.loopback import serving
 from scenarios.serving.site import Site
 
@@ -276,10 +277,10 @@ def test_the_watched_page_has_axes_and_its_last_round(browser: Any, capsys: pyte
         url = capsys.readouterr().err.split()[-1]
         live.begin("watched", "Why?", 3)
         page = browser.new_context().new_page()
-        live.round(first, 100, 0, 1.5, 2e4)
+        live.round(RoundDone(first, 100, 0, 1.5, 2e4))
         page.goto(url)
         page.wait_for_selector("#rows tr")
-        live.round({**first, "round": 2, "end_s": 30.0}, 200, 0, 3.0, 4e4)
+        live.round(RoundDone({**first, "round": 2, "end_s": 30.0}, 200, 0, 3.0, 4e4))
     # The block has ended, and with it the server, after the page has asked once more.
     page.wait_for_timeout(300)
     texts = page.locator("#chart text").all_text_contents()

@@ -14,7 +14,7 @@ from p2p.clock import Rank
 from p2p.log import records
 from p2p.log.log import Log
 from p2p.transport.sharing import SHARINGS
-from scenarios.build import Simulation
+from scenarios.composition.simulation import Simulation
 from scenarios.run_folder.digest import events_digest
 from tests.random_worlds import FEW, MANY, balance, quiet_worlds, smooth_worlds, troubled_worlds
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from p2p.log.records import KIND
 from privacy.accounting.ledger import SLACK, release_mu2
-from scenarios.build import Simulation
+from scenarios.composition.simulation import Simulation
 
 Prepare = Callable[..., Simulation]
 PROTOCOLS = {

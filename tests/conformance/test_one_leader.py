@@ -9,7 +9,8 @@ import pytest
 
 from nodes.roles.client import Client
 from p2p.log import records
-from scenarios.build import Simulation, build
+from scenarios.build import build
+from scenarios.composition.simulation import Simulation
 from scenarios.loading.load import parse_scenario
 from tests.by_hand import messages
 from tests.conformance.test_tables import tables_of

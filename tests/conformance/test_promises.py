@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from p2p.log import records
-from scenarios.build import Simulation, build
+from scenarios.build import build
+from scenarios.composition.simulation import Simulation
 from scenarios.loading.load import parse_scenario
 from tests.by_hand import messages
 

@@ -16,7 +16,7 @@ from nodes.protocols.redraws import EveryRound
 from p2p.clock import Rank
 from p2p.log import records
 from p2p.log.log import Log
-from scenarios.build import Simulation
+from scenarios.composition.simulation import Simulation
 from scenarios.run_folder.digest import events_digest
 from tests.random_worlds import FEW, LOSSES, MANY, balance, worlds
 from topologies.random_graphs import RandomRegular

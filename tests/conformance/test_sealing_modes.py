@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodes.protocols import PROTOCOLS
-from scenarios.build import Simulation, build
+from scenarios.build import build
+from scenarios.composition.simulation import Simulation
 from scenarios.loading.load import parse_scenario
 from scenarios.run_folder.digest import events_digest
 from tests.random_worlds import FEW, LOSSES, balance, worlds

@@ -12,9 +12,9 @@ import pytest
 from nodes.datasets.client_split import SPLITS
 from nodes.datasets.registry import DATASETS
 from nodes.faults.availability import AVAILABILITIES
-from nodes.learning.models import MODELS
+from nodes.learning.model_kinds.models import MODELS
+from nodes.learning.model_kinds.published_models import PUBLISHED_MODELS
 from nodes.learning.objectives import OBJECTIVES
-from nodes.learning.published_models import PUBLISHED_MODELS
 from nodes.protocols import PROTOCOLS
 from nodes.protocols.graphs import GRAPHS
 from nodes.protocols.redraws import REDRAWS

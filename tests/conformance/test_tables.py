@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from scenarios.build import Simulation
+from scenarios.composition.simulation import Simulation
 from scenarios.run_folder.arrow_tables import log_to_arrow
 from tests.outside_checks import RULES, Row, Tables, violations
 from tests.random_worlds import TIMES, troubled_worlds

@@ -145,8 +145,8 @@ def advance(h: Handle, until_s: float, until_key: int) -> int:
         found = state.events > 0
         next_s = at.event(h, 0).time_s if found else np.inf
         limit_s = min(next_s, until_s)
-        # Unknown delays may belong to events before the next one, so time must not advance past them.
-        if state.blocked > 0 and limit_s > state.now_s:
+        # Unknown delays may belong to arrivals before the next event, so time must not advance to the first of them.
+        if state.blocked > 0 and limit_s > state.now_s and limit_s >= state.blocked_s:
             return at.NEEDS_DELAY
         # Rates are solved once nothing more can happen at the instant of the change.
         if state.dirty > 0 and state.solve_s < limit_s:
@@ -162,7 +162,9 @@ def advance(h: Handle, until_s: float, until_key: int) -> int:
             # Nothing has happened on the network since: sends of this instant begin here.
             if until_s < np.inf:
                 state.now_s = max(state.now_s, until_s)
-            state.next_s = min(next_s, state.solve_s) if state.dirty > 0 else next_s
+            state.next_s = min(next_s, state.blocked_s)
+            if state.dirty > 0:
+                state.next_s = min(state.next_s, state.solve_s)
             return at.REACHED
         if has_no_room(h, ROOM):
             return at.NEEDS_ROOM

@@ -181,6 +181,9 @@ STATE = np.dtype(
         ("grid_s", "f8"),
         ("late_s", "f8"),
         ("next_s", "f8"),
+        # Before `blocked_s` no message with an unknown delay can arrive: none is shorter than `least_delay_s`.
+        ("blocked_s", "f8"),
+        ("least_delay_s", "f8"),
         ("timeout_s", "f8"),
         ("loss", "f8"),
         ("loss_name", "u8"),

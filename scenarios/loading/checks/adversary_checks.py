@@ -56,11 +56,11 @@ def audit_findings(audit: Any, learning: str, privacy: Any, noise_shares: Any, s
     """What cannot be audited by canaries."""
     if audit is None:
         return
-    for problem in audit_problems(learning, privacy, noise_shares, schedule, audit.runs):
+    for problem in audit_problems(learning, privacy, noise_shares, schedule, audit):
         yield ("audit",), "canaries", problem
 
 
-def audit_problems(learning: str, privacy: Any, noise_shares: Any, schedule: Any, runs: int) -> Iterator[str]:
+def audit_problems(learning: str, privacy: Any, noise_shares: Any, schedule: Any, audit: Any) -> Iterator[str]:
     """Yields why a scenario cannot be audited, each with the cure."""
     if learning == "none":
         yield "canaries are updates, and there is no learning; set `learning: torch`"
@@ -70,7 +70,10 @@ def audit_problems(learning: str, privacy: Any, noise_shares: Any, schedule: Any
         yield "an audit needs a bound on updates; set `privacy.clip: {kind: flat, norm: 1.0}`"
     if getattr(schedule, "reads", ""):
         yield "events depend on learning under this schedule, hence on coins; set `schedule: fixed`"
-    if noise_shares is not None and runs > 1:
+    objects = {getattr(stage, "clip_object", "update") for stage in privacy.release_stages} if privacy else set()
+    if audit.neighbours == "add_remove" and objects - {"update"}:
+        yield "an update of zero is not the middle of clipped gradients or weights; set `audit.neighbours: replace`"
+    if noise_shares is not None and audit.runs > 1:
         yield "shares of noise are drawn from the scenario's seed; set `audit.runs: 1`"
 
 

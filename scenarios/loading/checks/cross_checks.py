@@ -13,7 +13,7 @@ from nodes.datasets.published import Adult, Cifar10, Mnist
 from nodes.datasets.registry import Digits, Synthetic
 from nodes.faults.fault_kinds import fault_problems
 from nodes.faults.targets import parse_nodes
-from nodes.learning.models import ByteCount, Cnn, Linear, Mlp
+from nodes.learning.model_kinds.models import ByteCount, Cnn, Linear, Mlp
 from nodes.learning.sequences.sequence_models import Lstm
 from nodes.protocols import roles_of
 from nodes.protocols.central import Central
@@ -33,6 +33,7 @@ from scenarios.loading.checks.adversary_checks import (
     reserved_findings,
 )
 from scenarios.loading.checks.aggregate_checks import aggregate_findings
+from scenarios.loading.checks.budget_checks import budget_findings
 from scenarios.loading.checks.graph_checks import graph_findings, is_default_exchange, privacy_fits_graph
 from scenarios.loading.checks.schedule_checks import schedule_findings
 from scenarios.loading.privacy_classes import privacy_findings
@@ -279,6 +280,7 @@ CHECKS: tuple[tuple[tuple[str, ...], Check], ...] = (
     (("attacks", "adversaries", "data", *ATTACKED_PARTS), attack_findings),
     (("schedule", "privacy", "protocol", "noise_shares", "learning", "aggregate"), schedule_findings),
     (("aggregate", "protocol", "privacy", "noise_shares"), aggregate_findings),
+    (("privacy", "aggregate", "schedule"), budget_findings),
 )
 
 

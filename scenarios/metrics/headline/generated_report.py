@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from nodes.datasets.preparation import generator_of
-from scenarios.build import Simulation
+from scenarios.composition.simulation import Simulation
 
 _TIMELESS = "generators are trained before the run, which takes no simulated time"
 

@@ -23,12 +23,12 @@ def audited_views(audit: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, label in AUDITED_VIEWS.items():
         view = audit["views"].get(name)
         if view is not None:
-            yield label, _measured(view)
+            yield label, _measured(view, "add/remove" if audit.get("neighbours") == "add_remove" else "")
 
 
-def _measured(view: Mapping[str, Any]) -> str:
+def _measured(view: Mapping[str, Any], relation: str) -> str:
     text = f"at least {epsilon_text(view['epsilon'])} by {view['by']} ({_reach(view['ceiling'])})"
-    text += f"; proved at most {epsilon_text(view['proved'])} ({view['how']})"
+    text += f"; proved at most {epsilon_text(view['proved'])} ({' '.join(filter(None, (relation, view['how'])))})"
     if view["published"] is not None:
         text += f"; published {epsilon_text(view['published'])}"
     if view["estimate"] is not None:

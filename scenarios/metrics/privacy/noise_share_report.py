@@ -18,12 +18,13 @@ from privacy.sealing.message_sizes import message_size
 from privacy.sealing.wire_format import vector_size
 
 if TYPE_CHECKING:
-    from scenarios.build import Simulation
-    from scenarios.running.noise_share_setup import NoiseSharing
+    from nodes.noise_shares.run_exchange import NoiseSharing
+    from scenarios.composition.simulation import Simulation
 
 
 _MAX_RESIDUALS = 1000
 """Runs with more aggregations list only the means of each round, in the rounds' table."""
+_UNBOUNDED = "updates are not clipped, so Corollary 1 of NISS has no sensitivity"
 _NO_NOISE = "no accounted noise"
 
 
@@ -131,12 +132,12 @@ def _released(sharing: NoiseSharing) -> list[tuple[Upload, float]]:
     return [(upload, math.sqrt(sum(share.std**2 for share in upload.sent))) for upload in uploads]
 
 
-def _published(sharing: NoiseSharing, delta: float) -> dict[str, Any] | None:
+def _published(sharing: NoiseSharing, delta: float) -> dict[str, Any] | str:
     """Returns Corollary 1 as printed, for the worst client: half of the classic epsilon, one upload of one round."""
     clip, scale = sharing.plan.clip_norm, math.sqrt(2.0 * math.log(1.25 / delta))
     released = _released(sharing)
     if math.isinf(clip) or not released:
-        return None
+        return _UNBOUNDED if math.isinf(clip) else "no upload of the run carried shares"
     epsilon = max(2.0 * clip * upload.weight * scale / sigma for upload, sigma in released)
     # The factor 1/2 is the paper's; it is kept to compare published figures and proves nothing.
     return {"epsilon": epsilon / 2.0, "delta": delta, "formula": "NISS, Corollary 1: one upload of one round, alone"}

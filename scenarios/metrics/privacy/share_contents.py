@@ -13,7 +13,7 @@ from privacy.noise_shares.uploads import Share, Upload
 
 if TYPE_CHECKING:
     from nodes.noise_shares.exchange_log import NoiseShareLog
-    from scenarios.running.noise_share_setup import NoiseSharing
+    from nodes.noise_shares.run_exchange import NoiseSharing
 
 
 def share_noise(

@@ -86,7 +86,7 @@ def _one(place: int, result: AttackResult) -> str:
         _grid(grid, images)
         for grid, images in zip(pictures.grids if pictures else [], pictures.images if pictures else [], strict=True)
     ]
-    drawn = f'<div class="pair">{"".join(curves)}</div>' if curves else ""
+    drawn = html.pair(*curves)
     notes = html.notes([result.problem] if result.problem else [])
     return "\n".join([head, said, with_options, notes, *grids, _figures(entry), drawn])
 

@@ -39,8 +39,14 @@ def sandwich_part(summary: Mapping[str, Any], data: Mapping[str, Any]) -> str:
     )
     caption = (
         "The epsilon sandwich: what an audit measures at least, what is proved at most, and the published claim, per "
-        f"view; delta {audit['delta']:g}, confidence {audit['confidence']:g}. {audit['cost']}. A measured 0 stands at "
-        "the left edge."
+        f"view; delta {audit['delta']:g}, confidence {audit['confidence']:g}. {audit['cost']}. {_relation(audit)} A "
+        "measured 0 stands at the left edge."
     )
     chart = html.figure("epsilon-sandwich", caption, f"Measured and proved epsilon per view. {told}.")
     return html.notes(refuted) + chart
+
+
+def _relation(audit: Mapping[str, Any]) -> str:
+    if audit.get("neighbours") == "add_remove":
+        return "Neighbours: one client's updates are there or zero (add/remove), so published claims are not compared."
+    return "Neighbours: one client is replaced."

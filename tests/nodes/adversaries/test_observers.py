@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from nodes.learning.deferred_learning import DeferredLearning
 from privacy.attacks.observations import IN, MEMBER, OUT, UNKNOWN
-from scenarios.build import Simulation, build
+from scenarios.build import build
+from scenarios.composition.simulation import Simulation
 from scenarios.loading.load import parse_scenario
 from tests.by_hand import messages
 from tests.random_worlds import TIMES, troubled_worlds
@@ -175,7 +176,7 @@ def test_vectors_are_those_that_were_sent() -> None:
 
 
 def _releases(learning: DeferredLearning) -> dict[tuple[int, int], Any]:
-    return {(number, node): row for number, rows in learning._releases.items() for node, row in rows.items()}
+    return {(number, node): row for (what, number, node), row in learning.state().given.items() if what == "release"}
 
 
 @pytest.mark.slow

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from nodes.faults.targets import check_window, parse_nodes
 from nodes.roles.slowdown import Slow, finish_s
 from p2p.log.records import DROPOUT_REASON, KIND, OUTCOME, REASON, WHAT
-from scenarios.build import Simulation, build
+from scenarios.build import build
+from scenarios.composition.simulation import Simulation
 from scenarios.loading.load import parse_scenario
 
 WORLD = """

@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from nodes.learning.deferred_learning import DeferredLearning, Matrix, Scores, Vector, mean_vector
+from nodes.learning.deferred_learning import DeferredLearning
+from nodes.learning.deferred_vectors import Matrix, Vector, mean_vector
+from nodes.learning.interface import Scores
 from nodes.learning.release_stages import ReleaseStages
 
 

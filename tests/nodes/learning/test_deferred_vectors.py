@@ -7,7 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from nodes.learning.deferred_learning import DeferredLearning, Matrix, Scores
+from nodes.learning.deferred_learning import DeferredLearning
+from nodes.learning.deferred_vectors import Matrix
+from nodes.learning.interface import Scores
 from nodes.learning.release_stages import ReleaseStages
 from privacy.sealing.sealers import make_sealer
 

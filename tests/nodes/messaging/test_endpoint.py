@@ -16,7 +16,7 @@ from p2p.transport.messages import Batch, Message
 from privacy.sealing.envelopes import Envelope
 from privacy.sealing.keys import KeyPair
 from privacy.sealing.sealers import tamper
-from scenarios.build import Simulation
+from scenarios.composition.simulation import Simulation
 
 Prepare = Callable[..., Simulation]
 Rows = Callable[..., list[dict[str, Any]]]

@@ -15,7 +15,8 @@ from p2p.clock import Rank
 from p2p.log import records
 from privacy.accounting.curves.gaussian import epsilon_of
 from privacy.noise_shares.variance import expected_residual_variance
-from scenarios.build import Simulation, build
+from scenarios.build import build
+from scenarios.composition.simulation import Simulation
 from scenarios.loading.load import parse_scenario
 
 WORLD = """

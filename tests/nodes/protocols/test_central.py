@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from p2p.log import records
-from scenarios.build import Simulation
+from scenarios.composition.simulation import Simulation
 
 Simulate = Callable[..., Simulation]
 Story = Callable[..., list[tuple[float, int, str]]]

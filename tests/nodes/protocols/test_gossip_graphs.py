@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nodes.learning.deferred_learning import DeferredLearning, Vector
+from nodes.learning.deferred_learning import DeferredLearning
+from nodes.learning.deferred_vectors import Vector
 from p2p.log.records import DROPOUT_REASONS
-from scenarios.build import Simulation, build
+from scenarios.build import build
+from scenarios.composition.simulation import Simulation
 from scenarios.loading.load import parse_scenario
 from scenarios.metrics.privacy.privacy_report import report_privacy
 from topologies.mixing import metropolis_weights, second_eigenvalue, uniform_weights

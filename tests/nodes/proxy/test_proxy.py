@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from p2p.log import records
-from scenarios.build import Simulation
+from scenarios.composition.simulation import Simulation
 
 Simulate = Callable[..., Simulation]
 Rows = Callable[..., list[dict[str, Any]]]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from p2p.log import records
-from scenarios.build import Simulation
+from scenarios.composition.simulation import Simulation
 
 Simulate = Callable[..., Simulation]
 SIX = ("clients=6", "data.samples=120", "rounds=4", "protocol.train_per_round=4")

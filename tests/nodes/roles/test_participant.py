@@ -11,7 +11,7 @@ from nodes.messaging.control_messages import Assignment, Peer
 from nodes.messaging.endpoint import Received
 from p2p.clock import Rank
 from p2p.log.log import Log
-from scenarios.build import Simulation
+from scenarios.composition.simulation import Simulation
 
 Prepare = Callable[..., Simulation]
 PEERS = [Peer(b"a" * 32, b""), Peer(b"b" * 32, b"")]

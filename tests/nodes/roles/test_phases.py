@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from p2p.log import records
-from scenarios.build import Simulation
+from scenarios.composition.simulation import Simulation
 
 Simulate = Callable[..., Simulation]
 BARRIER = (

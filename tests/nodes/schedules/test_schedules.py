@@ -17,7 +17,8 @@ from privacy.accounting.accountant import Accountant
 from privacy.accounting.content_log import RoundContents
 from privacy.accounting.curves.zcdp import zcdp_budget, zcdp_epsilon
 from privacy.accounting.setting import Setting
-from scenarios.build import Simulation, build
+from scenarios.build import build
+from scenarios.composition.simulation import Simulation
 from scenarios.loading.load import parse_scenario
 from scenarios.metrics.privacy.privacy_report import report_privacy
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 
 from p2p.config.distributions import Constant, Lognormal, Uniform
+from p2p.links.latency import Regions
 from p2p.links.link_table import Links
 from p2p.links.settings import NetworkSettings
 
@@ -47,6 +51,16 @@ def test_more_nodes_move_nothing() -> None:
     assert small.up[:5].tolist() == large.up[:5].tolist()
     receivers = np.arange(5)
     assert small.latencies(3, receivers).tolist() == large.latencies(3, receivers).tolist()
+
+
+@pytest.mark.parametrize("nodes", [9, 2004])
+@pytest.mark.parametrize("latency", [Uniform(low=0.02, high=0.12), Lognormal(median=0.05, sigma=1.0), Regions()])
+def test_no_pair_is_faster_than_the_lower_bound(nodes: int, latency: Any) -> None:
+    """The event core moves on to that time before it asks for the delays of messages that have left."""
+    links = Links(replace(DRAWN, latency=latency), 1, nodes - 4, nodes)
+    assert 0 <= links.least_latency_s <= links.latencies(0, np.arange(1, nodes)).min()
+    if isinstance(latency, Uniform):
+        assert links.least_latency_s >= 0.02
 
 
 def test_another_seed_is_another_world() -> None:

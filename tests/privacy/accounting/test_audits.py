@@ -17,7 +17,8 @@ from privacy.accounting.curves.fixed_size_sampling import model_epsilon
 from privacy.accounting.curves.gaussian import epsilon_of
 from privacy.accounting.sampling_premises import Amplification, Draw
 from privacy.accounting.setting import Setting
-from scenarios.build import Simulation, build
+from scenarios.build import build
+from scenarios.composition.simulation import Simulation
 from scenarios.loading.load import parse_scenario
 from tests.privacy.accounting.audit import lower_epsilon, observed_scores
 from tests.privacy.accounting.oracle import Release, Round, closures

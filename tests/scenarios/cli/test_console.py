@@ -26,7 +26,7 @@ from scenarios.metrics.headline.number_format import (
 )
 from scenarios.metrics.headline.run_facts import RunFacts
 from scenarios.run_folder.summary import summarise
-from scenarios.running.progress import progress
+from scenarios.running.progress import RoundDone, progress
 
 
 @pytest.fixture(scope="session")
@@ -144,12 +144,12 @@ def test_progress_bar(round_record: Callable[..., dict[str, Any]]) -> None:
     """On a terminal the bar tells time, accuracy, bytes, dropouts and epsilon."""
     terminal = _Terminal()
     with progress(2, quiet=False, file=terminal) as bar:
-        bar.round(round_record(1, 0.0, 75.0), 12_300_000, dropouts=2, epsilon=1.5)
+        bar.round(RoundDone(round_record(1, 0.0, 75.0), 12_300_000, dropouts=2, epsilon=1.5))
     assert "1/2" in terminal.getvalue()
     assert "75 s simulated" in terminal.getvalue()
     for quiet, file in ((True, _Terminal()), (False, io.StringIO())):
         with progress(2, quiet=quiet, file=file) as silent:
-            silent.round(round_record(1, 0.0, 75.0), 1)
+            silent.round(RoundDone(round_record(1, 0.0, 75.0), 1))
         assert file.getvalue() == ""
 
 

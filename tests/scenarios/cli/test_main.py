@@ -143,6 +143,13 @@ def test_a_check_does_without_what_only_a_run_or_a_fault_needs(name: str) -> Non
     assert imported_by(["check", name]).isdisjoint({"pydantic", "simpy", "email"})
 
 
+@pytest.mark.slow
+def test_a_run_does_without_what_only_notebooks_need(tmp_path: Path) -> None:
+    """pandas takes longer to import than a small run to write its files."""
+    argv = ["run", "tiny", "--quiet", "--out", str(tmp_path / "run")]
+    assert imported_by(argv).isdisjoint({"pandas", "matplotlib", "plotly", "numba"})
+
+
 @pytest.mark.parametrize("given", [None, "3"])
 def test_a_check_leaves_the_environment_as_it_was(
     given: str | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from scenarios.build import Simulation
+from scenarios.composition.simulation import Simulation
 from tests.by_hand import messages
 from tests.privacy.accounting.oracle import Form, Release, Round
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from p2p.config.errors import UserError
 from privacy.accounting.curves.gaussian import epsilon_of
-from scenarios.build import Simulation, build
+from scenarios.build import build
+from scenarios.composition.simulation import Simulation
 from scenarios.loading.load import parse_scenario
 from scenarios.metrics.privacy.unaccounted import unaccounted_releases
 from tests.privacy.accounting import oracle

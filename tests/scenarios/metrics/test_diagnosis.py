@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from p2p.log.log import Log
-from scenarios.build import Simulation
+from scenarios.composition.simulation import Simulation
 from scenarios.metrics.communication.critical_path import critical_paths
 from scenarios.metrics.communication.roles import Roles
 from scenarios.metrics.diagnosis import Finding, diagnose, findings_text

@@ -13,7 +13,8 @@ import pytest
 from nodes.protocols.api import Assignment, Client, Steps
 from nodes.protocols.gossip import Gossip
 from privacy.accounting.curves.gaussian import delta_of, epsilon_of
-from scenarios.build import Simulation, build
+from scenarios.build import build
+from scenarios.composition.simulation import Simulation
 from scenarios.loading.load import load_scenario, parse_scenario
 from scenarios.metrics.privacy.privacy_report import report_privacy
 from tests.privacy.accounting import oracle
@@ -206,7 +207,7 @@ def own_parts(folder: Path, **parts: str) -> Simulation:
     """A run whose scenario uses classes of the user's own."""
     (folder / "plug_own.py").write_text(
         "from dataclasses import dataclass\n"
-        "from nodes.learning.models import Linear\nfrom nodes.protocols.api import Disclosure\n"
+        "from nodes.learning.model_kinds.models import Linear\nfrom nodes.protocols.api import Disclosure\n"
         "from nodes.protocols.gossip import Gossip\n"
         "@dataclass(frozen=True, slots=True, kw_only=True)\nclass Model(Linear):\n    pass\n"
         "@dataclass(frozen=True, slots=True, kw_only=True)\nclass Silent(Gossip):\n    pass\n"

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from p2p.config.errors import UserError
-from scenarios.build import Simulation, build
+from scenarios.build import build
 from scenarios.cli.main import main
+from scenarios.composition.simulation import Simulation
 from scenarios.loading.catalog import catalog
 from scenarios.loading.load import load_scenario
 from scenarios.metrics.communication.traffic import books

@@ -154,7 +154,7 @@ def test_recorded_outcomes_say_how_they_came_about() -> None:
         assert outcome["command"].startswith(f"peerveil reproduce {name}")
         assert outcome["digests"]
         assert outcome["probe"]["events"]
-        parts = [Part(part["statement"], part["holds"], "") for part in outcome["parts"]]
+        parts = [Part(part["statement"], part["holds"], "", None, part.get("reading", "")) for part in outcome["parts"]]
         assert judge(parts).word == outcome["verdict"]
 
 
@@ -222,3 +222,49 @@ def test_the_plain_controls_differ_from_the_catalog_in_privacy_alone() -> None:
         assert plain.privacy is None
         for key in ("data", "model", "training", "protocol", "network", "anonymity", "rounds", "clients", "seed"):
             assert getattr(plain, key) == getattr(private, key), key
+
+
+def test_the_best_value_of_an_axis() -> None:
+    """Inside the range, moving with another axis, and not far from a setting; the least may be best."""
+    loss = {"p": [0.9, 0.91, 0.89], "q": [0.5, 0.52, 0.51], "r": [0.7, 0.71, 0.73]}
+    inside = {"kind": "interior", "over": "x", "least": True, "among": ["p", "q", "r"]}
+    assert [part.holds for part in judge_parts([inside], lambda _: measured(loss))] == [True, True]
+    largest = {**inside, "least": False}
+    assert [part.holds for part in judge_parts([largest], lambda _: measured(loss))] == [False, False]
+    near = {"kind": "near_best", "least": True, "setting": {"x": "r"}, "of": {}, "over": "x", "among": ["p", "q"]}
+    assert only({**near, "value": 0.3}, loss).holds is True
+    assert only({**near, "value": 0.1}, loss).holds is False
+    ordered = {"kind": "order", "greater": {"x": "r"}, "less": {"x": "q"}}
+    assert only({**ordered, "by": 0.1}, loss).holds is True
+    assert only({**ordered, "by": 0.3}, loss).holds is False
+
+
+@pytest.mark.parametrize(("late", "holds"), [("high", True), ("low", False)])
+def test_the_best_value_moves_with_another_axis(late: str, holds: bool) -> None:
+    """Each seed has its own best; the later one must belong to the setting that the rule names."""
+    best = {"low": 2 if late == "low" else 0, "high": 2 if late == "high" else 1}
+    cells = [
+        Measured({"x": x, "e": e}, seed, 1.0 if x == best[e] else 0.0)
+        for x in (0, 1, 2)
+        for e in ("low", "high")
+        for seed in (1, 2, 3)
+    ]
+    rule = {"kind": "shift", "over": "x", "among": [0, 1, 2], "low": {"e": "low"}, "high": {"e": "high"}}
+    (part,) = judge_parts([rule], lambda _: cells)
+    assert part.holds is holds
+
+
+def test_the_reading_that_fits_best_decides() -> None:
+    """A claim that holds under one reading is reproduced; parts without a reading always count."""
+    good, bad, open_ = Part("a", True, "", None, "one"), Part("a", False, "", None, "two"), Part("a", None, "")
+    assert judge([good, bad]).word == "reproduced"
+    assert judge([good, bad, Part("b", False, "")]).word == "not reproduced"
+    assert judge([good, bad, open_]).word == "inconclusive"
+    assert judge([bad, open_]).word == "not reproduced"
+
+
+def test_a_figure_may_lie_in_a_list() -> None:
+    """Attacks' results are lists; a place that is not there is no value."""
+    summary = {"attacks": [{"results": [{"psnr_db": 20.0, "prior_psnr_db": 10.0}]}]}
+    assert reproduce._value(summary, "attacks.0.results.0.psnr_db / attacks.0.results.0.prior_psnr_db") == 2.0
+    assert reproduce._value(summary, "attacks.1.results.0.psnr_db") is None

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from scenarios.running.live_page import LivePage, NoPage, serve_live_page
+from scenarios.running.progress import RoundDone
 
 
 def _ask(port: int, path: str, method: str = "GET", host: str | None = None) -> tuple[int, str, dict[str, str]]:
@@ -35,7 +36,7 @@ def test_the_page_follows_the_rounds(
         assert found is not None
         port = int(found[1])
         page.begin("<b>", "Why?", 3)
-        page.round(round_record(1, 0.0, 10.0), 12_300, 2, 1.5, 2e4)
+        page.round(RoundDone(round_record(1, 0.0, 10.0), 12_300, 2, 1.5, 2e4))
         status, text, headers = _ask(port, "/state.json")
         state = json.loads(text)
         assert status == 200
@@ -60,7 +61,7 @@ def test_a_new_run_clears_the_page(round_record: Callable[..., dict[str, Any]]) 
     """Several scenarios in one command show one after the other."""
     page = LivePage()
     page.begin("first", None, 2)
-    page.round(round_record(1, 0.0, 1.0), 1)
+    page.round(RoundDone(round_record(1, 0.0, 1.0), 1))
     page.begin("second", None, 2)
     assert json.loads(page.state())["rows"] == []
 

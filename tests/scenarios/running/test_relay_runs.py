@@ -12,12 +12,13 @@ import pytest
 from p2p.clock import Rank
 from p2p.log.records import KIND, OUTCOME
 from privacy.accounting.receipts import received_pairs, rows_by_round
-from scenarios.build import Simulation, relay_nodes
+from scenarios.composition.simulation import Simulation
 from scenarios.loading.load import parse_scenario
 from scenarios.metrics.communication.critical_path import critical_paths
 from scenarios.metrics.communication.roles import Roles
 from scenarios.metrics.communication.traffic import books
 from scenarios.metrics.headline.headline import bytes_headline
+from scenarios.node_numbers import relay_nodes
 
 Simulate = Callable[..., Simulation]
 Rows = Callable[..., list[dict[str, Any]]]

@@ -7,7 +7,8 @@ import pytest
 
 from p2p.log.records import KIND
 from privacy.accounting.curves.loss_events import LaplaceLoss, composed_epsilon
-from scenarios.build import Simulation, build
+from scenarios.build import build
+from scenarios.composition.simulation import Simulation
 from scenarios.loading.load import load_scenario
 from scenarios.metrics.privacy.privacy_report import report_privacy
 from scenarios.planning.plan import make_plan
@@ -75,7 +76,7 @@ STAGE_LISTS = {
     "top-k": "[{kind: top_k, rate: 0.2}, {kind: clip}, {kind: gaussian, sigma: 2}]",
     "compressed": "[{kind: clip}, {kind: gaussian, sigma: 2}, {kind: top_k, rate: 0.2}]",
     "mask": "[{kind: mask, rate: 0.2}, {kind: clip}, {kind: gaussian, sigma: 2}]",
-    "aggregates": "[{kind: mask, rate: 0.2, by: aggregates}, {kind: clip}, {kind: gaussian, sigma: 2}]",
+    "aggregates": "[{kind: mask, rate: 0.2, by: last_aggregate}, {kind: clip}, {kind: gaussian, sigma: 2}]",
     "binomial": "[{kind: clip}, {kind: binomial, trials: 4000, rotate: true}]",
     "own-median": "[clip_own_median, {kind: gaussian, multiplier: 2, per_record: true}]",
     "cohort-median": "[{kind: clip}, {kind: gaussian, sigma: 2}, clip_cohort_median]",

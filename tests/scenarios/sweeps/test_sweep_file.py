@@ -63,6 +63,14 @@ seeds: 0
         assert part in told
 
 
+def test_axes_that_move_together_may_repeat_a_value_but_not_a_row() -> None:
+    """(1, 5), (1, 6) are two settings; a second (1, 5) is not."""
+    sweep = parse_sweep("name: a\nbases: [tiny]\nzip: [{rounds: [1, 1], clients: [5, 6]}]")
+    assert sweep.size() == 2
+    with pytest.raises(UserError, match=r"zip\.0 = 1, 5: stands there twice"):
+        parse_sweep("name: a\nbases: [tiny]\nzip: [{rounds: [1, 1], clients: [5, 5]}]")
+
+
 @pytest.mark.parametrize("text", ["", "- 1", "name: [", "name: &a x"])
 def test_what_is_no_mapping_is_refused(text: str) -> None:
     """One message, with the file's name."""

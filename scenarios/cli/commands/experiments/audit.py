@@ -36,7 +36,7 @@ def audit_command(args: argparse.Namespace) -> int:
 def _audit_one(ref: str, args: argparse.Namespace) -> dict[str, Any]:
     run = Path(ref) if (Path(ref) / "scenario.yaml").is_file() else None
     scenario = _scenario(ref, run, args)
-    wanted = {"canaries": args.canaries, "runs": args.runs, "others": args.others}
+    wanted = {key: getattr(args, key) for key in ("canaries", "runs", "others", "neighbours")}
     given = {key: value for key, value in wanted.items() if value is not None}
     audit = audit_scenario(scenario, replace(scenario.audit or Audit(), **given), args.data_dir, args.threads)
     if run is not None:

@@ -10,10 +10,17 @@ from typing import Any
 from p2p.config.errors import UserError
 from scenarios.cli.console import make_console, print_rows
 from scenarios.loading.problems import printable, shorten
-from scenarios.reproductions.book import collected, interval_text, printed_text, verdict_text, write_book
+from scenarios.reproductions.book import (
+    collected,
+    interval_text,
+    printed_text,
+    statement_text,
+    verdict_text,
+    write_book,
+)
 from scenarios.reproductions.pictures import draw
 from scenarios.reproductions.published_results import find_result, published_results
-from scenarios.reproductions.reproduce import is_stale, outcome_folder, outcomes, reproduce_formula, reproduce_sweep
+from scenarios.reproductions.reproduce import is_stale, outcomes, record, reproduce_formula, reproduce_sweep
 from scenarios.reproductions.waiting import state_of
 from scenarios.run_folder import atomic_write
 from scenarios.run_folder.json_text import to_json
@@ -43,13 +50,16 @@ def _one(name: str, args: argparse.Namespace) -> dict[str, Any]:
     if state == "formula":
         outcome = reproduce_formula(name)
     elif state == "sweep":
-        options = SweepOptions(on=args.on, workers=args.workers, data_dir=args.data_dir, quiet=args.quiet or args.json)
+        # A verdict needs every cell, so those that failed before are tried again.
+        options = SweepOptions(
+            on=args.on, workers=args.workers, retry=True, data_dir=args.data_dir, quiet=args.quiet or args.json
+        )
         outcome = reproduce_sweep(name, args.size, args.seeds, options, Store(args.store or DEFAULT_STORE))
     else:
         raise UserError(f"{name}: cannot be run again: {state}")
     # Formulas take seconds and are computed for every page; only runs are recorded.
     if args.record and state == "sweep":
-        atomic_write.write_text(outcome_folder() / f"{name}.json", to_json(outcome))
+        record(outcome)
     if not args.json:
         _print(outcome)
     return outcome
@@ -61,7 +71,7 @@ def _print(outcome: Mapping[str, Any]) -> None:
     console.print(printable(f"{outcome['id']}: {outcome['verdict']}{because}"))
     console.print(printable(f"claim: {outcome['claim']}"))
     words = {True: "holds", False: "fails", None: "open"}
-    rows = [("", words[part["holds"]], part["statement"], _measured(part)) for part in outcome["parts"]]
+    rows = [("", words[part["holds"]], statement_text(part), _measured(part)) for part in outcome["parts"]]
     print_rows(console, [tuple(printable(cell) for cell in row) for row in rows])
     if outcome.get("values"):
         head = ("", "settings", "printed", f"measured {outcome['figure']}")
@@ -117,5 +127,5 @@ def _mark_stale(args: argparse.Namespace) -> int:
         print(f"{name}: {'stale' if stale else 'as recorded'}")
         if stale != bool(outcome.get("stale")):
             changed += 1
-            atomic_write.write_text(outcome_folder() / f"{name}.json", to_json({**outcome, "stale": stale}))
+            record({**outcome, "stale": stale})
     return 1 if changed else 0

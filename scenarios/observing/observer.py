@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 
 from nodes.adversaries.recorder import Recorder
 from nodes.learning.byte_counts_only import NoLearning
-from nodes.learning.deferred_learning import DeferredLearning, Scores
+from nodes.learning.deferred_learning import DeferredLearning
+from nodes.learning.interface import Scores
 from nodes.messaging.endpoint import leave_round
+from nodes.noise_shares.run_exchange import NoiseSharing
 from nodes.roles.participant import Participant
 from nodes.round_record import RoundRecord
 from nodes.schedules.fixed import RunSchedule
@@ -23,9 +25,8 @@ from p2p.log.records import KIND
 from privacy.attacks.linkage import Linkage
 from privacy.attacks.matching import Seen
 from privacy.calibration.noise_plan import NoisePlan
-from scenarios.running.noise_share_setup import NoiseSharing
-from scenarios.running.privacy_per_round import RoundPrivacy
-from scenarios.running.schedule_losses import RoundLosses
+from scenarios.observing.privacy_per_round import RoundPrivacy
+from scenarios.observing.schedule_losses import RoundLosses
 from scenarios.schema import Scenario
 
 Figures = Mapping[str, Any]

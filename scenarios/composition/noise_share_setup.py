@@ -1,57 +1,19 @@
-"""The `noise_shares` section put to work: its parts, and what it leaves in the round's row."""
+"""The exchange of noise shares of a run, from the `noise_shares` section."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from p2p.config.errors import UserError
-
 if TYPE_CHECKING:
-    from nodes.noise_shares.exchange_log import NoiseShareLog
-    from nodes.noise_shares.partner_graph import Tracker
-    from nodes.noise_shares.plan import NoiseSharePlan
+    from nodes.noise_shares.run_exchange import NoiseSharing
     from nodes.roles.participant import Participant
     from nodes.world import World
     from privacy.calibration.noise_plan import NoisePlan
     from scenarios.schema import Scenario
-
-
-def check_resumable(scenario: Scenario) -> None:
-    """Rejects resumption of runs whose noise is derived from keys: a resumed run draws other keys.
-
-    Raises:
-        UserError: the shares are pairwise.
-    """
-    if scenario.noise_shares is not None and scenario.noise_shares.share_as == "pairwise":
-        rule = "a resumed run has other keys, and the noise follows from them; run it anew, or use `seed`"
-        raise UserError(f"noise_shares.share_as = pairwise: {rule}")
-
-
-@dataclass(frozen=True, slots=True)
-class NoiseSharing:
-    """The exchange of one run."""
-
-    plan: NoiseSharePlan
-    tracker: Tracker
-    book: NoiseShareLog
-
-    @property
-    def extra_s(self) -> float:
-        """The time that corrections may add to a round."""
-        return self.plan.settings.correct_within if self.plan.settings.policy == "correct" else 0.0
-
-    def figures(self, round_number: int, log: Any) -> dict[str, float]:
-        """Returns the mean residual variance of a round's aggregations, and the predicted one."""
-        found = self.book.close(round_number, log)
-        if not found:
-            return {"residual_variance": np.nan, "predicted_variance": np.nan}
-        measured, predicted = ([getattr(one, name) for one in found] for name in ("measured", "predicted"))
-        return {"residual_variance": float(np.mean(measured)), "predicted_variance": float(np.mean(predicted))}
 
 
 def share_noise(
@@ -70,6 +32,7 @@ def share_noise(
     from nodes.noise_shares.exchange_log import NoiseShareLog
     from nodes.noise_shares.partner_graph import Tracker
     from nodes.noise_shares.plan import NoiseSharePlan
+    from nodes.noise_shares.run_exchange import NoiseSharing
     from privacy.noise_shares.uploads import NoiseExpander
 
     protocol, privacy = scenario.protocol, scenario.privacy

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from nodes.noise_shares.run_exchange import NoiseSharing
 from nodes.roles.client import Client
 from nodes.round_record import RoundRecord
 from p2p.log.log import Log
@@ -22,7 +23,6 @@ from privacy.calibration.noise_plan import NoisePlan
 from scenarios.metrics.privacy.round_contents import ContentReader, aggregation_of
 from scenarios.metrics.privacy.run_accountant import setting_of
 from scenarios.metrics.privacy.unaccounted import disclosed, unaccounted_releases
-from scenarios.running.noise_share_setup import NoiseSharing
 from scenarios.schema import Scenario
 
 FIGURES = ("epsilon_published", "epsilon_local", "epsilon_peer_worst", "epsilon_model")
@@ -121,6 +121,20 @@ class RoundPrivacy:
         self.final = accountant
         return self._views(accountant, amplification, collected), accountant, amplification.why_not
 
+    def add_remove_views(self, collected: Sequence[int] | None) -> Views | None:
+        """Returns what is proved if a client's updates are there or zero, noise added to either; None without proof.
+
+        Zero lies halfway between two opposite updates, so releases move half as far as when a client is replaced. Who
+        takes part is not hidden. Sampling is not counted: its proof for cohorts of fixed size exchanges members, which
+        is replacing again.
+        """
+        accountant = self._new_accountant()
+        if accountant is None or accountant.setting.losses:
+            return None
+        for contents in self._reader().rounds():
+            accountant.add(replace(contents, sensitivity=contents.sensitivity / 2.0))
+        return accountant.views(collected)
+
     def _views(
         self, accountant: Accountant, amplification: Amplification, collected: Sequence[int] | None = None
     ) -> Views:
@@ -159,6 +173,8 @@ class RoundPrivacy:
         failed = ""
         if self._scenario.schedule.reads:
             failed = "noise and number of rounds depend on earlier outputs"
+        elif self._scenario.aggregate.why_not_amplified:
+            failed = self._scenario.aggregate.why_not_amplified
         elif self._scenario.protocol.selection != "uniform":
             failed = "the cohort is no uniform sample"
         elif before <= record.round_number:
