@@ -299,7 +299,8 @@ def test_all_watched_pages_learn_of_the_end(browser: Any, capsys: pytest.Capture
         live.write_to(Path("runs/one"))
         pages = [browser.new_context().new_page() for _ in range(2)]
         for number in range(1, 8):
-            live.round({"round": number, "end_s": 170.0 * number, "accuracy_after_mean": 0.1 * number}, 100)
+            record = {"round": number, "end_s": 170.0 * number, "accuracy_after_mean": 0.1 * number}
+            live.round(RoundDone(record, 100, 0, None, None))
         for page in pages:
             page.goto(url)
             page.wait_for_selector("#rows tr")
