@@ -21,7 +21,7 @@ from privacy.noise_shares.uploads import ReceivedShare, Share, Upload
 from privacy.sealing.envelopes import Payload
 
 if TYPE_CHECKING:
-    from nodes.messaging.endpoint import Received
+    from nodes.messaging.round_session import Received
     from nodes.roles.client import Client
     from nodes.roles.participant import Participant
     from nodes.world import World

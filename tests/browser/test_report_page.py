@@ -253,6 +253,9 @@ def test_all_runs_at_a_glance(browser: Any, run_folders: list[Path], width: int,
         rows = page.locator("#rows tr")
         assert rows.count() >= len(run_folders)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+        figures = rows.first.locator(".narrow" if width == 400 else "td.number").first
+        assert figures.is_visible()
+        assert "0.6" in figures.inner_text()
         name = rows.first.locator("a").inner_text()
         page.fill("#search", name.split(",")[0])
         assert 1 <= rows.count() <= len(run_folders)
@@ -285,3 +288,34 @@ def test_the_watched_page_has_axes_and_its_last_round(browser: Any, capsys: pyte
     assert page.locator("#rows tr").first.locator("td").all_inner_texts()[0] == "2"
     assert page.locator("#rows tr").first.locator("td").all_inner_texts()[-2:] == ["3", "4e4"]
     assert "The run has ended" in page.inner_text("#status")
+    assert "mean accuracy" in texts
+
+
+def test_all_watched_pages_learn_of_the_end(browser: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """Ticks stand at whole minutes; a second page is told too; a page whose run is gone offers no dead link."""
+    with serve_live_page(True) as live:
+        url = capsys.readouterr().err.split()[-1]
+        live.begin("watched", "Why?", 9)
+        live.write_to(Path("runs/one"))
+        pages = [browser.new_context().new_page() for _ in range(2)]
+        for number in range(1, 8):
+            record = {"round": number, "end_s": 170.0 * number, "accuracy_after_mean": 0.1 * number}
+            live.round(RoundDone(record, 100, 0, None, None))
+        for page in pages:
+            page.goto(url)
+            page.wait_for_selector("#rows tr")
+        assert pages[0].locator("#report a").count() == 1
+        ticks = [text for text in pages[0].locator("#chart text").all_text_contents() if text.endswith(" min")]
+        assert ticks == ["0 min", "5 min", "10 min", "15 min"]
+        killed = browser.new_context().new_page()
+        killed.goto(url)
+        killed.wait_for_selector("#rows tr")
+        killed.route("**/state.json", lambda route: route.abort())
+        killed.locator("#status", has_text="ended or was stopped").wait_for()
+        assert killed.locator("#report a").count() == 0
+        assert killed.inner_text("#report code") == "peerveil report runs/one"
+        pages[0].wait_for_timeout(100)
+    for page in pages:
+        page.wait_for_timeout(300)
+        assert page.inner_text("#status").endswith("The run has ended.")
+        assert page.locator("#report a").count() == 0

@@ -1,6 +1,6 @@
 // The round timeline: rows of nodes, spans as bars, messages as arrows, the critical path as a line.
 PV.spanColours = { invite: PV.hue.pink, train: PV.hue.blue, share: PV.hue.yellow, send: PV.hue.orange, wait: "#c3c8cf", aggregate: PV.hue.green, broadcast: PV.hue.sky, idle: "#e3e5e8", down: "#444444" };
-PV.fateColours = { delivered: PV.hue.blue, late: PV.hue.orange, lost: PV.hue.red, rejected: PV.hue.pink, in_flight: PV.hue.grey, not_sent: PV.hue.yellow };
+PV.fateColours = { delivered: PV.hue.blue, late: PV.hue.orange, lost: PV.hue.red, rejected: PV.hue.pink, in_flight: PV.hue.grey, not_sent: "#222222" };
 
 PV.byRound = packed => {
   let columns = null;
@@ -128,7 +128,8 @@ PV.timeline = () => {
     return ["absence", "dropout"].flatMap(what => {
       const own = drops.filter(drop => drop[2] === what && rowOf.has(drop[1]));
       if (!own.length) return [];
-      return [{ x: own.map(drop => drop[4] - base), y: own.map(drop => rowOf.get(drop[1])), mode: "markers", name: what, marker: { symbol: what === "dropout" ? "x" : "circle-open", size: 9, color: PV.style("--ink"), line: { width: 2 } }, customdata: own.map(drop => [names.get(drop[1]), drop[3]]), hovertemplate: `%{customdata[0]}: ${what}, %{customdata[1]}<extra></extra>` }];
+      return [{ x: own.map(drop => drop[4] - base), y: own.map(drop => rowOf.get(drop[1])), mode: "markers", name: what, // With a light edge or middle, to be seen on the bar of a node that is down.
+        marker: { symbol: what === "dropout" ? "x" : "circle", size: what === "dropout" ? 11 : 8, color: PV.style(what === "dropout" ? "--ink" : "--bg"), line: { width: 1.5, color: PV.style(what === "dropout" ? "--bg" : "--ink") } }, customdata: own.map(drop => [names.get(drop[1]), drop[3]]), hovertemplate: `%{customdata[0]}: ${what}, %{customdata[1]}<extra></extra>` }];
     });
   }
 
@@ -176,7 +177,7 @@ PV.timeline = () => {
       layout: {
         height: Math.min(900, Math.max(300, 110 + count * 8.5)), barmode: "overlay", showlegend: true, shapes, annotations, dragmode: "zoom",
         uirevision: `${rounds.join()}|${orderBox.value}`, margin: { l: 70, r: 14, t: 12, b: 44 },
-        xaxis: { title: { text: `simulated seconds since round ${rounds[0]} began` }, range: [0, end * 1.01], zeroline: false },
+        xaxis: { title: { text: `seconds since round ${rounds[0]} began` }, range: [0, end * 1.01], zeroline: false },
         yaxis: { tickvals: ticks, ticktext: ticks.map(i => names.get(shownIds[i])), range: [count - 0.4, -0.6], zeroline: false, showgrid: false, tickfont: { size: 10 } },
       },
       table: { head: ["node", "round", "span", "start (s)", "end (s)"], rows: found.map(span => [names.get(span.node), span.round, span.name, span.start.toFixed(6), span.end.toFixed(6)]) },

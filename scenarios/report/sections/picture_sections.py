@@ -30,10 +30,10 @@ def timeline(data: Mapping[str, Any]) -> str:
     chart = html.figure(
         "timeline",
         "What each node did, in simulated seconds since the first shown round began. Thick bars: joining, training, "
-        "waiting; thin bars: sending (upper) and aggregating (lower). Red line: the critical path, the chain of "
-        "training, transfers and waits that made the round as long as it was. Crosses: dropouts; open circles: "
-        "absences. Drag to zoom, double-click to see all; choose a node (or click its row) to see its messages as "
-        "arrows. Keys: + - and arrows.",
+        "waiting, down (offline or crashed); thin bars: sending (upper) and aggregating (lower). Orange line: the "
+        "critical path, the chain of training, transfers and waits that made the round as long as it was. Crosses: "
+        "dropouts; open circles: absences. Drag to zoom, double-click to see all; choose a node (or click its row) to "
+        "see its messages as arrows. Keys: + - and arrows.",
         "Timeline of one round: one row per node, spans coloured by name. The fold below lists every span shown.",
         controls,
     )
@@ -77,7 +77,8 @@ def topology(data: Mapping[str, Any]) -> str:
         "gap",
         "Spectral gap of the mixing matrix that each round's aggregations really applied to the largest part of its "
         "cohort that they joined: "
-        "1 is instant agreement, 0 is none. Disagreement shrinks by the factor 1 - gap per round in the long run.",
+        "1 is instant agreement, 0 is none. Disagreement shrinks by the factor 1 - gap per round in the long run. One "
+        "member that was heard and heard nothing is enough for a gap near 0: all others come to agree with it, slowly.",
         gap_alternative(data["rounds"]),
     )
     status = (

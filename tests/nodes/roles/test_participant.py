@@ -8,7 +8,7 @@ from typing import Any
 import simpy
 
 from nodes.messaging.control_messages import Assignment, Peer
-from nodes.messaging.endpoint import Received
+from nodes.messaging.round_session import Received
 from p2p.clock import Rank
 from p2p.log.log import Log
 from scenarios.composition.simulation import Simulation

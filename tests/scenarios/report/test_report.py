@@ -94,7 +94,7 @@ def test_accuracy_before_aggregation_is_labelled_as_without_noise(write: Callabl
     """Under the picture, in its legend and in the table beside it: those models never leave their owners."""
     page = report_page(read_run_data(write("labels")))
     assert "before aggregation, as trained: without clipping and noise" in page
-    assert 'name: "mean before aggregation, without clipping and noise"' in page
+    assert 'name: "before aggregation, no clipping, no noise"' in page
     assert "mean before (no noise)" in page
 
 

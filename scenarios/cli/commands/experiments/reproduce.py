@@ -50,7 +50,10 @@ def _one(name: str, args: argparse.Namespace) -> dict[str, Any]:
     if state == "formula":
         outcome = reproduce_formula(name)
     elif state == "sweep":
-        options = SweepOptions(on=args.on, workers=args.workers, data_dir=args.data_dir, quiet=args.quiet or args.json)
+        # A verdict needs every cell, so those that failed before are tried again.
+        options = SweepOptions(
+            on=args.on, workers=args.workers, retry=True, data_dir=args.data_dir, quiet=args.quiet or args.json
+        )
         outcome = reproduce_sweep(name, args.size, args.seeds, options, Store(args.store or DEFAULT_STORE))
     else:
         raise UserError(f"{name}: cannot be run again: {state}")
