@@ -13,6 +13,7 @@ from scenarios.loading.problems import printable, shorten
 from scenarios.reproductions.book import (
     collected,
     interval_text,
+    picture_path,
     printed_text,
     statement_text,
     verdict_text,
