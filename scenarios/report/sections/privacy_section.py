@@ -27,7 +27,8 @@ def privacy_section(run_data: RunData, data: Mapping[str, Any]) -> str:
     charts = [_views(epsilon, data["privacy"])]
     # Without a release there is nothing to draw.
     if data["privacy"]["spent"]["round"]:
-        names = ("published", "rigorous", *(("record",) if "record" in data["privacy"]["spent"] else ()))
+        claimed = ("published",) if claim is not None else ()
+        names = (*claimed, "rigorous", *(("record",) if "record" in data["privacy"]["spent"] else ()))
         charts += [_spent(name, data["privacy"]) for name in names]
     charts.append(_seen(data["privacy"]["seen"]))
     hints = html.notes([*reasons(labels), *(str(note) for note in privacy.get("notes") or ())])
