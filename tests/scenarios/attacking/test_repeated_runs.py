@@ -1,4 +1,4 @@
-"""Claims that one run cannot falsify are falsified by repetitions, through the command, corrected for all that is tried."""
+"""Claims that one run cannot falsify are falsified by repetitions, through the command, corrected for all tries."""
 
 from __future__ import annotations
 
