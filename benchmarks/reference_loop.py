@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from nodes.datasets.dataset import Dataset
-from nodes.learning.models import Cnn, Mlp, Model
+from nodes.learning.model_kinds.models import Cnn, Mlp, Model
 from nodes.learning.trainer import Learner
 from nodes.learning.training import Training
 

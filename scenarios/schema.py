@@ -18,9 +18,16 @@ from nodes.datasets.reserved import Reserved
 from nodes.faults.availability import AVAILABILITIES, Always, Churn, DayTrace, UpTrace
 from nodes.faults.fault_kinds import FAULTS, Fault
 from nodes.learning.evaluation import Evaluation
-from nodes.learning.models import MODELS, SIZE_ONLY, ByteCount, Cnn, Linear, Mlp, adapt_module
+from nodes.learning.model_kinds.models import MODELS, SIZE_ONLY, ByteCount, Cnn, Linear, Mlp, adapt_module
+from nodes.learning.model_kinds.published_models import (
+    PUBLISHED_MODELS,
+    AsgpCnn,
+    Cnn6,
+    FednoreCnn,
+    NissCnn,
+    SigmoidLenet,
+)
 from nodes.learning.objectives import OBJECTIVES, CrossEntropy, Fednore1, Fednore2, FednoreBoth, FedProx, Hinge
-from nodes.learning.published_models import PUBLISHED_MODELS, AsgpCnn, Cnn6, FednoreCnn, NissCnn, SigmoidLenet
 from nodes.learning.sequences.sequence_models import SEQUENCE_MODELS, Lstm
 from nodes.learning.training import Training
 from nodes.protocols import PROTOCOL_NEEDS, PROTOCOLS

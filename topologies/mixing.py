@@ -89,15 +89,6 @@ def spectral_gap(weights: csr_array) -> float:
     return 1.0 - second_eigenvalue(weights)
 
 
-def is_strongly_connected(edges: NDArray[np.int64], n: int) -> bool:
-    """Returns whether every node reaches every other along the directed edges."""
-    from scipy.sparse.csgraph import connected_components
-
-    adjacency = _matrix(np.ones(len(edges)), edges[:, 0], edges[:, 1], n)
-    components: int = connected_components(adjacency, directed=True, connection="strong", return_labels=False)
-    return components == 1
-
-
 def _edge_weights(edges: NDArray[np.int64], degree: NDArray[np.int64]) -> NDArray[np.float64]:
     weights: NDArray[np.float64] = 1.0 / (1 + np.maximum(degree[edges[:, 0]], degree[edges[:, 1]]))
     return weights

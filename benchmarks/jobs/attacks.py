@@ -12,7 +12,7 @@ from benchmarks.figures import Effort, Figure, timed
 from nodes.adversaries.reconstruction.gradient_target import GradientTarget
 from nodes.adversaries.reconstruction.inversion import Inversion
 from nodes.datasets.dataset import Dataset, PixelRange
-from nodes.learning.models import Mlp
+from nodes.learning.model_kinds.models import Mlp
 from nodes.learning.trainer import Learner
 from nodes.learning.training import Training
 from p2p.random_streams import stream

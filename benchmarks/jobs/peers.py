@@ -118,19 +118,24 @@ def many_peers(effort: Effort) -> list[Figure]:
     told = f"{large['cpu_s']:.0f} s, {each[large['peers']]:.0f} us a message, {large['messages']:.0f} messages"
     growth = each[large["peers"]] / each[small["peers"]]
     whole = "a million peers" if count == MILLION else f"a million peers, from {count:,}"
-    grown = (large["bytes"] - points[0]["bytes"]) / max(count - points[0]["peers"], 1)
-    memory = large["bytes"] + grown * (MILLION - count)
     troubled = apart("troubled", count)
     figures = [
         Figure(f"{whole}, quiet: CPU", large["cpu_s"] * MILLION / count, "s of CPU", 75, detail=told),
-        Figure(f"{whole}, quiet: memory", memory / GIB, "GiB", 6, detail=f"{grown / 1000:.1f} kB a peer"),
+        _memory_of_a_million(f"{whole}, quiet: memory", large, points[0], 6),
         Figure(f"{whole}, loss, jitter, churn: CPU", troubled["cpu_s"] * MILLION / count, "s of CPU", 120),
-        Figure(f"{whole}, loss, jitter, churn: memory", troubled["bytes"] * MILLION / count / GIB, "GiB", 10),
+        _memory_of_a_million(f"{whole}, loss, jitter, churn: memory", troubled, apart("troubled", 100), 10),
     ]
     if count > small["peers"]:
         name = f"cost per message, {count:,} against {int(small['peers']):,} peers"
         figures.append(Figure(name, growth, "times", 4))
     return figures
+
+
+def _memory_of_a_million(job: str, large: dict[str, float], small: dict[str, float], goal_gib: float) -> Figure:
+    """The most memory of a run; from fewer peers by what each one adds to that of a small run."""
+    each = (large["bytes"] - small["bytes"]) / max(large["peers"] - small["peers"], 1)
+    memory = large["bytes"] + each * (MILLION - large["peers"])
+    return Figure(job, memory / GIB, "GiB", goal_gib, detail=f"{each / 1000:.1f} kB a peer")
 
 
 def peers_that_differ(effort: Effort) -> list[Figure]:

@@ -17,7 +17,7 @@ LISTS = {
     "own medians": ("[clip_own_median, {kind: gaussian, multiplier: 8, per_record: true}]", 1.5),
     "top-k": ("[{kind: top_k}, clip, {kind: gaussian, sigma: 0.01}]", 1.5),
     "random mask": ("[mask, clip, {kind: gaussian, sigma: 0.01}]", 1.5),
-    "mask of aggregates": ("[{kind: mask, by: aggregates}, clip, {kind: gaussian, sigma: 0.01}]", 1.5),
+    "mask of aggregates": ("[{kind: mask, by: last_aggregate}, clip, {kind: gaussian, sigma: 0.01}]", 1.5),
     "cohort median": ("[clip, {kind: gaussian, sigma: 0.01}, clip_cohort_median]", 1.5),
     "Laplace": ("[clip, {kind: laplace, scale: 0.01}]", 1.5),
     "DP-FedASGP": ("[clip, asgp]", 1.5),

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from nodes.adversaries.observers import Observer
 from nodes.adversaries.sightings import Sightings, received_by
 from nodes.adversaries.traffic import Traffic
-from nodes.learning.deferred_learning import Matrix, Scores
+from nodes.learning.deferred_vectors import Matrix
+from nodes.learning.interface import Scores
 from p2p.random_streams import stream
 from privacy.audits.settings import Neighbours
 

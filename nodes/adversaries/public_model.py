@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from nodes.learning.kernels.generic import Kernel
+from nodes.learning.kernels.interface import Kernel
 from nodes.learning.trainer import choose_kernel
 
 

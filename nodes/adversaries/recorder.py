@@ -17,7 +17,8 @@ from nodes.adversaries.observers import Observer
 from nodes.adversaries.sightings import Sightings
 from nodes.adversaries.traffic import Members, TrafficReader
 from nodes.learning.byte_counts_only import NoLearning
-from nodes.learning.deferred_learning import DeferredLearning, Vector
+from nodes.learning.deferred_learning import DeferredLearning
+from nodes.learning.deferred_vectors import Vector
 from nodes.messaging.sent_payloads import Sent
 from nodes.round_record import RoundRecord
 from p2p.log.log import Log

@@ -32,11 +32,11 @@ class Aggregator:
         return self.settings.momentum == 0.0 and self.settings.step_size == 1.0 and self.settings.noise is None
 
     def mean_std(self, updates: int) -> float:
-        """Returns the standard deviation of the noise on a mean of that many updates."""
+        """Returns the standard deviation of the noise on a mean of that many updates, or its factor on their median."""
         noise = self.settings.noise
         if noise is None:
             return 0.0
-        return noise.std(self.clip_norm) / (updates if noise.on == "sum" else 1)
+        return noise.std(1.0 if noise.by_median else self.clip_norm) / (updates if noise.on == "sum" else 1)
 
 
 def weigh(rule: Weights, shares: Sequence[float], losses: Sequence[float]) -> list[float]:
@@ -64,6 +64,8 @@ class ServerStep:
         noise: none without.
         after: whether noise comes after momentum.
         step_size: factor on the step.
+        by_median: whether the noise is still to be multiplied by the median norm of the updates.
+        taken: what was subtracted, filled in block by block; none if that is not asked for.
     """
 
     momentum: float
@@ -71,6 +73,13 @@ class ServerStep:
     noise: Row | None
     after: bool
     step_size: float
+    by_median: bool = False
+    taken: Row | None = None
+
+    def scale_noise(self, median: float) -> None:
+        """Multiplies the noise by the median norm of the updates, where it is a multiple of that."""
+        if self.by_median and self.noise is not None:
+            self.noise *= np.float32(median)
 
     def move(self, mean: Row, block: slice) -> Row:
         """Returns the step of these columns."""
@@ -81,4 +90,7 @@ class ServerStep:
             moved = self.memory[block]
         if self.noise is not None and self.after:
             moved = moved + self.noise[block]
-        return moved if self.step_size == 1.0 else np.float32(self.step_size) * moved
+        moved = moved if self.step_size == 1.0 else np.float32(self.step_size) * moved
+        if self.taken is not None:
+            self.taken[block] = moved
+        return moved

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge, Gt, Lt
 
+_AGAIN = "noise is added after momentum, so that a mean is released again later"
 Weights = Literal["uniform", "records", "records_of_all", "loss_and_records"]
 
 
@@ -15,25 +16,35 @@ class AggregateNoise:
     """Gaussian noise that the aggregator adds; give `multiplier` or `sigma`.
 
     Attributes:
-        multiplier: standard deviation in multiples of the clip norm
+        multiplier: standard deviation in multiples of `scale`
         sigma: standard deviation on each coordinate
+        scale: bound, the clip norm of updates; cohort_median, the median norm of the updates that arrived, to which a
+            stage `clip_cohort_median` clips them (LCDP-FL as printed): it depends on all of them, so it is not charged
         on: mean adds it to the mean as LCDP-FL prints it; sum adds it to the sum, so the mean gets it divided by the
             number of updates
         when: before_momentum, so that momentum is computed from what is released; after_momentum as LCDP-FL prints it
 
     Guarantees:
-        it hides a client from those who see aggregates only; whoever gets the updates, the aggregator included, sees
+        it hides a client from those who see aggregates only; all that get the updates, the aggregator included, see
         them without it.
     """
 
     multiplier: Annotated[float, Gt(0)] | None = None
     sigma: Annotated[float, Gt(0)] | None = None
+    scale: Literal["bound", "cohort_median"] = "bound"
     on: Literal["mean", "sum"] = "mean"
     when: Literal["before_momentum", "after_momentum"] = "before_momentum"
 
     def __post_init__(self) -> None:
         if (self.multiplier is None) == (self.sigma is None):
             raise ValueError("needs exactly one of `multiplier` and `sigma`; remove or add one")
+        if self.sigma is not None and self.by_median:
+            raise ValueError("`scale` is about `multiplier`; give that, or drop it")
+
+    @property
+    def by_median(self) -> bool:
+        """Whether its size follows from the updates of the round."""
+        return self.scale == "cohort_median"
 
     def std(self, clip_norm: float) -> float:
         """Returns the standard deviation on the mean or on the sum."""
@@ -59,6 +70,16 @@ class Aggregate:
     noise: AggregateNoise | None = None
 
     @property
+    def noise_after_momentum(self) -> bool:
+        """Whether momentum is of means without the aggregator's noise, so that it must stay with the aggregator."""
+        return self.noise is not None and self.noise.when == "after_momentum" and self.momentum > 0.0
+
+    @property
+    def why_not_amplified(self) -> str:
+        """Why sampling of cohorts is not counted; empty if the section does not stand in the way."""
+        return _AGAIN if self.noise_after_momentum else ""
+
+    @property
     def sends_loss(self) -> bool:
         """Whether clients send their training loss with the update."""
         return self.weights == "loss_and_records"
@@ -68,6 +89,4 @@ class Aggregate:
         found = []
         if self.sends_loss:
             found.append("training losses, which clients send with their updates (aggregate.weights: loss_and_records)")
-        if self.noise is not None and self.noise.when == "after_momentum" and self.momentum > 0.0:
-            found.append("earlier means, which momentum releases again (aggregate.noise.when: after_momentum)")
         return tuple(found)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from nodes.datasets.client_split import Iid
 from nodes.datasets.dataset import Dataset, Floats, PixelRange, SplitChoice, one_hot, standardised_pixels
 from nodes.datasets.generated import Generated
+from nodes.datasets.images import Images
 from nodes.datasets.original_formats import Source, check_labels, read_adult, read_cifar_batch, read_idx
 from nodes.datasets.standardisation import (
     Deviations,
@@ -28,7 +29,7 @@ from p2p.config.errors import UserError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mnist:
+class Mnist(Images):
     """60,000 + 10,000 grey 28x28 handwritten digits, standardised by the published mean and deviation.
 
     Attributes:
@@ -36,8 +37,6 @@ class Mnist:
         generated: generated records that take the place of some real ones in training; none uses real ones only
     """
 
-    split: SplitChoice = field(default=Iid())
-    generated: Generated | None = None
     SOURCE: ClassVar[Source] = Source(
         "mnist",
         "mnist",
@@ -49,38 +48,15 @@ class Mnist:
             "t10k-labels-idx1-ubyte.gz": "SHA-256 f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
         },
     )
-    MEAN_STD: ClassVar[tuple[float, float]] = (0.1307, 0.3081)
+    SHAPE: ClassVar[tuple[int, ...]] = (1, 28, 28)
+    MEAN: ClassVar[tuple[float, ...]] = (0.1307,)
+    STD: ClassVar[tuple[float, ...]] = (0.3081,)
+    PIXELS: ClassVar[PixelRange] = standardised_pixels(MEAN, STD)
     CLASS_COUNTS: ClassVar[tuple[int, ...]] = (5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949)
-
-    def class_counts(self) -> tuple[int, ...]:
-        """Returns the number of training records of each class."""
-        return self.CLASS_COUNTS
-
-    def records(self) -> int:
-        """Returns the number of training records."""
-        return sum(self.CLASS_COUNTS)
-
-    def pooled(self) -> tuple[str, ...]:
-        """Returns nothing: the moments are published constants."""
-        return ()
-
-    def form(self) -> tuple[tuple[int, ...], int]:
-        """Returns the shape of one record and the number of classes."""
-        return (1, 28, 28), 10
-
-    def value_range(self) -> tuple[float, float]:
-        """Returns the bounds of all pixels, standardised."""
-        mean, std = self.MEAN_STD
-        return -mean / std, (1.0 - mean) / std
-
-    def pixel_range(self) -> PixelRange:
-        """Returns the values of black and white after standardisation."""
-        mean, deviation = self.MEAN_STD
-        return standardised_pixels((mean,), (deviation,))
 
     def load(self, data_dir: Path, seed: int) -> Dataset:
         """Loads the set's own train and test parts."""
-        return _load_idx(self.SOURCE, self.MEAN_STD, data_dir)
+        return _load_idx(self.SOURCE, self.MEAN, self.STD, data_dir)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,12 +79,14 @@ class FashionMnist(Mnist):
             "t10k-labels-idx1-ubyte.gz": "SHA-256 67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5",
         },
     )
-    MEAN_STD: ClassVar[tuple[float, float]] = (0.2860, 0.3530)
+    MEAN: ClassVar[tuple[float, ...]] = (0.2860,)
+    STD: ClassVar[tuple[float, ...]] = (0.3530,)
+    PIXELS: ClassVar[PixelRange] = standardised_pixels(MEAN, STD)
     CLASS_COUNTS: ClassVar[tuple[int, ...]] = (6000,) * 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cifar10:
+class Cifar10(Images):
     """50,000 + 10,000 colour 32x32 images, standardised by the published means and deviations.
 
     Attributes:
@@ -116,8 +94,6 @@ class Cifar10:
         generated: generated records that take the place of some real ones in training; none uses real ones only
     """
 
-    split: SplitChoice = field(default=Iid())
-    generated: Generated | None = None
     SOURCE: ClassVar[Source] = Source(
         "cifar10",
         "cifar10",
@@ -131,38 +107,16 @@ class Cifar10:
             "test_batch.bin": "MD5 803d5f7f4d78ea53de84dbe85f74fb6d",
         },
     )
-    MEAN: ClassVar[tuple[float, float, float]] = (0.49140, 0.48216, 0.44653)
-    STD: ClassVar[tuple[float, float, float]] = (0.24703, 0.24349, 0.26159)
-
-    def class_counts(self) -> tuple[int, ...]:
-        """Returns the number of training records of each class."""
-        return (5000,) * 10
-
-    def records(self) -> int:
-        """Returns the number of training records."""
-        return 50_000
-
-    def pooled(self) -> tuple[str, ...]:
-        """Returns nothing: the moments are published constants."""
-        return ()
-
-    def form(self) -> tuple[tuple[int, ...], int]:
-        """Returns the shape of one record and the number of classes."""
-        return (3, 32, 32), 10
-
-    def value_range(self) -> tuple[float, float]:
-        """Returns the bounds of all pixels of all channels, standardised."""
-        pairs = list(zip(self.MEAN, self.STD, strict=True))
-        return min(-mean / std for mean, std in pairs), max((1.0 - mean) / std for mean, std in pairs)
-
-    def pixel_range(self) -> PixelRange:
-        """Returns the values of black and white after standardisation, for each colour."""
-        return standardised_pixels(self.MEAN, self.STD)
+    SHAPE: ClassVar[tuple[int, ...]] = (3, 32, 32)
+    MEAN: ClassVar[tuple[float, ...]] = (0.49140, 0.48216, 0.44653)
+    STD: ClassVar[tuple[float, ...]] = (0.24703, 0.24349, 0.26159)
+    PIXELS: ClassVar[PixelRange] = standardised_pixels(MEAN, STD)
+    CLASS_COUNTS: ClassVar[tuple[int, ...]] = (5000,) * 10
 
     def load(self, data_dir: Path, seed: int) -> Dataset:
         """Loads the set's own train and test parts."""
         batches = [read_cifar_batch(path) for path in self.SOURCE.locate(data_dir)]
-        mean, std = (np.asarray(value, dtype=np.float32).reshape(3, 1, 1) for value in (self.MEAN, self.STD))
+        mean, std = _per_channel(self.MEAN), _per_channel(self.STD)
         # Five training batches, then the test batch.
         images = [_scale(pixels, mean, std) for pixels, _ in batches]
         labels = [label.astype(np.int64) for _, label in batches]
@@ -248,16 +202,20 @@ class Adult:
         return [np.concatenate(pair, axis=1) for pair in zip(scaled, coded, strict=True)]
 
 
-def _load_idx(source: Source, mean_std: tuple[float, float], data_dir: Path) -> Dataset:
+def _load_idx(source: Source, means: tuple[float, ...], deviations: tuple[float, ...], data_dir: Path) -> Dataset:
     paths = source.locate(data_dir)
-    mean, std = (np.asarray(value, dtype=np.float32) for value in mean_std)
+    mean, std = _per_channel(means), _per_channel(deviations)
     # A source lists images and labels in turn, train before test.
-    images = [_scale(read_idx(path, 3), mean, std)[:, None] for path in paths[::2]]
+    images = [_scale(read_idx(path, 3)[:, None], mean, std) for path in paths[::2]]
     labels = [check_labels(read_idx(path, 1), 10, path).astype(np.int64) for path in paths[1::2]]
     for path, part, classes in zip(paths[::2], images, labels, strict=True):
         if len(part) != len(classes):
             raise UserError(f"data file {path}: has {len(part)} images for {len(classes)} labels; fetch it again")
     return Dataset(images[0], labels[0], images[1], labels[1], 10)
+
+
+def _per_channel(constants: tuple[float, ...]) -> Floats:
+    return np.asarray(constants, dtype=np.float32).reshape(-1, 1, 1)
 
 
 def _scale(pixels: NDArray[np.uint8], mean: Floats, std: Floats) -> Floats:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 from annotated_types import Ge, Gt, Interval, Len
@@ -25,6 +25,7 @@ from nodes.datasets.dataset import (
     mark_by_number,
 )
 from nodes.datasets.generated import Generated
+from nodes.datasets.images import Images
 from nodes.datasets.original_formats import resolve_data_dir
 from nodes.datasets.plays import Shakespeare
 from nodes.datasets.published import Adult, Cifar10, FashionMnist, Mnist
@@ -44,7 +45,7 @@ __all__ = ["DATASETS", "Dataset", "resolve_data_dir"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Digits:
+class Digits(Images):
     """1,797 grey 8x8 digits that ship with scikit-learn; a fifth of each class is the test set.
 
     Attributes:
@@ -52,33 +53,10 @@ class Digits:
         generated: generated records that take the place of some real ones in training; none uses real ones only
     """
 
-    split: SplitChoice = field(default=Iid())
-    generated: Generated | None = None
-
-    def class_counts(self) -> tuple[int, ...]:
-        """Returns the number of training records of each class."""
-        # 178, 182, 177, ... minus a fifth of each, rounded as in `mark_by_class`.
-        return (142, 146, 142, 146, 145, 146, 145, 143, 139, 144)
-
-    def records(self) -> int:
-        """Returns the number of training records."""
-        return sum(self.class_counts())
-
-    def pooled(self) -> tuple[str, ...]:
-        """Returns nothing: pixels are scaled by a constant, and the test set is drawn before any client has records."""
-        return ()
-
-    def form(self) -> tuple[tuple[int, ...], int]:
-        """Returns the shape of one record and the number of classes."""
-        return (1, 8, 8), 10
-
-    def value_range(self) -> tuple[float, float]:
-        """Returns the bounds of all pixels."""
-        return 0.0, 1.0
-
-    def pixel_range(self) -> PixelRange:
-        """Returns the values of black and white."""
-        return PixelRange()
+    SHAPE: ClassVar[tuple[int, ...]] = (1, 8, 8)
+    PIXELS: ClassVar[PixelRange] = PixelRange()
+    # 178, 182, 177, ... minus a fifth of each, rounded as in `mark_by_class`.
+    CLASS_COUNTS: ClassVar[tuple[int, ...]] = (142, 146, 142, 146, 145, 146, 145, 143, 139, 144)
 
     def load(self, data_dir: Path, seed: int) -> Dataset:
         """Loads pixels scaled to [0, 1]; the test set is drawn from the seed."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import count, pairwise
 from pathlib import Path
 from typing import Literal
 
@@ -16,7 +16,7 @@ from p2p.config.distributions import DelayPerNode, Distribution, Exponential, ro
 from p2p.config.errors import UserError
 from p2p.config.file_paths import FilePath
 from p2p.config.units import PositiveSeconds, Seconds
-from p2p.random_streams import stream
+from p2p.random_streams import draw, stream
 
 Stretch = tuple[float, float]
 """An interval in which a node is down: start and end in seconds."""
@@ -57,12 +57,12 @@ class Churn:
 
     def down(self, node: int, seed: int) -> Iterator[Stretch]:
         """Yields down intervals without end; they depend on the seed and the node only."""
-        rng = stream(seed, "churn", node)
         up, down = _distribution(self.mean_up, self.up), _distribution(self.mean_down, self.down_for)
         now_s = self.start
-        while True:
-            begin_s = now_s + _draw(up, rng)
-            now_s = begin_s + _draw(down, rng)
+        # Drawn by number, not from a generator: one for each of a million nodes would take gigabytes.
+        for number in count():
+            begin_s = now_s + _duration(up, draw(seed, "churn-up", number, node))
+            now_s = begin_s + _duration(down, draw(seed, "churn-down", number, node))
             yield begin_s, now_s
 
 
@@ -123,10 +123,9 @@ def _distribution(mean_s: float | None, given: Distribution | None) -> Distribut
     return given if given is not None else Exponential(mean=mean_s or 1.0)
 
 
-def _draw(distribution: Distribution, rng: np.random.Generator) -> float:
+def _duration(distribution: Distribution, u: float) -> float:
     # At least a millisecond, so that a node cannot alternate infinitely often at one instant.
-    # Quantiles are defined on the open interval (0, 1), hence the lower end above 0.
-    return max(1e-3, float(rounded(distribution.quantiles(np.array([rng.uniform(1e-12, 1.0)])), "s")[0]))
+    return max(1e-3, rounded(distribution.quantiles(np.array([u])), "s").item())
 
 
 def _read_trace(path: Path) -> Iterator[tuple[int, float, float]]:

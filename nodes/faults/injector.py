@@ -111,20 +111,30 @@ class FaultInjector:
 
 def install_availability(availability: Availability, node: int, injector: FaultInjector) -> None:
     """Crashes and recovers a client at the times its availability gives."""
-    # Down intervals may continue without end, so only the next one is ever scheduled.
-    stretches = availability.down(node, injector.world.seed)
+    _Absences(node, availability.down(node, injector.world.seed), injector).schedule_next()
 
-    def come_back() -> None:
-        injector.supervisor.recover(node)
-        next_stretch()
 
-    def next_stretch() -> None:
-        stretch = next(stretches, None)
-        if stretch is None:
-            return
-        start_s, end_s = stretch
-        injector.at(start_s, lambda: injector.supervisor.crash(node))
-        if end_s < np.inf:
-            injector.at(end_s, come_back)
+@dataclass(slots=True)
+class _Absences:
+    """A client's down intervals; they may continue without end, so only the next change is ever scheduled."""
 
-    next_stretch()
+    node: int
+    stretches: Iterator[tuple[float, float]]
+    injector: FaultInjector
+    end_s: float = np.inf
+
+    def schedule_next(self) -> None:
+        """Schedules the next interval, if there is one."""
+        stretch = next(self.stretches, None)
+        if stretch is not None:
+            start_s, self.end_s = stretch
+            self.injector.at(start_s, self._go_down)
+
+    def _go_down(self) -> None:
+        self.injector.supervisor.crash(self.node)
+        if self.end_s < np.inf:
+            self.injector.at(self.end_s, self._come_back)
+
+    def _come_back(self) -> None:
+        self.injector.supervisor.recover(self.node)
+        self.schedule_next()

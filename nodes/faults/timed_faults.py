@@ -66,6 +66,18 @@ class TimedFault(TimeInterval):
         injector.record(kind, found, self.start, self.end)
         return found
 
+    def impair_by_chance(
+        self,
+        injector: FaultInjector,
+        name: str,
+        kind: Literal["corrupt", "duplicate", "reorder"],
+        probability: float,
+        delay_s: float = 0.0,
+    ) -> None:
+        """Impairs each message of the affected senders with a probability, during the interval."""
+        senders = injector.mask(self.select_targets(injector, name, kind))
+        injector.impair(Chance(kind, name, probability, senders, delay_s), self.start, self.end)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Straggle(TimedFault):
@@ -149,10 +161,7 @@ class Corrupt(TimedFault):
 
     def install(self, injector: FaultInjector, name: str) -> None:
         """Enables corruption for the interval."""
-        chance = Chance(
-            "corrupt", name, self.probability, injector.mask(self.select_targets(injector, name, "corrupt"))
-        )
-        injector.impair(chance, self.start, self.end)
+        self.impair_by_chance(injector, name, "corrupt", self.probability)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,10 +177,7 @@ class Duplicate(TimedFault):
 
     def install(self, injector: FaultInjector, name: str) -> None:
         """Enables duplication for the interval."""
-        chance = Chance(
-            "duplicate", name, self.probability, injector.mask(self.select_targets(injector, name, "duplicate"))
-        )
-        injector.impair(chance, self.start, self.end)
+        self.impair_by_chance(injector, name, "duplicate", self.probability)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,7 +195,4 @@ class Reorder(TimedFault):
 
     def install(self, injector: FaultInjector, name: str) -> None:
         """Enables extra delays for the interval."""
-        chance = Chance(
-            "reorder", name, self.probability, injector.mask(self.select_targets(injector, name, "reorder")), self.delay
-        )
-        injector.impair(chance, self.start, self.end)
+        self.impair_by_chance(injector, name, "reorder", self.probability, self.delay)

@@ -59,7 +59,10 @@ class AveragingStep:
         if not self.to_median:
             return shares
         norms = np.array([row_norms(vector.array()[None])[0] for vector in self.updates])
-        factors = scale_factors(norms, max(float(np.median(norms)), 1e-30))
+        median = max(float(np.median(norms)), 1e-30)
+        if self.finish is not None:
+            self.finish.scale_noise(median)
+        factors = scale_factors(norms, median)
         return [share * factor for share, factor in zip(shares, factors.tolist(), strict=True)]
 
     def _weights(self) -> Sequence[float]:

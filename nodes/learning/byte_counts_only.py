@@ -8,25 +8,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodes.learning.averaging import Weight
-from nodes.learning.deferred_learning import Matrix, Scores, Vector
+from nodes.learning.carried_memory import MemoryRules
+from nodes.learning.deferred_vectors import Matrix, Vector
+from nodes.learning.interface import Scores
 from privacy.stages.wire import DENSE, WireFormat
 
 
 class NoLearning:
-    """Replaces the workbench for `learning: none`: vectors have the right size and are all zero."""
+    """Replaces deferred learning for `learning: none`: vectors have the right size and are all zero."""
 
     learns = False
 
-    def __init__(self, dimension: int, wire: WireFormat = DENSE, seed: int = 0, *, sends_loss: bool = False) -> None:
+    def __init__(
+        self,
+        dimension: int,
+        wire: WireFormat = DENSE,
+        seed: int = 0,
+        *,
+        sends_loss: bool = False,
+        memory: MemoryRules | None = None,
+    ) -> None:
         self.dimension = dimension
         # One vector serves all messages of an encoding, since its values are never changed.
-        self._shared_zeros = Vector(dimension, self._zeros)
+        self._shared_first = Vector(dimension, self._zeros)
+        self._shared_model = Vector(dimension, self._zeros, attached=(memory or MemoryRules()).blank(dimension))
         self._seed, self._wire, self._loss = seed, wire, float if sends_loss else None
         self._shared_releases: dict[int, Vector] = {}
 
     def first_model(self) -> Vector:
         """Returns a zero vector of the model's size."""
-        return self._vector()
+        return self._shared_first
 
     def start_training(self, node: int, round_number: int) -> None:
         """Does nothing."""
@@ -40,8 +51,8 @@ class NoLearning:
         return self._shared_releases[round_number]
 
     def model(self, node: int) -> Vector:
-        """Returns a zero vector of the model's size."""
-        return self._vector()
+        """Returns a zero vector of the model's size, with what goes with a model."""
+        return self._shared_model
 
     def adopt(self, node: int, model: Vector) -> None:
         """Does nothing."""
@@ -72,6 +83,3 @@ class NoLearning:
 
     def _zeros(self) -> Matrix:
         return np.zeros(self.dimension, dtype=np.float32)
-
-    def _vector(self) -> Vector:
-        return self._shared_zeros

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 from weakref import WeakSet
 
 import numpy as np
@@ -18,18 +18,17 @@ from numpy.typing import NDArray
 
 from nodes.aggregation.aggregator import Aggregator, ServerStep
 from nodes.learning.averaging import AveragingStep, Weight, WeightedSums
+from nodes.learning.carried_memory import Attachment, CarriedMemory, MemoryRules
+from nodes.learning.cohort_training import CohortTraining
+from nodes.learning.deferred_vectors import NO_ATTACHMENTS, Name, NamedVector, stacked
 from nodes.learning.deferred_vectors import Matrix as Matrix
-from nodes.learning.deferred_vectors import Name, NamedVector, stacked
 from nodes.learning.deferred_vectors import Vector as Vector
 from nodes.learning.deferred_vectors import mean_vector as mean_vector
+from nodes.learning.interface import Learning as Learning
+from nodes.learning.interface import Noise, Scores, Trainer
 from nodes.learning.release_stages import ReleaseStages
-from p2p.random_streams import stream, streams
+from p2p.random_streams import stream
 from privacy.stages.wire import DENSE, Encoding
-
-Scores = tuple[NDArray[np.float64], NDArray[np.float64]]
-Noise = Callable[[], NDArray[np.float64]]
-_MOMENTUM = "server_momentum"
-"""Name of the server's momentum in a checkpoint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,7 @@ class LearningState:
     Attributes:
         models: every client's model, and the server's in the last row.
         noise_numbers: number of noise draws of each client so far.
-        given: named vectors that may still be read.
+        given: named vectors that may still be read, and what goes with models under the name of its kind.
         memory: what the stages of a release and the aggregator remember, by name.
     """
 
@@ -47,64 +46,6 @@ class LearningState:
     noise_numbers: NDArray[np.int64]
     given: Mapping[Name, Matrix]
     memory: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-
-
-class Learning(Protocol):
-    """The learning operations of processes in a run; if `learns` is false, model steps may be skipped."""
-
-    dimension: int
-    learns: bool
-
-    def first_model(self) -> Vector:
-        """Returns the initial model, which the bootstrap server distributes."""
-
-    def start_training(self, node: int, round_number: int) -> None:
-        """Starts a node's local training from its current model."""
-
-    def release(self, node: int, round_number: int) -> Vector:
-        """Returns the clipped and noised update of a node that has started training."""
-
-    def model(self, node: int) -> Vector:
-        """Returns a snapshot of a node's current model."""
-
-    def adopt(self, node: int, model: Vector) -> None:
-        """Replaces a node's model by a received one."""
-
-    def protect(self, node: int, round_number: int, weight: float, noise: Noise) -> None:
-        """Sets a node's release to its clipped update times `weight`, plus `noise`."""
-
-    def step(
-        self, node: int, updates: Sequence[Vector], weight: Weight = None, *, round_number: int | None = None
-    ) -> None:
-        """Subtracts the mean of updates from a node's model, or their sum times `weight`, or times one for each.
-
-        With a round's number it is that round's aggregation, with the noise, momentum and step size of the run.
-        """
-
-    def mix(self, node: int, models: Sequence[Vector], weights: Sequence[float] | None) -> None:
-        """Replaces a node's model by the mean of models, or by their sum with these weights."""
-
-
-class Trainer(Protocol):
-    """A local trainer; `threads` is the number of cores that computations may use."""
-
-    dimension: int
-    threads: int
-
-    def initial(self) -> Matrix:
-        """Returns the initial model."""
-
-    def train(self, models: Matrix, nodes: Sequence[int], round_number: int, numbers: Sequence[int]) -> Matrix:
-        """Returns the models after local training; `numbers` counts each node's trainings before this one."""
-
-    def evaluate(self, models: Matrix) -> Scores:
-        """Returns accuracy and loss of each model on the test set."""
-
-    def public_loss(self, model: Matrix) -> float:
-        """Returns the loss of a model on the public validation set."""
-
-    def own_losses(self, models: Matrix, nodes: Sequence[int]) -> NDArray[np.float64]:
-        """Returns the loss of each node's model on the node's own records."""
 
 
 class DeferredLearning:
@@ -117,6 +58,7 @@ class DeferredLearning:
         releases_models: whether a release is the node's model after the noisy local step, instead of the noisy update.
         loss_bound: whether, and up to which value, nodes measure the model that they train from on their own records.
         aggregator: noise, momentum and step size of aggregations.
+        memory: what aggregators remember beside their model, and hand on with it.
     """
 
     learns = True
@@ -131,29 +73,22 @@ class DeferredLearning:
         *,
         loss_bound: float | None = None,
         aggregator: Aggregator | None = None,
+        memory: MemoryRules | None = None,
     ) -> None:
-        self._loss_bound, self._aggregator = loss_bound, aggregator or Aggregator()
+        self._aggregator = aggregator or Aggregator()
         self._aggregations: dict[tuple[int, int], int] = {}
-        self._losses: dict[int, dict[int, float]] = {}
-        self._own_losses: dict[int, dict[int, tuple[float, int]]] = {}
-        self._releases_models = releases_models
         self.dimension = trainer.dimension
         self._trainer, self._pipeline, self._seed = trainer, pipeline, seed
         self._first = trainer.initial()
         self._clients = clients
         self._models: Matrix = np.tile(self._first, (clients + 1, 1))
-        # One row: only a server, which stays the aggregator, may have momentum.
-        has_momentum = self._aggregator.settings.momentum > 0.0
-        self._momentum: Matrix | None = np.zeros(self.dimension, dtype=np.float32) if has_momentum else None
-        # Started but not computed training: round to node to the number of its noise draw.
-        self._waiting: dict[int, dict[int, int]] = {}
-        self._releases: dict[int, dict[int, Matrix]] = {}
+        self._carried = CarriedMemory(memory or MemoryRules(), clients + 1, self.dimension)
+        sends_loss = self._aggregator.settings.sends_loss
+        self._training = CohortTraining(
+            trainer, pipeline, self._models, self._carried, seed, releases_models, sends_loss, loss_bound
+        )
         self._steps: list[AveragingStep] = []
-        self._protections: dict[tuple[int, int], tuple[float, Noise]] = {}
         self._noise_numbers: NDArray[np.int64] = np.zeros(clients, dtype=np.int64)
-        self._watched: dict[int, list[int]] = {}
-        self._before: dict[int, Scores] = {}
-        self._open_rounds: set[int] = set()
         self._named: WeakSet[NamedVector] = WeakSet()
         self._models_given = 0
         self._blank: Matrix | None = None  # created on first use; only resumed runs need it
@@ -162,6 +97,7 @@ class DeferredLearning:
     def audit(self, wrap: Callable[[Trainer], Trainer], noise_seed: int) -> None:
         """Replaces the trainer, and the seed of the noise; before the run starts."""
         self._trainer, self._seed = wrap(self._trainer), noise_seed
+        self._training.trainer, self._training.seed = self._trainer, noise_seed
 
     def first_model(self) -> Vector:
         """Returns the initial model, which the bootstrap server distributes."""
@@ -170,9 +106,10 @@ class DeferredLearning:
     def start_training(self, node: int, round_number: int) -> None:
         """Starts a node's local training from its current model."""
         self._take_steps()
-        self._open_rounds.add(round_number)
+        training = self._training.round(round_number)
+        training.started = True
         if not self.paused:
-            self._waiting.setdefault(round_number, {})[node] = int(self._noise_numbers[node])
+            training.waiting[node] = int(self._noise_numbers[node])
         # Counted also while paused and for training that is never released: reusing noise would reveal a difference.
         self._noise_numbers[node] += 1
 
@@ -184,9 +121,7 @@ class DeferredLearning:
 
     def _loss_of(self, node: int, round_number: int) -> float:
         """Returns the loss of a node's trained model on its own records; zero while learning is paused."""
-        if not self.paused:
-            self._train(round_number)
-        return self._losses.get(round_number, {}).get(node, 0.0)
+        return 0.0 if self.paused else self._training.computed(round_number).end_losses.get(node, 0.0)
 
     def released(self, nodes: Sequence[int], round_number: int) -> Matrix:
         """Returns the releases of nodes as the rows of a read-only matrix."""
@@ -197,8 +132,10 @@ class DeferredLearning:
         """Returns a snapshot of a node's current model."""
         self._take_steps()
         self._models_given += 1
-        snapshot = None if self.paused else self._models[self._row(node)].copy()
-        return self._named_vector(("model", node, self._models_given), snapshot)
+        row, rules = self._row(node), self._carried.rules
+        snapshot = None if self.paused else self._models[row].copy()
+        attached = rules.blank(self.dimension) if self.paused else self._carried.attachments_of(row)
+        return self._named_vector(("model", node, self._models_given), snapshot, attached=attached)
 
     def snapshot(self, nodes: Sequence[int]) -> Matrix | None:
         """Returns copies of nodes' current models for an observer; None while paused. Changes nothing."""
@@ -212,13 +149,14 @@ class DeferredLearning:
         if self.paused:
             return
         self._take_steps()
-        self._train_pending_rounds_of(node)
+        self._training.compute_pending_of(node)
         self._models[self._row(node)] = model.array()
+        self._carried.adopt(self._row(node), model.attached)
 
     def protect(self, node: int, round_number: int, weight: float, noise: Noise) -> None:
         """Sets a node's release to its clipped update times `weight`, plus `noise`."""
         if not self.paused:
-            self._protections[round_number, node] = (weight, noise)
+            self._training.round(round_number).protections[node] = (weight, noise)
 
     def step(
         self, node: int, updates: Sequence[Vector], weight: Weight = None, *, round_number: int | None = None
@@ -227,7 +165,8 @@ class DeferredLearning:
 
         With a round's number it is that round's aggregation, with the noise, momentum and step size of the run.
         """
-        finishes = round_number is not None and not self._aggregator.is_plain
+        plain = self._aggregator.is_plain and self._carried.masks is None
+        finishes = round_number is not None and not plain
         finish = self._server_step(node, round_number or 0, len(updates)) if finishes and updates else None
         if updates and not self.paused:
             if finish is not None:
@@ -246,7 +185,10 @@ class DeferredLearning:
             noise = drawn.standard_normal(self.dimension, dtype=np.float32)
             noise *= np.float32(self._aggregator.mean_std(updates))
         after = settings.noise is not None and settings.noise.when == "after_momentum"
-        return ServerStep(settings.momentum, self._momentum, noise, after, settings.step_size)
+        by_median = settings.noise is not None and settings.noise.by_median
+        taken = None if self._carried.masks is None else np.empty(self.dimension, dtype=np.float32)
+        momentum = self._carried.momentum_of(self._row(node))
+        return ServerStep(settings.momentum, momentum, noise, after, settings.step_size, by_median, taken)
 
     def mix(self, node: int, models: Sequence[Vector], weights: Sequence[float] | None) -> None:
         """Replaces a node's model by the mean of models, or by their sum with these weights."""
@@ -256,12 +198,13 @@ class DeferredLearning:
     def evaluate_before(self, round_number: int, nodes: Sequence[int]) -> None:
         """Requests the scores of these nodes' local models before aggregation, without clipping and noise."""
         if not self.paused:
-            self._watched[round_number] = list(nodes)
+            self._training.round(round_number).watched = list(nodes)
 
     def scores_before(self, round_number: int) -> Scores | None:
         """Returns accuracy and loss of the requested local models of a round, and forgets them."""
-        self._train(round_number)
-        return self._before.pop(round_number, None)
+        training = self._training.computed(round_number)
+        scores, training.before = training.before, None
+        return scores
 
     def scores(self, nodes: Sequence[int]) -> Scores:
         """Returns accuracy and loss of the nodes' current models."""
@@ -280,48 +223,35 @@ class DeferredLearning:
 
     def noisy_losses(self, nodes: Sequence[int], round_number: int, std: float) -> list[float]:
         """Returns the clipped and noised losses, on their own records, of the models that nodes trained from."""
-        self._train(round_number)
-        known = self._own_losses.get(round_number, {})
-        found = []
-        for loss, number, node in ((*known[node], node) for node in nodes if node in known):
-            # Named by the release's number, like its noise: training anew draws anew.
-            found.append(loss + std * float(stream(self._seed, "loss noise", node, number).standard_normal()))
-        return found
+        return self._training.noisy_start_losses(list(nodes), round_number, std)
 
     def forget(self, round_number: int) -> None:
         """Frees a round's updates once no message carries them; vectors that are still referenced keep their values."""
         self._take_steps()
-        self._open_rounds.discard(round_number)
         for vector in self._named:
             if vector.name[:2] == ("release", round_number):
                 vector.array()  # caches the values in the vector before their source is freed
-        for kept in (self._releases, self._waiting, self._watched, self._before, self._own_losses, self._losses):
-            kept.pop(round_number, None)
-        self._protections = {key: kept for key, kept in self._protections.items() if key[0] != round_number}
+        self._training.rounds.pop(round_number, None)
 
     def flush(self) -> None:
         """Computes everything pending; called at the end of each round, whether or not a checkpoint is written."""
         # Stacks, and so rounding, depend on what is computed together: settling only for checkpoints would let
         # a resumed run differ in the last bits.
-        for round_number in sorted(self._waiting):
-            self._train(round_number)
-        for round_number, node in list(self._protections):
-            self._protect_release(round_number, node)
+        self._training.compute_all()
         self._take_steps()
 
     def state(self) -> LearningState:
         """Returns the state from which a resumed run continues."""
         self.flush()
-        given: dict[Name, Matrix] = {
-            ("release", number, node): row for number, rows in self._releases.items() for node, row in rows.items()
-        }
+        given: dict[Name, Matrix] = dict(self._training.releases())
         for vector in self._named:
             given.setdefault(vector.name, vector.array())
-        kept = {} if self._momentum is None else {_MOMENTUM: self._momentum}
-        return LearningState(self._models, self._noise_numbers, given, self._pipeline.memory | kept)
+            for part, attachment in vector.attached.items():
+                given.setdefault((part, *vector.name[1:]), attachment.find())
+        return LearningState(self._models, self._noise_numbers, given, self._pipeline.memory | self._carried.state())
 
     def pause(self) -> None:
-        """Pauses learning until `wake`: vectors have only names, and noise draws are only counted."""
+        """Pauses learning until `restore`: vectors have only names, and noise draws are only counted."""
         self.paused = True
 
     def restore(self, state: LearningState) -> None:
@@ -329,17 +259,18 @@ class DeferredLearning:
         self.paused = False
         self._models[:] = state.models
         self._noise_numbers[:] = state.noise_numbers
-        for name, array in state.memory.items():
-            kept = self._momentum if name == _MOMENTUM else self._pipeline.memory[name]
-            if kept is not None:
-                kept[:] = array
+        for name, kept in self._pipeline.memory.items():
+            kept[:] = state.memory[name]
+        self._carried.restore(state.memory)
+        open_rounds = {number for number, training in self._training.rounds.items() if training.started}
         for (what, number, node), row in state.given.items():
-            if what == "release" and number in self._open_rounds:
-                self._releases.setdefault(number, {})[node] = row
+            if what == "release" and number in open_rounds:
+                self._training.rounds[number].releases[node] = row
         for vector in list(self._named):
             if vector.name in state.given:
-                vector.set_value(state.given[vector.name])
-            elif vector.name[0] != "release" or vector.name[1] not in self._open_rounds:
+                parts = {part: state.given[part, *vector.name[1:]] for part in vector.attached}
+                vector.set_value(state.given[vector.name], parts)
+            elif vector.name[0] != "release" or vector.name[1] not in open_rounds:
                 # Unreferenced when the state was saved, so it is never read again; Python has not collected it yet.
                 self._named.discard(vector)
 
@@ -348,18 +279,7 @@ class DeferredLearning:
         what, round_number, node = name
         if what != "release":
             raise KeyError(name)
-        self._train(round_number)
-        self._protect_release(round_number, node)
-        return self._releases[round_number][node]
-
-    def _protect_release(self, round_number: int, node: int) -> None:
-        """Applies the weight and noise of `protect` to a release."""
-        # In float64, rounded once: noise that cancels in a sum then cancels to float32 accuracy.
-        weight, noise = self._protections.pop((round_number, node), (1.0, None))
-        if noise is not None:
-            row = (weight * self._releases[round_number][node].astype(np.float64) + noise()).astype(np.float32)
-            row.flags.writeable = False
-            self._releases[round_number][node] = row
+        return self._training.release(round_number, node)
 
     def blank(self) -> Matrix:
         """Returns zeros, the placeholder for every vector while learning is paused."""
@@ -374,60 +294,11 @@ class DeferredLearning:
         array: Matrix | None = None,
         wire: Encoding = DENSE,
         loss: Callable[[], float] | None = None,
+        attached: Mapping[str, Attachment] = NO_ATTACHMENTS,
     ) -> Vector:
-        vector = NamedVector(self, name, array, wire, loss)
+        vector = NamedVector(self, name, array, wire, loss, attached)
         self._named.add(vector)
         return vector
-
-    def _train_pending_rounds_of(self, node: int) -> None:
-        """Computes a node's pending training before its model changes."""
-        for round_number in [number for number, waiting in self._waiting.items() if node in waiting]:
-            self._train(round_number)
-
-    def _train(self, round_number: int) -> None:
-        """Trains all nodes pending in a round together and prepares their releases."""
-        waiting = self._waiting.get(round_number)
-        if not waiting:
-            return
-        nodes = sorted(waiting)  # a fixed order: the grouping of models, and so rounding, must not depend on timing
-        before = self._models[nodes]
-        losses: NDArray[np.float64] | None = None
-        if self._loss_bound is not None or self._pipeline.needs_loss:
-            losses = self._trainer.own_losses(before, nodes)
-        if self._loss_bound is not None and losses is not None:
-            told = np.clip(np.nan_to_num(losses, nan=self._loss_bound), 0.0, self._loss_bound).tolist()
-            self._own_losses.setdefault(round_number, {}).update(
-                {node: (loss, waiting[node]) for node, loss in zip(nodes, told, strict=True)}
-            )
-        trained = self._trainer.train(before, nodes, round_number, [waiting[node] for node in nodes])
-        self._score_before(round_number, nodes, trained)
-        if self._aggregator.settings.sends_loss:
-            told = self._trainer.own_losses(trained, nodes).tolist()
-            self._losses.setdefault(round_number, {}).update(zip(nodes, told, strict=True))
-        # `before` is a copy (fancy indexing), so it can hold the updates without another matrix.
-        updates = np.subtract(before, trained, out=before)
-        generators = streams(self._seed, [("noise", node, waiting[node]) for node in nodes])
-        updates = self._pipeline.apply(
-            updates, nodes, generators, self._models, self._first, round_number, self._trainer.threads, losses
-        )
-        if self._releases_models:
-            # The models that training started from; pending training is computed before a model changes.
-            updates = self._models[nodes] - updates
-        updates.flags.writeable = False
-        self._releases.setdefault(round_number, {}).update(zip(nodes, updates, strict=True))
-        del self._waiting[round_number]
-
-    def _score_before(self, round_number: int, nodes: list[int], trained: Matrix) -> None:
-        wanted = set(self._watched.get(round_number, ()))
-        rows = [row for row, node in enumerate(nodes) if node in wanted]
-        if not rows:
-            return
-        scores = self._trainer.evaluate(trained[rows])
-        earlier = self._before.get(round_number)
-        joined = (
-            scores if earlier is None else tuple(np.concatenate(pair) for pair in zip(earlier, scores, strict=True))
-        )
-        self._before[round_number] = (joined[0], joined[1])
 
     def _take_steps(self) -> None:
         """Takes all pending steps at once, after the pending training of the affected nodes."""
@@ -436,9 +307,13 @@ class DeferredLearning:
         # Reading the updates may train nodes and so needs the models before these steps.
         mixture = WeightedSums(self._steps)
         for row in {step.row for step in self._steps}:
-            self._train_pending_rounds_of(row)
+            self._training.compute_pending_of(row)
+        taken = [(step.row, step.finish.taken) for step in self._steps if step.finish is not None]
         self._steps = []
         mixture.subtract(self._models)
+        for row, step in taken:
+            if step is not None:
+                self._carried.note(row, step)
 
     def _row(self, node: int) -> int:
         return min(node, self._clients)  # all node numbers beyond the clients' mean the server

@@ -8,18 +8,21 @@ change.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
+from types import MappingProxyType
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nodes.learning.carried_memory import Attachment
 from privacy.sealing.envelopes import Payload
 from privacy.stages.wire import DENSE, Encoding
 
 Matrix = NDArray[np.float32]
 _LOSS = struct.Struct("<d")
+NO_ATTACHMENTS: Mapping[str, Attachment] = MappingProxyType({})
 Name = tuple[str, int, int]
 """`release, round, node` or `model, node, number`; identifies the same vector in every replay of a run."""
 
@@ -27,14 +30,21 @@ Name = tuple[str, int, int]
 class Vector:
     """A vector of the model's size that is computed on first access; `wire` is its encoding in messages.
 
-    Where updates are weighed by losses, `loss` is the sender's, eight bytes behind the vector.
+    Where updates are weighed by losses, `loss` is the sender's, eight bytes behind the vector. `attached` is what goes
+    with a model: its aggregator's momentum, or the mask of its last aggregate.
     """
 
-    __slots__ = ("__weakref__", "_array", "_find", "loss", "size", "wire")  # weak references, for the WeakSet
+    __slots__ = ("__weakref__", "_array", "_find", "attached", "loss", "size", "wire")  # weak references: WeakSet
 
     def __init__(
-        self, size: int, find: Callable[[], Matrix], wire: Encoding = DENSE, loss: Callable[[], float] | None = None
+        self,
+        size: int,
+        find: Callable[[], Matrix],
+        wire: Encoding = DENSE,
+        loss: Callable[[], float] | None = None,
+        attached: Mapping[str, Attachment] = NO_ATTACHMENTS,
     ) -> None:
+        self.attached = attached
         self.size = size
         self.wire = wire
         self.loss = loss
@@ -52,18 +62,26 @@ class Vector:
         return Payload(self, self._size_bytes(), self._encode, self._decode)
 
     def _size_bytes(self) -> int:
-        return self.wire.size_bytes(self.size) + (0 if self.loss is None else _LOSS.size)
+        more = sum(part.wire.size_bytes(self.size) for part in self.attached.values())
+        return self.wire.size_bytes(self.size) + (0 if self.loss is None else _LOSS.size) + more
 
     def _encode(self) -> bytes:
-        numbers = self.wire.encode(self.array())
-        return numbers if self.loss is None else numbers + _LOSS.pack(self.loss())
+        numbers = [self.wire.encode(self.array())]
+        numbers += [] if self.loss is None else [_LOSS.pack(self.loss())]
+        return b"".join([*numbers, *(part.wire.encode(part.find()) for part in self.attached.values())])
 
     def _decode(self, data: bytes) -> Vector:
-        if self.loss is None:
-            return Vector(self.size, lambda: self.wire.decode(data, self.size), self.wire)
-        numbers, loss = data[: -_LOSS.size], data[-_LOSS.size :]
-        find = partial(self.wire.decode, numbers, self.size)
-        return Vector(self.size, find, self.wire, lambda: float(_LOSS.unpack(loss)[0]))
+        start = self.wire.size_bytes(self.size)
+        find, loss = partial(self.wire.decode, data[:start], self.size), None
+        if self.loss is not None:
+            told = float(_LOSS.unpack(data[start : start + _LOSS.size])[0])
+            loss, start = (lambda: told), start + _LOSS.size
+        attached = {}
+        for name, part in self.attached.items():
+            end = start + part.wire.size_bytes(self.size)
+            attached[name] = Attachment(part.wire, partial(part.wire.decode, data[start:end], self.size))
+            start = end
+        return Vector(self.size, find, self.wire, loss, attached)
 
 
 class VectorSource(Protocol):
@@ -91,8 +109,9 @@ class NamedVector(Vector):
         array: Matrix | None = None,
         wire: Encoding = DENSE,
         loss: Callable[[], float] | None = None,
+        attached: Mapping[str, Attachment] = NO_ATTACHMENTS,
     ) -> None:
-        super().__init__(source.dimension, lambda: source.find(name), wire, loss)
+        super().__init__(source.dimension, lambda: source.find(name), wire, loss, attached)
         self._source, self.name = source, name
         self._array = array
 
@@ -102,9 +121,12 @@ class NamedVector(Vector):
             return self._source.blank()
         return super().array()
 
-    def set_value(self, array: Matrix) -> None:
-        """Sets the values that were saved under its name."""
+    def set_value(self, array: Matrix, attached: Mapping[str, Matrix]) -> None:
+        """Sets the values that were saved under its name, and those of what goes with it."""
         self._array = array
+        self.attached = {
+            name: Attachment(part.wire, partial(_itself, attached[name])) for name, part in self.attached.items()
+        }
 
     def payload(self) -> Payload:
         """Returns this vector as a message payload; if sealed while paused, its bytes stay zeros."""
@@ -118,7 +140,15 @@ class NamedVector(Vector):
         # Decoded when first read, after learning was restored; until then the values are not there.
         read = lru_cache(maxsize=1)(lambda: self._decode(_xor(self._encode(), data)))
         loss = None if self.loss is None else lambda: (read().loss or float)()
-        return Vector(self.size, lambda: read().array(), self.wire, loss)
+        attached = {
+            name: Attachment(part.wire, partial(lambda name: read().attached[name].find(), name))
+            for name, part in self.attached.items()
+        }
+        return Vector(self.size, lambda: read().array(), self.wire, loss, attached)
+
+
+def _itself(array: Matrix) -> Matrix:
+    return array
 
 
 def _xor(data: bytes, bits: bytes) -> bytes:

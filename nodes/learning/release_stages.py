@@ -64,16 +64,17 @@ class ReleaseStages:
         nodes: Sequence[int],
         generators: Sequence[np.random.Generator],
         models: Matrix,
-        first_model: Matrix,
         round_number: int,
         threads: int,
         losses: NDArray[np.float64] | None = None,
+        masks: Matrix | None = None,
     ) -> Matrix:
         """Returns the releases; they are bit-identical for any number of threads.
 
         Args:
             models: every client's model from which its training started.
             losses: of each row's client before training, if `needs_loss`.
+            masks: the mask of the aggregate behind every client's model, where a stage uses one.
         """
         if not self.stages:
             return rows
@@ -86,7 +87,7 @@ class ReleaseStages:
             seed=self.seed,
             rate=self.rate(round_number),
             models=models,
-            first_model=first_model,
+            masks=masks,
             memory=self.memory,
             losses=losses,
             noise_factor=self.noise_factor(round_number),

@@ -16,12 +16,13 @@ from torch import Tensor, nn
 from nodes.datasets.dataset import Dataset
 from nodes.learning.generators.cgan import GeneratedRecords
 from nodes.learning.kernels.cnn import recognise_cnn
-from nodes.learning.kernels.generic import Kernel, OneByOne, Samples, SgdStep, Stacked, unflatten
+from nodes.learning.kernels.generic import OneByOne, Stacked, unflatten
+from nodes.learning.kernels.interface import Kernel, Samples, SgdStep, StackTask
 from nodes.learning.kernels.mlp import match_mlp
 from nodes.learning.kernels.per_sample import choose_private_kernel
 from nodes.learning.minibatches import draw_batches
-from nodes.learning.models import Model
-from nodes.learning.module_contract import check_module, layer_sizes
+from nodes.learning.model_kinds.models import Model
+from nodes.learning.model_kinds.module_contract import check_module, layer_sizes
 from nodes.learning.objectives import ClientObjectives, CrossEntropy, Objective
 from nodes.learning.private_records.dp_sgd import DpSgd, RecordNoise
 from nodes.learning.private_records.record_batches import Mixture, fixed_sets
@@ -126,7 +127,8 @@ class Learner:
             objectives = ClientObjectives(self._objective, records)
             if self._dp_sgd is None:
                 steps = self._steps(members, round_number)
-                self.kernel.train(torch.from_numpy(stack), self._train, steps, self._training, rate, objectives)
+                task = StackTask(self._train, steps, self._training, rate, objectives)
+                self.kernel.train(torch.from_numpy(stack), task)
             else:
                 own = _numbers(numbers, rows)
                 self._dp_sgd.train(torch.from_numpy(stack), self._train, members, own, round_number, objectives)
@@ -228,7 +230,7 @@ def _check_supported(kernel: Kernel, module: nn.Module, records: Tensor) -> None
     step = SgdStep(torch.zeros(2, 1, dtype=torch.int64), torch.ones(2, 1))
     samples = Samples(records, torch.zeros(len(records), dtype=torch.int64), torch.zeros_like(module(records)))
     objectives = ClientObjectives(CrossEntropy(), torch.ones(2))
-    kernel.train(torch.stack([flat, flat]), samples, [step], Training(), 0.1, objectives)
+    kernel.train(torch.stack([flat, flat]), StackTask(samples, [step], Training(), 0.1, objectives))
 
 
 def _initialise(model: Model, dataset: Dataset, seed: int) -> tuple[nn.Module, Floats]:

@@ -15,7 +15,7 @@ from p2p.log.records import NOBODY
 from p2p.random_streams import stream
 
 if TYPE_CHECKING:
-    from nodes.learning.deferred_learning import Vector
+    from nodes.learning.deferred_vectors import Vector
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from p2p.config.distributions import rounded
-from p2p.links.device_classes import device_classes, per_client
+from p2p.links.device_classes import per_client
 from p2p.links.latency import PairLatency, pair_latencies
 from p2p.links.settings import NetworkSettings
 
@@ -48,8 +48,6 @@ class Links:
         self._latency = settings.latency
         # Asked once: checking for a runtime protocol is slow, and latencies are drawn very often.
         self._drawn = None if isinstance(settings.latency, PairLatency) else settings.latency
-        self._devices = settings.devices
-        self._classes = device_classes(settings.devices, seed, clients)
         self.up = np.full(nodes, np.inf)
         self.down = np.full(nodes, np.inf)
         self.up[:clients] = per_client(settings.devices, "uplink", settings.uplink, seed, clients)
@@ -67,10 +65,6 @@ class Links:
         """Gives a node outside the clients links of its own; None stays unlimited."""
         self.up[node] = np.inf if up is None else up
         self.down[node] = np.inf if down is None else down
-
-    def device_of(self, node: int) -> str:
-        """The name of a client's device class; empty for other nodes, and where there are no classes."""
-        return self._devices[self._classes[node]].name if self._devices and node < len(self._classes) else ""
 
     @property
     def least_latency_s(self) -> float:

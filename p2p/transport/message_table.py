@@ -18,6 +18,8 @@ _FIELDS = {
     **{name: name for name in ("outcome", "reason", "bottleneck", "left_bytes", "origin", "destination", "previous")},
     **{"round": "round_number", "size_bytes": "size_bytes", "overhead_bytes": "overhead"},
 }
+_AT_ONCE = 1 << 16
+"""How many ended messages are written together."""
 
 
 class MessageTable:
@@ -38,8 +40,10 @@ class MessageTable:
         memory = self._memory
         self._before_release()  # listeners see a message while its slot still holds it
         count = int(memory.record["ended"])
+        # In pieces, since their copies take memory.
+        for first in range(0, count, _AT_ONCE):
+            self._write(memory.gather_slots(memory.ended["value"][first : min(first + _AT_ONCE, count)]))
         if count:
-            self._write(memory.gather_slots(memory.ended["value"][:count]))
             memory.call(core.RELEASE)
 
     def write_all(self) -> None:

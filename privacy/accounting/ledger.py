@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-import numpy as np
-from numpy.typing import NDArray
 
 from privacy.accounting.curves.zcdp import zcdp_budget
 from privacy.calibration.published_rules import NoiseFactor, constant_noise
@@ -192,13 +188,6 @@ class Ledger:
         if self.rule.by == "rigorous":
             return (self.mu2 + cost) * self.rule.view_share <= self.rule.mu2_limit * (1.0 + SLACK)
         return True
-
-
-def rigorous_epsilons(ledgers: Iterable[Ledger], delta: float) -> NDArray[np.float64]:
-    """Returns `rigorous_epsilon` of many ledgers at one delta, vectorised."""
-    from privacy.accounting.curves.gaussian import epsilons_of
-
-    return epsilons_of(np.sqrt([ledger.mu2 for ledger in ledgers]), delta)
 
 
 def release_mu2(noise_std: float, sensitivity: float) -> float:

@@ -40,6 +40,8 @@ class PublicSums:
         for node in receivers[(receivers >= 0) & (receivers < setting.clients)].tolist():
             self._peers[node] += self._joint(contents, (node,))
         known = [] if contents.shares is None else [contents.shares.known[:, 0]]
+        # An aggregator knows the noise that it added, also where it released and received nothing itself.
+        known += [] if contents.aggregators is None else [contents.aggregators]
         inside = np.isin(quiet, np.concatenate([contents.clients, *known]))
         # Peers that had no part in the round know no noise of it: all of them see what the outsider sees.
         self._peers[quiet[~inside]] += outsider

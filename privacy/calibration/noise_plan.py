@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privacy.calibration.published_rules import (
+    NO_REHASH,
     NoiseFactor,
     PublishedRule,
     Theorem8Rule,
@@ -23,6 +24,9 @@ from privacy.stages.wire import DENSE, WireFormat
 if TYPE_CHECKING:
     from privacy.accounting.curves.loss_events import LossEvent
     from privacy.settings import ResolvedBudget
+
+NO_FORMULA = "no paper prints a formula for this noise"
+_GIVEN = "sigma is given and no paper's formula is asked for (`privacy.budget.by: published` asks for Theorem 8)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +73,8 @@ class NoisePlan:
         noise_std: standard deviation of Gaussian noise added to each coordinate, for each client.
         clip_norm: bound on an update's norm; infinite without clipping.
         sensitivity: L2 sensitivity of an update at client level, replace-one: twice the clip norm.
-        published: accounting rule of the papers; None where it does not apply.
+        published: accounting rule of the papers; None where there is none.
+        unpublished: why there is none.
         view_share: fraction of a release's mu^2 that the budgeted view sees (1 for `local`).
         notes: conditions of the chosen formula that this run does not meet, one sentence each.
         losses: for noise that is not Gaussian, the privacy loss of one release of each client; empty otherwise.
@@ -84,6 +89,7 @@ class NoisePlan:
     clip_norm: float
     sensitivity: float
     published: PublishedRule | None
+    unpublished: str = NO_FORMULA
     view_share: float = 1.0
     notes: tuple[str, ...] = ()
     losses: tuple[LossEvent, ...] = ()
@@ -113,8 +119,8 @@ def given_plan(std: float, clip_norm: float, context: PlanContext) -> NoisePlan:
     # Inverts std = 2 C sigma / n. The client with the fewest records has the smallest sigma, so its epsilon covers all.
     sigma = std * float(np.min(context.records, initial=np.iinfo(np.int64).max)) / (2.0 * clip_norm)
     rule = Theorem8Rule(theorem=theorem, sigma=sigma) if context.rehash else None
-    notes = theorem8_notes(context, theorem, sigma, budget.epsilon)
-    return _fixed_plan(std, clip_norm, rule, context, notes)
+    plan = _fixed_plan(std, clip_norm, rule, context, theorem8_notes(context, theorem, sigma, budget.epsilon))
+    return replace(plan, unpublished=NO_REHASH)
 
 
 def _fixed_plan(
@@ -125,5 +131,6 @@ def _fixed_plan(
         clip_norm=clip_norm,
         sensitivity=2.0 * clip_norm,
         published=rule,
+        unpublished=_GIVEN,
         notes=notes,
     )

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 NoiseFactor = Callable[[int], float]
 """The factor on the noise of a round, by its number."""
 
+NO_REHASH = "not applicable: Theorem 8 presumes addresses that change every round"
+
 
 def constant_noise(round_number: int) -> float:
     """Returns 1: all rounds have the same noise."""
@@ -155,7 +157,7 @@ def theorem8_notes(context: PlanContext, theorem: Theorem8, sigma: float, epsilo
     rate = context.train_per_round / context.clients
     conditions = shortcut_conditions(rate, sigma**2, epsilon, theorem.delta)
     checks = [
-        (context.rehash, "published epsilon is not applicable: Theorem 8 presumes addresses that change every round"),
+        (context.rehash, f"published epsilon is {NO_REHASH}"),
         (context.topology != "central", "Theorem 8 knows no server: its pseudo-central form is used"),
         (context.selection == "uniform", "first-come selection is not the uniform sample Theorem 8 presumes"),
         (conditions.sigma2_ok, f"sigma^2 = {sigma**2:.3g} is below the 0.7 that Lemma 3 needs (E-T04)"),

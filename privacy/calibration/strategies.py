@@ -13,7 +13,14 @@ from annotated_types import Ge, Gt, Lt
 from p2p.config.errors import UserError
 from privacy.calibration.claims import FedSmpCalibration
 from privacy.calibration.noise_plan import NoisePlan, PlanContext
-from privacy.calibration.published_rules import SampledRule, Theorem8Rule, WeiRule, theorem8_for, theorem8_notes
+from privacy.calibration.published_rules import (
+    NO_REHASH,
+    SampledRule,
+    Theorem8Rule,
+    WeiRule,
+    theorem8_for,
+    theorem8_notes,
+)
 from privacy.papers.cdp_discounting import best_moment, corrected_sigma, epsilon_by_own_moments, published_sigma
 
 Epsilon = Annotated[float, Gt(0)]
@@ -56,6 +63,7 @@ class AdpdflCalibration:
             clip_norm=clip_norm,
             sensitivity=2.0 * clip_norm,
             published=rule if context.rehash else None,
+            unpublished=NO_REHASH,
             notes=theorem8_notes(context, theorem, sigma, self.epsilon),
         )
 
@@ -217,6 +225,7 @@ class RigorousCalibration:
             clip_norm=clip_norm,
             sensitivity=2.0 * clip_norm,
             published=None,
+            unpublished="the noise is calibrated by the exact formula, which is the rigorous figure",
             view_share=share,
             notes=tuple(notes),
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -93,19 +92,6 @@ def clip_rows(rows: Matrix, norm: float) -> NDArray[np.float64]:
         factor = np.float64(norm / norms[index] * _ROUND_DOWN)
         np.multiply(rows[index], factor, out=rows[index], casting="same_kind")
     return norms
-
-
-def add_normal(rows: Matrix, stds: NDArray[np.float64], generators: Sequence[np.random.Generator]) -> None:
-    """Adds normal noise in place; row i gets `stds[i]` and draws from `generators[i]` alone.
-
-    Each release needs its own generator (`stream(seed, "noise", node, release_number)`). A row's noise then does not
-    depend on the batching of rows, and no noise is used for two different updates.
-    """
-    for row, std, generator in zip(rows, stds, generators, strict=True):
-        if std > 0.0:
-            noise = generator.standard_normal(row.shape, dtype=np.float32)
-            noise *= np.float32(std)
-            row += noise
 
 
 def row_norms(rows: Matrix) -> NDArray[np.float64]:

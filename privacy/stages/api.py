@@ -134,6 +134,7 @@ class Declared:
         unaccounted: what else leaves with the vector and is not charged, one sentence each.
         wire: encoding of a release.
         published: the paper's accounting rule, if one applies.
+        unpublished: why none does; empty where the general reason holds.
         view_share: fraction of a release's mu^2 that the budgeted view sees.
         notes: conditions of formulas that this run does not meet.
     """
@@ -150,6 +151,7 @@ class Declared:
     unaccounted: tuple[str, ...] = ()
     wire: WireFormat = DENSE
     published: PublishedRule | None = None
+    unpublished: str = ""
     view_share: float = 1.0
     notes: tuple[str, ...] = ()
 
@@ -175,7 +177,8 @@ class Batch:
         seed: of the run, for draws that are public and common to all clients.
         rate: learning rate of the round.
         models: every client's model from which its training started, by client.
-        first_model: the common initial model, which is public.
+        masks: 1 at the coordinates that the last aggregate behind every client's model moved most, by client; all zero
+            before the first aggregate. It is public, and none unless a stage has `masks_last`.
         memory: what stages remember from release to release, by name, one row per client; part of a checkpoint.
         losses: loss of each row's client on its own records before training; none unless a stage needs it.
         noise_factor: the schedule's factor on the noise of this round; a stage that heeds it has `scales` set.
@@ -189,7 +192,7 @@ class Batch:
     seed: int
     rate: float
     models: Matrix
-    first_model: Matrix
+    masks: Matrix | None = None
     memory: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     losses: Floats | None = None
     noise_factor: float = 1.0

@@ -17,6 +17,7 @@ from privacy.calibration.strategies import CALIBRATIONS, Calibration
 from privacy.mechanisms.clip_and_noise import row_norms
 from privacy.stages.api import Batch, Bounds, Declared, Floats, Matrix, PlainStage, Problem, Released, Shape, Update
 
+_NO_CLAIM = "the multiplier of this noise comes without `claim`, the accounting of a paper"
 _OWN_NORM = "the noise is scaled by the norm of the client's own update, which nothing bounds and its size tells"
 
 
@@ -75,7 +76,7 @@ class Gaussian(PlainStage):
         """Declares the noise of each client, calibrated or given; of a private scale, only that it is one."""
         if self.multiplier is not None and (self.scale == "own_norm" or math.isinf(before.bounds.l2)):
             claimed = self.claim.rule(self.multiplier, context) if self.claim else None
-            after = replace(before, noised=True, published=claimed)
+            after = replace(before, noised=True, published=claimed, unpublished="" if claimed else _NO_CLAIM)
             return after.reading(_OWN_NORM) if self.scale == "own_norm" else after
         plan = self._plan(before.bounds.l2, context)
         return replace(
@@ -84,6 +85,7 @@ class Gaussian(PlainStage):
             std=plan.noise_std,
             coordinate_std=plan.noise_std,
             published=plan.published,
+            unpublished=plan.unpublished,
             view_share=plan.view_share,
             notes=(*before.notes, *plan.notes),
         )

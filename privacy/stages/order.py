@@ -9,7 +9,7 @@ from privacy.mechanisms.scales import out_of_range
 from privacy.stages.api import Bounds, Released, Shape, Stage, Update
 
 # Large enough that no bound of a stage degenerates; only whether bounds are finite matters here.
-_ANY_SHAPE = Shape(1000, (500, 500))
+ANY_SHAPE = Shape(1000, (500, 500))
 
 
 def stage_problems(stages: Sequence[Stage], path: str = "update") -> Iterator[str]:
@@ -23,7 +23,7 @@ def stage_problems(stages: Sequence[Stage], path: str = "update") -> Iterator[st
         else:
             for key, value, rule in stage.problems(bounds):
                 yield f"{place}.{key} = {value}: {rule}" if key else f"{place} = {value}: {rule}"
-            bounds = stage.bounds(bounds, _ANY_SHAPE)
+            bounds = stage.bounds(bounds, ANY_SHAPE)
         if stage.gives is Released and known is Update:
             known, noise = Released, f"{place} ({kind_of(stage)})"
         yield from out_of_range(_scales(stage, place))
@@ -33,7 +33,7 @@ def final_bounds(stages: Sequence[Stage]) -> Bounds:
     """Returns the bounds after all stages, for some shape: finite where the stages bound anything."""
     bounds = Bounds()
     for stage in stages:
-        bounds = stage.bounds(bounds, _ANY_SHAPE)
+        bounds = stage.bounds(bounds, ANY_SHAPE)
     return bounds
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from p2p.config.errors import UserError
-from privacy.calibration.noise_plan import NoisePlan, PlanContext
+from privacy.calibration.noise_plan import NO_FORMULA, NoisePlan, PlanContext
 from privacy.settings import Privacy
 from privacy.stages.api import Declared, Stage
+from privacy.stages.order import ANY_SHAPE
 
+NOTHING_ADDED = "no noise is added, so nothing is claimed"
 NO_NOISE = "no accounted noise: rigorous epsilon is infinite"
 
 
@@ -47,6 +49,20 @@ def plan_stages(stages: Sequence[Stage], context: PlanContext) -> list[PlannedSt
     return planned
 
 
+def unaccounted_stages(stages: Sequence[Stage]) -> Iterator[tuple[int, str]]:
+    """Yields (place, sentences) of what stages release uncharged or read of private data, in a run of any size."""
+    records = np.ones(2, dtype=np.int64)
+    some_run = PlanContext(
+        clients=2, train_per_round=2, exchange_with=None, rounds=1, records=records, topology="central", shape=ANY_SHAPE
+    )
+    before: tuple[str, ...] = ()
+    for place, planned in enumerate(plan_stages(stages, some_run)):
+        now = (*planned.declared.reads, *planned.declared.unaccounted)
+        if new := [sentence for sentence in now if sentence not in before]:
+            yield place, ", and ".join(new)
+        before = now
+
+
 def _nothing(context: PlanContext) -> Declared:
     """Returns what is known of an update that no stage has touched."""
     return Declared(std=np.zeros(context.clients), kept=context.shape.dimension, layers=context.shape.layers)
@@ -64,6 +80,7 @@ def _plan(known: Declared, context: PlanContext) -> NoisePlan:
         clip_norm=known.bounds.l2,
         sensitivity=2.0 * known.bounds.l2,
         published=known.published,
+        unpublished=known.unpublished or (NO_FORMULA if known.noised else NOTHING_ADDED),
         view_share=known.view_share,
         notes=tuple(notes),
         losses=known.losses,

@@ -23,6 +23,7 @@ _EXACT = "coordinates below the threshold leave without noise (E-A01)"
 _QUANTILE = "the threshold is a quantile of the client's own update (E-A03)"
 _SMALL = "coordinates outside the chosen share leave without noise"
 _OWN_CHOICE = "the noised coordinates and their share are chosen from the client's own update and losses"
+_ONE_SENTENCE = "no formula is printed: the source describes DP-FedSNLC in one sentence (E-A10)"
 _SENSITIVITY = "the sensitivity 2 eta C / n is an assumption: the paper states none, and with 2 C nothing trains"
 
 
@@ -143,7 +144,8 @@ class Snlc(PlainStage):
 
     def declare(self, before: Declared, context: PlanContext) -> Declared:
         """Declares that nothing is proved; the source states no formula."""
-        after = replace(before, noised=True, notes=(*before.notes, "a surrogate: the paper's own rule is not printed"))
+        notes = (*before.notes, "a surrogate: the paper's own rule is not printed")
+        after = replace(before, noised=True, unpublished=_ONE_SENTENCE, notes=notes)
         return after.reading(_OWN_CHOICE).leaking(_SMALL)
 
     def remembers(self, clients: int, rounds: int, shape: Shape) -> dict[str, NDArray[Any]]:

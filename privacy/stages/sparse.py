@@ -77,29 +77,35 @@ class Mask(PlainStage):
 
     Attributes:
         rate: share of the coordinates that is kept.
-        by: `random` draws a new mask in every round. `aggregates` takes the coordinates that the noised aggregates so
-            far have moved most (the current model minus the first one, which every member knows); rounds that have
-            moved nothing yet, and every `refresh`-th, send all coordinates.
-        refresh: rounds from one full release to the next with `by: aggregates`; none has only the first.
+        by: `random` draws a new mask in every round. `last_aggregate` takes the largest coordinates of the previous
+            noised aggregate; they go with the model as a bitmap. The first round, and every `refresh`-th, send all.
+        refresh: rounds from one full release to the next with `by: last_aggregate`; none has only the first, so that
+            the mask of the second round stays, unless noise or momentum of the aggregator moves other coordinates.
 
     Guarantees:
-        The mask is public or a function of earlier releases, so it costs nothing, and it is not sent. A mask of
-        everything changes nothing at all.
+        The mask is public or a function of earlier releases, so it costs nothing, and it is not sent with an update. A
+        mask of everything changes nothing at all. With `last_aggregate` members may have different masks (a lost or
+        damaged model), so an aggregate is not counted as hiding one release in the noise of others.
     """
 
     takes: ClassVar[tuple[type, ...]] = (Update, Released)
     rate: Rate = 0.1
-    by: Literal["random", "aggregates"] = "random"
+    by: Literal["random", "last_aggregate"] = "random"
     refresh: Annotated[int, Gt(0)] | None = None
 
     @property
     def one_aggregator(self) -> str:
         """Returns why a mask of aggregates needs one model for all."""
-        return "" if self.by == "random" else "the mask comes from a model that all members have; use `by: random`"
+        return "" if self.by == "random" else "the mask comes from an aggregate that all members have; use `by: random`"
+
+    def masks_last(self, dimension: int) -> int | None:
+        """Returns how many coordinates of the last aggregate are the mask; None if it is another one."""
+        kept = kept_of(self.rate, dimension)
+        return None if self.by == "random" or kept == dimension else kept
 
     def bounds(self, before: Bounds, shape: Shape) -> Bounds:
         """Returns the same norms: a round may send everything."""
-        return before.within(shape.dimension if self.by == "aggregates" else kept_of(self.rate, shape.dimension))
+        return before.within(shape.dimension if self.by == "last_aggregate" else kept_of(self.rate, shape.dimension))
 
     def declare(self, before: Declared, context: PlanContext) -> Declared:
         """Declares the encoding; a mask releases nothing."""
@@ -107,9 +113,10 @@ class Mask(PlainStage):
         if kept == before.kept:
             return before
         wire = CommonMask(kept, random=self.by == "random", refresh=self.refresh or 0)
-        most = before.kept if self.by == "aggregates" else kept
-        # A stale member has a mask of its own, so that others' noise may be missing where it sends.
-        same = self.by == "random" or context.topology == "central"
+        most = before.kept if self.by == "last_aggregate" else kept
+        # A member that is stale, or whose mask was damaged on its way, has another one: where it sends, others may have
+        # sent nothing, and so no noise.
+        same = self.by == "random"
         return replace(
             before,
             bounds=self.bounds(before.bounds, context.shape),
@@ -143,12 +150,21 @@ class Mask(PlainStage):
             return [wire.drawn(batch.seed, batch.round_number, dimension)] * len(batch.nodes)
         if wire.sends_all(batch.round_number):
             return [None] * len(batch.nodes)
-        chosen = [largest(batch.models[node] - batch.first_model, wire.kept) for node in batch.nodes.tolist()]
+        if batch.masks is None:
+            raise ValueError("a mask of the last aggregate without aggregates")
+        spare = wire.drawn(batch.seed, batch.round_number, dimension)
+        chosen = [_places(batch.masks[node], spare) for node in batch.nodes.tolist()]
         for node, places in zip(batch.nodes.tolist(), chosen, strict=True):
             bits = np.zeros(dimension, dtype=np.bool_)
             bits[places] = True
             batch.memory["mask"][node] = np.packbits(bits)
         return chosen
+
+
+def _places(mask: NDArray[np.float32], spare: Indices) -> Indices:
+    """Returns the places of a mask; those of a public draw if there was no aggregate yet, or its mask was damaged."""
+    places = np.flatnonzero(mask)
+    return places if len(places) == len(spare) else spare
 
 
 def largest(row: NDArray[np.float32], count: int) -> Indices:

@@ -19,6 +19,8 @@ from privacy.stages.sparse_wire import Sparse
 if TYPE_CHECKING:
     from privacy.calibration.noise_plan import PlanContext
 
+_OURS = "no formula is printed: this sound counterpart of DP-FedASGP is no paper's, and rigorous counts its proof"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AsgpSound(PlainStage):
@@ -59,6 +61,7 @@ class AsgpSound(PlainStage):
         return replace(
             before,
             noised=True,
+            unpublished=_OURS,
             bounds=self.bounds(before.bounds, context.shape),
             losses=(PureLoss(self.epsilon),) * context.clients,
             coordinate_std=np.full(context.clients, self.laplace_scales(before.bounds).value * math.sqrt(2.0)),

@@ -125,5 +125,21 @@ class _Masked:
         return places if len(places) == self.mask.kept else np.arange(self.mask.kept)
 
 
+class Positions:
+    """The places of a vector that are not zero, one bit for every coordinate."""
+
+    def size_bytes(self, dimension: int) -> int:
+        """Returns the bytes of a bitmap."""
+        return _bitmap_bytes(dimension)
+
+    def encode(self, row: Row) -> bytes:
+        """Returns the bits."""
+        return np.packbits(row != 0.0).tobytes()
+
+    def decode(self, data: bytes, dimension: int) -> Row:
+        """Returns 1 at the places; damaged bits are other places."""
+        return np.unpackbits(np.frombuffer(data, np.uint8), count=dimension).astype(np.float32)
+
+
 def _bitmap_bytes(dimension: int) -> int:
     return -(-dimension // 8)

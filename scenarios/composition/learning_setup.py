@@ -12,15 +12,16 @@ from nodes.aggregation.aggregator import Aggregator
 from nodes.datasets.dataset import Dataset
 from nodes.datasets.preparation import client_records, generator_of, record_counts
 from nodes.learning.byte_counts_only import NoLearning
+from nodes.learning.carried_memory import MemoryRules
 from nodes.learning.deferred_learning import DeferredLearning
-from nodes.learning.models import ByteCount
+from nodes.learning.model_kinds.models import ByteCount
 from nodes.learning.release_stages import ReleaseStages, make_stages
 from nodes.schedules.discounting import loss_bound, public_share
 from p2p.config.errors import UserError
 from privacy.stages.api import Shape
 from privacy.stages.wire import DENSE
 from scenarios.composition.record_setup import record_account
-from scenarios.composition.run_terms import RunTerms, sends_models
+from scenarios.composition.run_terms import RunTerms, sends_models, topology_of
 from scenarios.schema import Scenario
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def update_shape(scenario: Scenario, form: tuple[tuple[int, ...], int], dimensio
     stages = () if scenario.privacy is None else scenario.privacy.release_stages
     if not any(getattr(stage, "by_layer", False) for stage in stages):
         return Shape(dimension)
-    from nodes.learning.module_contract import layer_sizes
+    from nodes.learning.model_kinds.module_contract import layer_sizes
 
     return Shape(dimension, layer_sizes(scenario.model.build(*form)))
 
@@ -106,13 +107,33 @@ def make_learning(scenario: Scenario, learner: Learner | None, terms: RunTerms) 
     """Returns the models of all nodes, with the stages of a release and the aggregator; or sizes of payloads alone."""
     noise, context = terms.noise, terms.context
     wire = DENSE if noise is None else noise.wire
+    memory = memory_rules(scenario, context.shape.dimension)
     if learner is None:
-        return NoLearning(context.shape.dimension, wire, scenario.seed, sends_loss=scenario.aggregate.sends_loss)
+        sends_loss = scenario.aggregate.sends_loss
+        return NoLearning(context.shape.dimension, wire, scenario.seed, sends_loss=sends_loss, memory=memory)
     pipeline = ReleaseStages()
     if scenario.privacy is not None:
         pipeline = make_stages(scenario.privacy.release_stages, context, scenario.seed, scenario.training.rate, wire)
     models, bound = sends_models(scenario), loss_bound(scenario.schedule)
     aggregator = Aggregator(settings=scenario.aggregate, clip_norm=1.0 if noise is None else noise.clip_norm)
     return DeferredLearning(
-        learner, scenario.clients, pipeline, scenario.seed, models, loss_bound=bound, aggregator=aggregator
+        learner,
+        scenario.clients,
+        pipeline,
+        scenario.seed,
+        models,
+        loss_bound=bound,
+        aggregator=aggregator,
+        memory=memory,
+    )
+
+
+def memory_rules(scenario: Scenario, dimension: int) -> MemoryRules:
+    """Returns what aggregators remember beside their model, and what of it they hand on."""
+    stages = () if scenario.privacy is None else scenario.privacy.release_stages
+    masks = [stage.masks_last(dimension) for stage in stages if hasattr(stage, "masks_last")]
+    return MemoryRules(
+        momentum=scenario.aggregate.momentum > 0.0,
+        handed_on=topology_of(scenario) == "pseudo_central",
+        mask=next((count for count in masks if count is not None), None),
     )

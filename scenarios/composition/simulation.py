@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodes.learning.byte_counts_only import NoLearning
-from nodes.learning.deferred_learning import DeferredLearning, Vector, mean_vector
+from nodes.learning.deferred_learning import DeferredLearning
+from nodes.learning.deferred_vectors import Vector, mean_vector
 from nodes.noise_shares.run_exchange import NoiseSharing
 from nodes.proxy.proxy import Proxy
 from nodes.roles.client import Client

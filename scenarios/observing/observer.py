@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from nodes.adversaries.recorder import Recorder
 from nodes.learning.byte_counts_only import NoLearning
-from nodes.learning.deferred_learning import DeferredLearning, Scores
+from nodes.learning.deferred_learning import DeferredLearning
+from nodes.learning.interface import Scores
 from nodes.messaging.endpoint import leave_round
 from nodes.noise_shares.run_exchange import NoiseSharing
 from nodes.roles.participant import Participant
@@ -103,7 +104,7 @@ class Observer:
         if self.recorder is not None:
             self.recorder.end_round(round_number)
         if self._sharing is not None:
-            self._sharing.book.forget(round_number)
+            self._sharing.share_log.forget(round_number)
 
     def _noise_std(self, record: RoundRecord) -> float | None:
         if self._noise is None:

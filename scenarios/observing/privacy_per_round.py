@@ -173,6 +173,8 @@ class RoundPrivacy:
         failed = ""
         if self._scenario.schedule.reads:
             failed = "noise and number of rounds depend on earlier outputs"
+        elif self._scenario.aggregate.why_not_amplified:
+            failed = self._scenario.aggregate.why_not_amplified
         elif self._scenario.protocol.selection != "uniform":
             failed = "the cohort is no uniform sample"
         elif before <= record.round_number:

@@ -23,9 +23,10 @@ from privacy.accounting.record_level import RecordAccount
 from privacy.accounting.sampling_premises import Amplification, Draw
 from privacy.calibration.noise_plan import NoisePlan
 from privacy.settings import Privacy
+from privacy.stages.release_plan import NOTHING_ADDED
 from scenarios.metrics.privacy.privacy_report import (
     RECORDS_ONLY,
-    claims_a_formula,
+    claimed,
     no_views,
     record_entry,
     views_report,
@@ -54,15 +55,16 @@ def privacy_forecast(
     unaccounted = unaccounted_releases(scenario, noise)
     if scenario.privacy is None or noise is None:
         none = no_views("no noise is added" if records is None else RECORDS_ONLY, ())
+        claim = NOTHING_ADDED if records is None else RECORDS_ONLY
         rigorous: dict[str, Any] = views_report(none) | {"unit": "client"}
-        entry: dict[str, Any] = {"published": None, "rigorous": rigorous, "notes": []}
+        entry: dict[str, Any] = {"published": claim, "rigorous": rigorous, "notes": []}
     else:
         delta = scenario.privacy.resolved_budget().delta
         views = _views(scenario, scenario.privacy, topology, noise, rehearsal, release_mu2, records_per_client)
         rigorous = views_report(views) | {"unit": "client", "delta": delta}
         # Not proved before the run: whatever is lost or late takes its noise out of the means.
         rigorous["how"] = {view: how if how == "inf" else "projected" for view, how in rigorous["how"].items()}
-        entry = {"published": _published(scenario, noise, rehearsal), "rigorous": rigorous, "notes": list(noise.notes)}
+        entry = {"published": claimed(noise, rehearsal.rounds), "rigorous": rigorous, "notes": list(noise.notes)}
     entry["rigorous"]["unaccounted_releases"] = unaccounted
     if records is not None:
         # Rounded up: an extrapolated number of participations is an expectation.
@@ -108,13 +110,6 @@ def _mean_degree(scenario: Scenario, protocol: Gossip) -> int:
     clients = np.arange(scenario.clients)
     members = choose_cohort(clients, protocol.cohort_size, "uniform", scenario.seed, 1)
     return max(1, round(len(protocol.edges_of(scenario.seed, scenario.clients, members, 1)) / len(members)))
-
-
-def _published(scenario: Scenario, noise: NoisePlan, rehearsal: Rehearsal) -> dict[str, Any] | str | None:
-    if scenario.privacy is None or noise.published is None:
-        return "not applicable" if scenario.privacy is not None and claims_a_formula(scenario.privacy) else None
-    epsilon = noise.published.epsilon_after(rehearsal.rounds)
-    return {"epsilon": epsilon, "delta": noise.published.delta, "formula": noise.published.formula}
 
 
 def _views(
@@ -173,6 +168,8 @@ def _draw(scenario: Scenario, noise: NoisePlan, rehearsal: Rehearsal, planned: P
     first, failed = rehearsal.first_exhaustion, ""
     if scenario.schedule.reads:
         failed = "noise and number of rounds depend on earlier outputs"
+    elif scenario.aggregate.why_not_amplified:
+        failed = scenario.aggregate.why_not_amplified
     elif scenario.protocol.selection != "uniform":
         failed = "the cohort is no uniform sample"
     elif first is not None and first <= planned.number:

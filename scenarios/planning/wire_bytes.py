@@ -21,6 +21,7 @@ from privacy.calibration.noise_plan import NoisePlan
 from privacy.sealing.control_format import KEY_BYTES
 from privacy.sealing.message_sizes import message_size
 from privacy.stages.wire import DENSE, WireFormat
+from scenarios.composition.learning_setup import memory_rules
 from scenarios.planning.participation import PlannedRound, Rehearsal
 from scenarios.planning.timing import Trial
 from scenarios.schema import Scenario
@@ -36,7 +37,7 @@ class Sizes:
         # Public keys travel in registrations and answers only if messages are sealed.
         self._key = b"" if scenario.anonymity.sealed is False else bytes(KEY_BYTES)
 
-    def vectors(self, edges: NDArray[np.int64], kind: str = "model", round_number: int = 0) -> int:
+    def vectors(self, edges: NDArray[np.int64], kind: str, round_number: int = 0) -> int:
         """Returns the bytes of all messages of a kind along these edges, relay hops included.
 
         Each sender has one payload, sealed either for a single receiver or for several at once.
@@ -46,6 +47,9 @@ class Sizes:
         single, many = int((receivers == 1).sum()), int(receivers[receivers > 1].sum())
         # A training loss that goes with an update takes eight bytes.
         payload = wire.size_bytes(self._dimension) + 8 * (kind == "update" and self._scenario.aggregate.sends_loss)
+        if kind in ("model", "handover", "collect"):
+            attached = memory_rules(self._scenario, self._dimension).attachments
+            payload += sum(part.size_bytes(self._dimension) for part in attached.values())
         return single * self._vector(payload, many=False) + many * self._vector(payload, many=True)
 
     def control(self, said: Control) -> int:
@@ -166,7 +170,7 @@ def _set_up(scenario: Scenario, sizes: Sizes) -> Bytes:
         clients = np.arange(scenario.clients)
         edges = np.column_stack([np.full_like(clients, scenario.clients + 3), clients])
         found["control"] += sizes.orders(RoundPlan({"bootstrap": edges}), clients[:0])
-        found["bootstrap"] = sizes.vectors(edges)
+        found["bootstrap"] = sizes.vectors(edges, "bootstrap")
     return found
 
 
@@ -178,7 +182,7 @@ def _end(scenario: Scenario, sizes: Sizes, rehearsal: Rehearsal) -> Bytes:
     if not isinstance(scenario.protocol, Central):
         sources = np.arange(scenario.clients if getattr(scenario.protocol, "collect", "") == "mean" else 1)
         edges = np.column_stack([sources, np.full_like(sources, scenario.clients + 3)])
-        found["collect"] = sizes.vectors(edges)
+        found["collect"] = sizes.vectors(edges, "collect")
         found["control"] += (len(sources) + 1) * sizes.question()
         found["control"] += sizes.orders(RoundPlan({"collect": edges}), sources[:0])
     return found

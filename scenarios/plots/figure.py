@@ -21,8 +21,9 @@ HUES = {
     "red": "#d55e00",
     "pink": "#cc79a7",
     "grey": "#999999",
+    "ink": "#222222",
 }
-"""Okabe and Ito's palette, distinguishable with any colour vision."""
+"""Okabe and Ito's palette, distinguishable with any colour vision, and what stands out from all of it."""
 COLUMN_WIDTHS_IN = {"one": 3.5, "two": 7.16}
 """Widths of figures over one and two columns, as IEEE and ACM have them."""
 _NO_DATE = {".svg": {"Date": None}, ".pdf": {"CreationDate": None, "ModDate": None}, ".png": {}}

@@ -109,12 +109,24 @@ def _end(step: CriticalStep) -> int:
 
 def _draw_drops(axes: Axes, run_data: RunData, rounds: Sequence[int], row_of: dict[int, int], start_s: float) -> None:
     table, at_s = run_data.log.dropouts, happened_s(run_data)
-    for what, marker in (("dropout", "x"), ("absence", ".")):
+    for what, marker in (("dropout", "X"), ("absence", "o")):
         rows = np.flatnonzero((table["what"] == records.WHAT[what]) & np.isin(table["round"], rounds))
         rows = rows[np.isin(table["node"][rows], list(row_of))]
         if len(rows):
             y = [row_of[int(node)] for node in table["node"][rows]]
-            axes.scatter(at_s[rows] - start_s, y, marker=marker, c="black", s=24, zorder=4, label=what)
+            # With a light edge or middle, to be seen on the dark bar of a node that is down.
+            face, edge = ("black", "white") if what == "dropout" else ("white", "black")
+            axes.scatter(
+                at_s[rows] - start_s,
+                y,
+                s=34 if what == "dropout" else 16,
+                marker=marker,
+                c=face,
+                edgecolors=edge,
+                linewidths=0.7,
+                zorder=5,
+                label=what,
+            )
     ends_s = [record["end_s"] for record in run_data.log.rounds if record["round"] in set(rounds)]
     for begin_s, end_s, kind, _ in run_data.faults:
         # Only faults that overlap the drawn rounds; a crash is told at its node's row.
@@ -153,7 +165,10 @@ def _draw_events(axes: Axes, run_data: RunData, rounds: Sequence[int], row_of: d
 def _finish(axes: Axes, run_data: RunData, order: NDArray[np.int64], rounds: Sequence[int], note: str) -> None:
     step = max(1, -(-len(order) // _MOST_LABELS))
     # Services keep their labels even if clients' labels are thinned out.
-    shown = [row for row, node in enumerate(order) if row % step == 0 or node >= run_data.roles.clients]
+    served = [int(node) >= run_data.roles.clients for node in order]
+    # A client's label just above that of a service would touch it.
+    free = [step == 1 or not any(served[row : row + 3]) for row in range(len(order))]
+    shown = [row for row in range(len(order)) if served[row] or (row % step == 0 and free[row])]
     axes.set_yticks(shown, [run_data.label(int(order[row])) for row in shown], fontsize=6)
     axes.set_ylim(len(order) - 0.4, -0.6)
     axes.set_xlabel(f"simulated seconds since round {rounds[0]} began")

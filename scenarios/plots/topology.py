@@ -30,10 +30,11 @@ _ROLE_HUES = {
     "proxy": "orange",
     "server": "pink",
     "relay": "green",
-    "reached nobody": "red",
+    "reached no node": "red",
 }
-_FATE_HUES = {"delivered": "blue", "late": "orange", "lost": "red", "rejected": "pink", "not_sent": "yellow"}
-_UNREACHED = "reached nobody"
+_FATE_HUES = {"delivered": "blue", "late": "orange", "lost": "red", "rejected": "pink"}
+_FATE_HUES |= {"in_flight": "grey", "not_sent": "ink"}
+_UNREACHED = "reached no node"
 _IDLE = "no data in this round"
 _MANY = 600
 _MOST_NAMED = 60
@@ -42,26 +43,32 @@ _MOST_NAMED = 60
 def draw_topology(run_data: RunData, round_number: int, figures: GraphFigures, width_in: float = 7.0) -> Figure:
     """Draws the round's data messages: nodes coloured by role, edges by outcome, line width by bytes.
 
-    Every direction in which an edge was used has an arrow; members whose update reached nobody are crossed out.
+    Every direction in which an edge was used has an arrow; members whose update reached no other node are crossed out.
     """
+    from matplotlib.collections import PathCollection
+
     log = run_data.log
     nodes = shown_nodes(log, run_data.roles, [], most=MOST_DRAWN)
     place = {int(node): number for number, node in enumerate(nodes)}
     x, y = positions(log, run_data.roles, nodes, run_data.protocol, round_number)
     edges = _edges(run_data, nodes, round_number)
+    active = {node for pair in edges for node in pair}
+    # Proxy and server stand inside the circle: without data they would only cover edges of others.
+    drawn = np.array([node < run_data.roles.clients or node in active for node in nodes.tolist()], dtype=np.bool_)
     figure = new_figure(width_in, width_in + 0.4)
     axes = figure.subplots()
     ends = np.array([[place[pair[0]], place[pair[1]]] for pair in edges], dtype=np.int64).reshape(-1, 2)
     _draw_edges(axes, np.stack([x, y], axis=1), ends, list(edges.values()))
-    _draw_nodes(axes, run_data, nodes, x, y, round_number, {node for pair in edges for node in pair})
+    _draw_nodes(axes, run_data, nodes[drawn], x[drawn], y[drawn], round_number, active)
     total = sum(size for size, _ in edges.values())
     note = sample_note(len(nodes), len(active_nodes(log)))
     among = " between the nodes shown" if note else ""
     amount = f"{count_text(len(edges))} edges, {bytes_text(total)}{among}"
-    figure.suptitle(f"{run_data.name}, round {round_number}: {amount}", fontsize=10)
+    figure.suptitle(f"{run_data.name}, round {round_number}: {amount}", fontsize=10 if width_in > 5 else 7)
     told = ", ".join(f"{name} {text}" for name, text in figure_rows(figures))
     # As many letters of this size as the figure is wide.
-    axes.set_title(fill(f"{graph_words(run_data.protocol)}: {told}", int(17 * width_in)), fontsize=min(7, 1 + width_in))
+    words = fill(f"{graph_words(run_data.protocol)}: {told}", int(17 * width_in))
+    axes.set_title(words, fontsize=min(7, 1 + width_in), pad=14)
     axes.set_axis_off()
     axes.set_aspect("equal")
     # Without nodes there is nothing to explain, and matplotlib would warn.
@@ -70,7 +77,11 @@ def draw_topology(run_data: RunData, round_number: int, figures: GraphFigures, w
         legend = {"ncols": 3 if width_in > 5 else 2, "fontsize": 8 if width_in > 5 else 6, "frameon": False}
         # The note stands beside what it explains.
         title = {"title": fill(note, int(17 * width_in)), "title_fontsize": 7 if width_in > 5 else 5} if note else {}
-        figure.legend(loc="outside lower center", **legend, **title)
+        made = figure.legend(loc="outside lower center", **legend, **title)
+        for handle in made.legend_handles:
+            # Large markers would overlap in neighbouring rows, small ones could not be told apart.
+            if isinstance(handle, PathCollection):
+                handle.set_sizes([34])
     return figure
 
 

@@ -67,7 +67,7 @@ def comparison_body(accounts: Sequence[RunData], data: Mapping[str, Any]) -> str
         (
             f"<header><h1>{html.text(' · '.join(names))}</h1>{_questions(accounts, names)}</header>",
             _figures(accounts, names),
-            *([_learning(), _cost(accounts), _epsilon()] if learned(accounts) else []),
+            *([_learning(), _cost(accounts), _epsilon(data)] if learned(accounts) else []),
             _traffic(),
             _settings(accounts, names),
         )
@@ -95,14 +95,15 @@ def _traffic() -> str:
         )
         for name, what in (("round-bytes", "Bytes sent by all nodes"), ("round-seconds", "Simulated seconds"))
     ]
-    return html.section("traffic", "Traffic and time", f'<div class="pair">{"".join(figures)}</div>')
+    return html.section("traffic", "Traffic and time", html.pair(*figures))
 
 
 def _questions(accounts: Sequence[RunData], names: Sequence[str]) -> str:
-    rows = [
-        (name, str(run_data.summary.get("question") or "-")) for name, run_data in zip(names, accounts, strict=True)
-    ]
-    return html.facts(rows)
+    asked = [str(run_data.summary.get("question") or "-") for run_data in accounts]
+    # Alternatives of one scenario ask the same.
+    if len(set(asked)) == 1:
+        return html.paragraph(asked[0], "question")
+    return html.facts(zip(names, asked, strict=True))
 
 
 def _figures(accounts: Sequence[RunData], names: Sequence[str]) -> str:
@@ -114,13 +115,16 @@ def _figures(accounts: Sequence[RunData], names: Sequence[str]) -> str:
             differences = ["", *(_difference(figure, value, values[0]) for value in values[1:])]
             rows.append((figure.label, list(zip(map(figure.text, values), differences, strict=True))))
     transport = [str(run_data.summary.get("headline", {}).get("transport") or "-") for run_data in accounts]
-    rows.append(("transport", [(text, "") for text in transport]))
+    alike = transport[0] if len(set(transport)) == 1 else ""
+    if not alike:
+        rows.append(("transport", [(text, "") for text in transport]))
     notes = [f"{name}: {note}" for name, run_data in zip(names, accounts, strict=True) for note in _told(run_data)]
     switch = html.controls(
         f'<label><input type="checkbox" id="differences"> differences from {html.text(names[0])}</label>'
     )
     table = html.comparison_table(names, rows, "Figures of each run")
-    return html.section("figures", "Figures", html.notes(notes), switch, table, html.paragraph(_COMMAND, "hint"))
+    hints = [html.paragraph(f"Transport: {alike}.", "hint") if alike else "", html.paragraph(_COMMAND, "hint")]
+    return html.section("figures", "Figures", html.notes(notes), switch, table, *hints)
 
 
 def _told(run_data: RunData) -> list[str]:
@@ -153,7 +157,7 @@ def _learning() -> str:
         )
         for name, axis in over
     ]
-    return html.section("learning", "Accuracy", f'<div class="pair">{"".join(figures)}</div>')
+    return html.section("learning", "Accuracy", html.pair(*figures))
 
 
 def _cost(accounts: Sequence[RunData]) -> str:
@@ -172,10 +176,12 @@ def _cost(accounts: Sequence[RunData]) -> str:
         for name, what in (("bytes", "Bytes sent by all nodes"), ("time", "Simulated seconds"))
     ]
     table = '<div class="scroll" id="cost-table" aria-live="polite"></div>'
-    return html.section("cost", "Cost to accuracy", controls, table, f'<div class="pair">{"".join(figures)}</div>')
+    return html.section("cost", "Cost to accuracy", controls, table, html.pair(*figures))
 
 
-def _epsilon() -> str:
+def _epsilon(data: Mapping[str, Any]) -> str:
+    kinds = (("published", "as published"), ("rigorous", "rigorous, worst peer"))
+    claimed = any(run["epsilon"]["published"] is not None for run in data["runs"])
     figures = [
         html.figure(
             f"compare-{name}",
@@ -183,9 +189,9 @@ def _epsilon() -> str:
             "private. Runs without a finite epsilon stand at the right edge.",
             f"One mark per run: accuracy against {what} epsilon. The fold below holds the numbers.",
         )
-        for name, what in (("published", "as published"), ("rigorous", "rigorous, worst peer"))
+        for name, what in (kinds if claimed else kinds[1:])
     ]
-    return html.section("epsilon", "Accuracy against epsilon", f'<div class="pair">{"".join(figures)}</div>')
+    return html.section("epsilon", "Accuracy against epsilon", html.pair(*figures))
 
 
 def _settings(accounts: Sequence[RunData], names: Sequence[str]) -> str:

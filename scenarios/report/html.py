@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 
@@ -14,6 +15,16 @@ def text(content: object) -> str:
     return escape("\n".join(printable(line) for line in str(content).split("\n")), quote=True)
 
 
+def _prose(content: object) -> str:
+    """Escapes text that flows; numbers such as 1e-05 are not broken after their minus."""
+    return re.sub(r"\d[\d.]*e-\d+", r'<span class="number">\g<0></span>', text(content))
+
+
+def _key(content: object) -> str:
+    """Escapes a key such as `protocol.repeat_leaders`, which may be broken between its words only."""
+    return re.sub(r"([._])(?=[A-Za-z])", r"\1<wbr>", text(content))
+
+
 def section(name: str, title: str, *parts: str) -> str:
     """Returns a titled section; `name` is its anchor."""
     body = "\n".join(part for part in parts if part)
@@ -23,18 +34,18 @@ def section(name: str, title: str, *parts: str) -> str:
 
 def paragraph(content: str, kind: str = "") -> str:
     """Returns a paragraph of text, or nothing if it is empty."""
-    return f"<p{_class(kind)}>{text(content)}</p>" if content else ""
+    return f"<p{_class(kind)}>{_prose(content)}</p>" if content else ""
 
 
 def notes(lines: Iterable[str]) -> str:
     """Returns a list of notes to the reader, or nothing if there are none."""
-    items = "".join(f"<li>{text(line)}</li>" for line in lines)
+    items = "".join(f"<li>{_prose(line)}</li>" for line in lines)
     return f'<ul class="notes">{items}</ul>' if items else ""
 
 
 def facts(rows: Iterable[tuple[str, str]]) -> str:
     """Returns a two-column table of names and values."""
-    cells = "".join(f'<tr><th scope="row">{text(name)}</th><td>{text(value)}</td></tr>' for name, value in rows)
+    cells = "".join(f'<tr><th scope="row">{text(name)}</th><td>{_prose(value)}</td></tr>' for name, value in rows)
     return f'<table class="facts"><tbody>{cells}</tbody></table>'
 
 
@@ -42,7 +53,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], caption: str) -> s
     """Returns a table with column headers; the first column holds the row headers."""
     heads = "".join(f'<th scope="col">{text(cell)}</th>' for cell in head)
     body = "".join(
-        f'<tr><th scope="row">{text(row[0])}</th>{"".join(f"<td>{text(cell)}</td>" for cell in row[1:])}</tr>'
+        f'<tr><th scope="row">{_key(row[0])}</th>{"".join(f"<td>{text(cell)}</td>" for cell in row[1:])}</tr>'
         for row in rows
     )
     return (
@@ -56,9 +67,9 @@ def comparison_table(names: Sequence[str], rows: Iterable[tuple[str, Sequence[tu
 
     Each cell has a value and its difference from the first run, which is shown if the page's switch is on.
     """
-    heads = "".join(f'<th scope="col">{text(name)}</th>' for name in ("", *names))
+    heads = "".join(f'<th scope="col">{_key(name)}</th>' for name in ("", *names))
     body = "".join(
-        f'<tr><th scope="row">{text(label)}</th>{"".join(_value_cell(*cell) for cell in cells)}</tr>'
+        f'<tr><th scope="row">{_key(label)}</th>{"".join(_value_cell(*cell) for cell in cells)}</tr>'
         for label, cells in rows
     )
     return (
@@ -69,7 +80,7 @@ def comparison_table(names: Sequence[str], rows: Iterable[tuple[str, Sequence[tu
 
 def _value_cell(value: str, difference: str) -> str:
     more = f'<span class="difference">{text(difference)}</span>' if difference else ""
-    return f"<td>{text(value)}{more}</td>"
+    return f"<td>{_key(value)}{more}</td>"
 
 
 def figure(name: str, caption: str, alternative: str, controls: str = "") -> str:
@@ -81,6 +92,11 @@ def figure(name: str, caption: str, alternative: str, controls: str = "") -> str
         f"<figcaption>{text(caption)}</figcaption>"
         f'<details class="data"><summary>Numbers of this chart</summary><div class="scroll"></div></details></figure>'
     )
+
+
+def pair(*figures: str) -> str:
+    """Returns charts side by side, as far as the page is wide enough; nothing without any."""
+    return f'<div class="pair">{"".join(figures)}</div>' if figures else ""
 
 
 def choice(name: str, label: str, options: Sequence[tuple[str, str]]) -> str:

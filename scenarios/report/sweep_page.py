@@ -10,7 +10,7 @@ from urllib.parse import quote
 from scenarios.metrics.comparison import FIGURES
 from scenarios.report import html
 from scenarios.sweeps.pareto import OBJECTIVES, VIEWS, pareto_front
-from scenarios.sweeps.pivot import axis_text, bounded_interval, cell_text, combinations
+from scenarios.sweeps.pivot import INTERVALS, axis_text, bounded_interval, cell_text, combinations
 from scenarios.sweeps.read_sweep import SweepTable
 
 SWEEP_LINKS = (
@@ -100,8 +100,7 @@ def _answer(sweep: SweepTable, data: Mapping[str, Any]) -> str:
         for texts, rows in groups.items()
     ]
     head = [", ".join(axis.rpartition(".")[2] for axis in axes), "seeds", *(FIGURES[name].label for name in figures)]
-    caption = "Mean and half of the 95% interval (Student's t) over seeds"
-    return html.section("answer", "Figures", html.table(head, rows, caption))
+    return html.section("answer", "Figures", html.table(head, rows, INTERVALS.rstrip(".")))
 
 
 def _over_axes(data: Mapping[str, Any]) -> str:
@@ -133,7 +132,7 @@ def _over_axes(data: Mapping[str, Any]) -> str:
             "One line per value of the second axis: the figure against the first. The fold below has the numbers.",
         ),
     )
-    return html.section("axes", "Over axes", controls, f'<div class="pair">{"".join(figures)}</div>')
+    return html.section("axes", "Over axes", controls, html.pair(*figures))
 
 
 def _parallel() -> str:

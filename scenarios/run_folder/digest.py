@@ -36,15 +36,12 @@ Integers = NDArray[Any]
 
 def events_digest(log: Log) -> str:
     """Returns a SHA-256 over the messages, spans, dropouts and graphs of a run."""
-    return _digest(log, None)
-
-
-def prefix_digest(log: Log, until_round: int) -> str:
-    """Returns the same over the rows of rounds up to and including `until_round`, in their current state.
-
-    A message of those rounds that is still in flight is hashed as such: compare prefixes of the same simulated time.
-    """
-    return _digest(log, until_round)
+    # The number is the version of the digest's definition.
+    digest = hashlib.sha256(b"peerveil events 1\n")
+    for name in _COLUMNS:
+        for piece in _canonical(name, getattr(log, name)):
+            digest.update(piece)
+    return digest.hexdigest()
 
 
 def learning_digest(
@@ -69,22 +66,12 @@ def _bits(value: Any) -> str:
     return "-" if value is None or np.isnan(value) else float(value).hex()
 
 
-def _digest(log: Log, until_round: int | None) -> str:
-    # The number is the version of the digest's definition.
-    digest = hashlib.sha256(b"peerveil events 1\n")
-    for name in _COLUMNS:
-        for piece in _canonical(name, getattr(log, name), until_round):
-            digest.update(piece)
-    return digest.hexdigest()
-
-
-def _canonical(name: str, table: Table, until_round: int | None) -> Iterator[bytes]:
+def _canonical(name: str, table: Table) -> Iterator[bytes]:
     """Yields the canonical bytes of a table: a header with its words, then its rows in sorted order."""
-    everything = slice(None) if until_round is None else table["round"] <= until_round
     keys, others = _COLUMNS[name]
     words, columns = [], {}
     for column in keys + others:
-        columns[column], present = _integers(name, column, table[column][everything])
+        columns[column], present = _integers(name, column, table[column])
         words.append(f"{column}={','.join(present)}")
     order = _order([columns[column] for column in keys], [columns[column] for column in others])
     yield f"{name} {len(order)} {' '.join(words)}\n".encode()

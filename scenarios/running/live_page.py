@@ -32,7 +32,7 @@ class LivePage:
         self._lock = threading.Lock()
         self._run: dict[str, Any] = {"name": "", "question": "", "rounds_planned": 0}
         self._folder: Path | None = None
-        self._ended, self._told_end, self._asked_s = False, threading.Event(), -math.inf
+        self._ended, self._asked_s = False, -math.inf
         self._rows: deque[dict[str, Any]] = deque(maxlen=_MOST_ROUNDS)
 
     def write_to(self, folder: Path) -> None:
@@ -69,8 +69,6 @@ class LivePage:
         """Returns the state as JSON."""
         with self._lock:
             self._asked_s = time.monotonic()
-            if self._ended:
-                self._told_end.set()
             where = None if self._folder is None else str(self._folder)
             told = {**self._run, "rows": list(self._rows), "folder": where, "ended": self._ended}
             return json.dumps(plain(told), allow_nan=False)
@@ -87,12 +85,13 @@ class LivePage:
         return report_answer([folder])
 
     def end(self) -> None:
-        """Waits a moment for an open page to ask once more, so that it shows the last round."""
+        """Waits until every open page has asked once more, so that it shows the last round."""
         with self._lock:
             self._ended = True
             watched = time.monotonic() - self._asked_s < 3 * _ASKS_EVERY_S
         if watched:
-            self._told_end.wait(3 * _ASKS_EVERY_S)
+            # Pages ask once a second, each at its own instant: a little more than that reaches all of them.
+            time.sleep(1.3 * _ASKS_EVERY_S)
 
 
 class NoPage:

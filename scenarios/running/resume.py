@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nodes.learning.carried_memory import MASK, MOMENTUM
 from nodes.learning.deferred_learning import LearningState
 from p2p.config.errors import UserError
 from scenarios.composition.simulation import Simulation
@@ -21,7 +22,7 @@ from scenarios.observing.observer import FIGURES, Figures
 from scenarios.run_folder.atomic_write import make_folder
 from scenarios.running.checkpoint import Arrays, Checkpoint
 
-_WHATS = ("release", "model")
+_WHATS = ("release", "model", MOMENTUM, MASK)
 _MEMORY = "memory_"
 
 

@@ -47,6 +47,9 @@ def _svg(values: Sequence[float], what: str, top: float) -> str:
     )
     colour = "#0072b2" if what == "accuracy" else "#e69f00"
     line = f'<polyline fill="none" stroke="{colour}" stroke-width="2" points="{points}"/>' if values else ""
+    if len(values) == 1:  # a line needs two points
+        x, y = points.split(",")
+        line = f'<circle cx="{x}" cy="{y}" r="2.5" fill="{colour}"/>'
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" '
         f'role="img" aria-label="{what} over the rounds">'

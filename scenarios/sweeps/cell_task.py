@@ -26,11 +26,13 @@ from scenarios.run_folder.reader import finished_summary
 from scenarios.schema import Scenario
 from scenarios.sweeps.identity import cell_key, cell_keys
 from scenarios.sweeps.store import Store
+from scenarios.sweeps.worker_memory import CycleCollector
 
 State = Literal["done", "failed", "claimed", "stopped", "interrupted"]
 _NOTE_EVERY_S = 0.5
 _ONE_AT_A_TIME = threading.Lock()
 """A run tunes the collector and torch's threads of its process; an executor with threads runs cells one by one."""
+_CYCLES = CycleCollector()
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO)
 
 
@@ -89,13 +91,20 @@ class CellOutcome:
 def run_cell(task: CellTask) -> CellOutcome:
     """Runs a cell and returns how it ended; raises nothing that the cell itself causes."""
     with _ONE_AT_A_TIME:
-        store = Store(Path(task.store))
-        if not store.is_shared(task.token):
-            return _run_elsewhere(task)
         try:
-            return _run_claimed(task, store)
-        except OSError as error:
-            return _stopped(task, error)
+            return _run_here(task)
+        finally:
+            _CYCLES.after_cell()
+
+
+def _run_here(task: CellTask) -> CellOutcome:
+    store = Store(Path(task.store))
+    if not store.is_shared(task.token):
+        return _run_elsewhere(task)
+    try:
+        return _run_claimed(task, store)
+    except OSError as error:
+        return _stopped(task, error)
 
 
 def unpack(outcome: CellOutcome, store: Store, label: str) -> None:

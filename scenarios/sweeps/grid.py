@@ -19,6 +19,7 @@ from scenarios.sweeps.sweep_file import Axis, Sweep, value_text
 
 MOST_CELLS = 10_000
 _MOST_PROBLEMS = 40
+_LONGEST_NAME = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +147,9 @@ class _Base:
         return load_scenario(self.path, overrides, allow_plugins=self.allow_plugins)
 
     def _cell_name(self, settings: Mapping[str, Any]) -> str:
-        return shorten(" ".join([self.alone.name, *_words(settings)]), 80)
+        """Returns a name that may name a folder; a scenario is refused with a path, or with dots at the end."""
+        name = printable(" ".join([self.alone.name, *_words(settings)]))
+        return name.replace("/", "-").replace("\\", "-")[:_LONGEST_NAME].strip(" .")
 
 
 def _words(settings: Mapping[str, Any]) -> list[str]:

@@ -8,13 +8,16 @@ from typing import Any
 
 from p2p.config.errors import UserError
 from scenarios.loading.problems import shorten, suggestion
-from scenarios.metrics.comparison import FIGURES, interval
+from scenarios.metrics import comparison
+from scenarios.metrics.comparison import FIGURES, clipped, interval
 from scenarios.sweeps.sweep_file import value_text
 
 Row = Mapping[str, Any]
 ANSWER = ("accuracy", "published", "worst_peer", "model", "client_median", "simulated_s")
 """The figures shown first."""
-_SHARES = ("accuracy", "accuracy_mean", "accuracy_min", "link_address", "link_content", "link_chance")
+INTERVALS = (
+    "Mean and half of the 95% interval (Student's t) over seeds; both ends where they were cut to the figure's range."
+)
 _BEFORE_AXES = ("cell", "base")
 
 
@@ -41,22 +44,12 @@ def axis_text(value: Any) -> str:
 
 def bounded_interval(figure: str, values: Sequence[float | None]) -> dict[str, Any]:
     """Returns mean and 95% interval, cut to the range that the quantity can take."""
-    found = interval(values)
-    if found["low"] is None:
-        return found
-    # Nothing that is counted here can be negative, and a share is at most one.
-    low = max(0.0, found["low"])
-    return found | {"low": low, "high": min(1.0, found["high"]) if figure in _SHARES else found["high"]}
+    return clipped(figure, interval(values))
 
 
 def cell_text(figure: str, values: Sequence[float | None]) -> str:
-    """Returns `mean ± half` over seeds, or the one value."""
-    found, text = interval(values), FIGURES[figure].text
-    if found["mean"] is None:
-        return f"- ({found['n']} of {found['of']})" if found["n"] else "-"
-    if found["low"] is None:
-        return text(found["mean"])
-    return f"{text(found['mean'])} ± {text((found['high'] - found['low']) / 2)}"
+    """Returns the mean over seeds with its interval, or the one value."""
+    return comparison.cell_text(figure, bounded_interval(figure, values))
 
 
 def answer_lines(rows: Sequence[Row], most: int) -> Iterator[tuple[str, ...]]:

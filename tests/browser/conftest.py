@@ -60,9 +60,9 @@ class Opener:
     def __init__(self, browser: Browser) -> None:
         self._browser = browser
 
-    def __call__(self, path: Path, scheme: str = "light") -> Opened:
+    def __call__(self, path: Path, scheme: str = "light", width: int = 1366) -> Opened:
         """Opens a page and waits until every chart is drawn."""
-        context = self._browser.new_context(color_scheme=scheme, viewport={"width": 1366, "height": 900})  # type: ignore[arg-type]
+        context = self._browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 900})  # type: ignore[arg-type]
         opened = Opened(context.new_page())
         page = opened.page
         page.on("console", lambda message: opened.complaints.append(f"{message.type}: {message.text}"))

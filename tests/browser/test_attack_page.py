@@ -37,3 +37,9 @@ def test_attacks_are_drawn_with_numbers_and_text(visit: Any, tmp_path: Path) -> 
     page.click("#fig-attack-1-0 details.data summary")
     assert page.locator("#fig-attack-1-0 details.data td").first.inner_text().startswith("loss_threshold")
     assert page.locator('nav a[href="#attacks"]').count() == 1
+    # Images of 8 x 8 are enlarged, and every column of the figures is inside the page.
+    assert min(page.eval_on_selector_all("#attacks img", "all => all.map(one => one.clientWidth)")) >= 24
+    tables = "all => all.map(one => one.scrollWidth - one.clientWidth)"
+    assert max(page.eval_on_selector_all("#attacks > .scroll", tables)) <= 0
+    heads = page.locator("#attacks thead th").all_inner_texts()
+    assert {"AUC", "TPR at FPR 1%", "PSNR (dB)"} <= set(heads)

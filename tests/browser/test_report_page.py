@@ -36,7 +36,7 @@ def shown(visit: Any, report: Path) -> Any:
     return visit(report)
 
 
-def test_the_page_draws_every_section_and_asks_nobody(visit: Any, report: Path, shown: Any) -> None:
+def test_the_page_draws_every_section_and_requests_nothing(visit: Any, report: Path, shown: Any) -> None:
     """No console message, no request but the page itself, a drawing in every chart, both themes."""
     for opened in (shown, visit(report, "dark")):
         assert opened.complaints == []
@@ -191,7 +191,7 @@ def test_pictures_alone_open_too(visit: Any, run_folders: list[Path], tmp_path: 
         assert "Round 2" in opened.page.inner_text(f"#{command}-status")
 
 
-def test_a_graph_shows_directions_figures_and_who_reached_nobody(visit: Any, tmp_path: Path) -> None:
+def test_a_graph_shows_directions_figures_and_unreached_members(visit: Any, tmp_path: Path) -> None:
     """A directed ring of which some train: arrowheads along the edges, crosses, and the figures of each round."""
     scenario = tmp_path / "ring.yaml"
     scenario.write_text(
@@ -210,7 +210,7 @@ def test_a_graph_shows_directions_figures_and_who_reached_nobody(visit: Any, tmp
     for x, y, angle in zip(arrows["x"], arrows["y"], arrows["angle"], strict=True):
         # Clients stand clockwise from the top and send to the next: along the tangent.
         assert math.cos(math.radians(angle - 90) - math.atan2(x, y)) > 0.99
-    crosses = next(trace for trace in traces if trace["name"] == "reached nobody")
+    crosses = next(trace for trace in traces if trace["name"] == "reached no node")
     assert len(crosses["x"]) == 8 - len(arrows["x"])
     assert page.inner_text("#topology-figures").startswith("ring redrawn never: nodes 8, edges ")
     first = page.inner_text("#topology-figures")
@@ -253,6 +253,9 @@ def test_all_runs_at_a_glance(browser: Any, run_folders: list[Path], width: int,
         rows = page.locator("#rows tr")
         assert rows.count() >= len(run_folders)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+        figures = rows.first.locator(".narrow" if width == 400 else "td.number").first
+        assert figures.is_visible()
+        assert "0.6" in figures.inner_text()
         name = rows.first.locator("a").inner_text()
         page.fill("#search", name.split(",")[0])
         assert 1 <= rows.count() <= len(run_folders)
@@ -285,3 +288,34 @@ def test_the_watched_page_has_axes_and_its_last_round(browser: Any, capsys: pyte
     assert page.locator("#rows tr").first.locator("td").all_inner_texts()[0] == "2"
     assert page.locator("#rows tr").first.locator("td").all_inner_texts()[-2:] == ["3", "4e4"]
     assert "The run has ended" in page.inner_text("#status")
+    assert "mean accuracy" in texts
+
+
+def test_all_watched_pages_learn_of_the_end(browser: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """Ticks stand at whole minutes; a second page is told too; a page whose run is gone offers no dead link."""
+    with serve_live_page(True) as live:
+        url = capsys.readouterr().err.split()[-1]
+        live.begin("watched", "Why?", 9)
+        live.write_to(Path("runs/one"))
+        pages = [browser.new_context().new_page() for _ in range(2)]
+        for number in range(1, 8):
+            record = {"round": number, "end_s": 170.0 * number, "accuracy_after_mean": 0.1 * number}
+            live.round(RoundDone(record, 100, 0, None, None))
+        for page in pages:
+            page.goto(url)
+            page.wait_for_selector("#rows tr")
+        assert pages[0].locator("#report a").count() == 1
+        ticks = [text for text in pages[0].locator("#chart text").all_text_contents() if text.endswith(" min")]
+        assert ticks == ["0 min", "5 min", "10 min", "15 min"]
+        killed = browser.new_context().new_page()
+        killed.goto(url)
+        killed.wait_for_selector("#rows tr")
+        killed.route("**/state.json", lambda route: route.abort())
+        killed.locator("#status", has_text="ended or was stopped").wait_for()
+        assert killed.locator("#report a").count() == 0
+        assert killed.inner_text("#report code") == "peerveil report runs/one"
+        pages[0].wait_for_timeout(100)
+    for page in pages:
+        page.wait_for_timeout(300)
+        assert page.inner_text("#status").endswith("The run has ended.")
+        assert page.locator("#report a").count() == 0

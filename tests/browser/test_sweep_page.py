@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, hostile_name: str) -> Path:
 
 
 @pytest.mark.slow
-def test_the_page_draws_all_charts_and_asks_nobody(visit: Any, folder: Path) -> None:
+def test_the_page_draws_all_charts_and_requests_nothing(visit: Any, folder: Path) -> None:
     """No message, no request but the page; a change of figure and axes draws anew; a hostile name stays text."""
     assert main(["report", str(folder)]) == 0
     opened = visit(folder / "report.html")
@@ -61,6 +62,22 @@ def test_the_page_draws_all_charts_and_asks_nobody(visit: Any, folder: Path) -> 
     page.select_option("#figure", "worst_peer")
     assert page.evaluate(f"{heat}.text[0]") == ["inf", "20", "4"]
     assert opened.complaints == []
+
+
+@pytest.mark.slow
+def test_a_narrow_page_can_be_read(visit: Any, folder: Path) -> None:
+    """Labels of neighbouring axes do not touch; only axes that are not drawn are held at a value."""
+    assert main(["report", str(folder)]) == 0
+    page = visit(folder / "report.html", "light", 400).page
+    boxes = "all => all.map(one => one.getBoundingClientRect()).map(box => [box.left, box.right])"
+    for labels in ("#coordinates .xtick text", "#coordinates .annotation-text"):
+        places = sorted(set(map(tuple, page.eval_on_selector_all(labels, boxes))))
+        assert all(left[1] <= right[0] for left, right in pairwise(places) if right[0] - left[0] > 5), labels
+    held = [page.locator(f"#hold-{place}") for place in range(3)]
+    assert [one.is_visible() for one in held] == [False, False, True]
+    page.select_option("#across", "2")
+    assert [one.is_visible() for one in held] == [True, False, False]
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
 
 
 @pytest.mark.slow

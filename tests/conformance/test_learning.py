@@ -15,9 +15,10 @@ from torch import nn
 from nodes.datasets.client_split import SPLITS
 from nodes.datasets.dataset import Dataset
 from nodes.learning.kernels.cnn import CnnKernel
-from nodes.learning.kernels.generic import Kernel, OneByOne, Stacked
+from nodes.learning.kernels.generic import OneByOne, Stacked
+from nodes.learning.kernels.interface import Kernel
 from nodes.learning.kernels.mlp import MlpKernel
-from nodes.learning.models import MODELS, Cnn, Linear, Mlp, Model
+from nodes.learning.model_kinds.models import MODELS, Cnn, Linear, Mlp, Model
 from nodes.learning.trainer import Learner, choose_kernel
 from nodes.learning.training import Training
 from p2p.random_streams import stream

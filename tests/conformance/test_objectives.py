@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from nodes.learning.kernels.generic import OneByOne, Stacked
-from nodes.learning.models import Cnn, Linear, Mlp, Model
+from nodes.learning.model_kinds.models import Cnn, Linear, Mlp, Model
 from nodes.learning.objectives import (
     OBJECTIVES,
     CrossEntropy,

@@ -13,7 +13,7 @@ from scipy import stats
 from torch import nn
 
 from nodes.datasets.dataset import Dataset
-from nodes.learning.models import Cnn, Linear, Mlp, Model
+from nodes.learning.model_kinds.models import Cnn, Linear, Mlp, Model
 from nodes.learning.private_records.dp_sgd import RecordNoise, noise_generator
 from nodes.learning.private_records.record_batches import RecordStep, draw_record_steps
 from nodes.learning.trainer import Learner

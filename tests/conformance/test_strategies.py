@@ -12,9 +12,9 @@ import pytest
 from nodes.datasets.client_split import SPLITS
 from nodes.datasets.registry import DATASETS
 from nodes.faults.availability import AVAILABILITIES
-from nodes.learning.models import MODELS
+from nodes.learning.model_kinds.models import MODELS
+from nodes.learning.model_kinds.published_models import PUBLISHED_MODELS
 from nodes.learning.objectives import OBJECTIVES
-from nodes.learning.published_models import PUBLISHED_MODELS
 from nodes.protocols import PROTOCOLS
 from nodes.protocols.graphs import GRAPHS
 from nodes.protocols.redraws import REDRAWS
@@ -48,7 +48,7 @@ ENTRIES = pytest.mark.parametrize(
 
 @ENTRIES
 def test_a_strategy_is_a_frozen_value(strategy: Any) -> None:
-    """Its fields are the scenario's keys, given by name; nobody changes them later."""
+    """Its fields are the scenario's keys, given by name; they never change later."""
     assert dataclasses.is_dataclass(strategy)
     assert vars(strategy)["__dataclass_params__"].frozen
     assert all(field.kw_only for field in dataclasses.fields(strategy))

@@ -22,7 +22,7 @@ from nodes.adversaries.membership.signals import (
     modified_entropy,
     true_label,
 )
-from nodes.learning.kernels.generic import Kernel
+from nodes.learning.kernels.interface import Kernel
 from p2p.random_streams import stream
 from privacy.attacks.membership.roc import best_threshold, upper_half
 

@@ -183,7 +183,10 @@ def _headline(best: dict[str, Any], claims: Sequence[dict[str, Any]], methods: i
         _worst([one for one in claims if one["claim"] == name])
         for name in dict.fromkeys(one["claim"] for one in claims)
     ]
-    return "; ".join([told, *(f"{one['claim']} epsilon {one['epsilon']:.3g}: {one['verdict']}" for one in worst)])
+    # As tables write them: 2.4e8, not 2.4e+08.
+    claimed = [f"{one['epsilon']:.3g}".replace("e+0", "e").replace("e+", "e") for one in worst]
+    told_of = [f"{one['claim']} epsilon {text}: {one['verdict']}" for one, text in zip(worst, claimed, strict=True)]
+    return "; ".join([told, *told_of])
 
 
 def _worst(claims: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from nodes.adversaries.membership.signals import Examples
 from nodes.datasets.dataset import Dataset
-from nodes.learning.models import Model
+from nodes.learning.model_kinds.models import Model
 from nodes.learning.objectives import Objective
 from nodes.learning.trainer import Learner
 from nodes.learning.training import Training

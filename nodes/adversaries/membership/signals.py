@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
-from nodes.learning.kernels.generic import Kernel, layer_columns, unflatten
+from nodes.learning.kernels.generic import layer_columns, unflatten
+from nodes.learning.kernels.interface import Kernel
 
 # Keeps the logarithm of a rounded probability finite.
 _TINY = 1e-30

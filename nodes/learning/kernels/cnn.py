@@ -15,9 +15,10 @@ from typing import ClassVar, Protocol
 import torch
 from torch import Tensor, nn
 
-from nodes.learning.kernels.generic import Samples, SgdStep, layers, own_batches, unflatten
+from nodes.learning.kernels.generic import layers, own_batches, unflatten
+from nodes.learning.kernels.interface import SgdStep, StackTask
 from nodes.learning.kernels.mlp import ActivationFunction, bend_of, is_dense
-from nodes.learning.objectives import ClientObjectives, Terms
+from nodes.learning.objectives import Terms
 from nodes.learning.training import Training
 
 LAST = torch.channels_last
@@ -180,25 +181,19 @@ class CnnKernel:
         self._module = module
         self._chain = chain
 
-    def train(
-        self,
-        models: Tensor,
-        samples: Samples,
-        steps: list[SgdStep],
-        training: Training,
-        rate: float,
-        objectives: ClientObjectives,
-    ) -> None:
+    def train(self, models: Tensor, task: StackTask[SgdStep]) -> None:
         """Takes all steps of one model before starting the next."""
+        samples = task.samples
         for i, model in enumerate(models):
             chain = self._build(model)
-            update = Update(rate, training, objectives.terms(slice(i, i + 1)))
+            update = Update(task.rate, task.training, task.objectives.terms(slice(i, i + 1)))
             # Copied only for an objective that pulls towards them.
             start = [[part.clone() for part in _parameters(layer)] for layer in chain if update.terms.pull]
             # Without padding, all records of a batch have the same weight.
-            for rows in own_batches(steps, i):
+            for rows in own_batches(task.steps, i):
                 update.measure_pulls(chain, start)
-                _step(chain, samples.records.index_select(0, rows), samples.targets.index_select(0, rows), update)
+                records, targets = (column.index_select(0, rows) for column in (samples.records, samples.targets))
+                _step(chain, records, targets, update)
             model.copy_(torch.cat([part.flatten() for layer in chain for part in _parameters(layer)]))
 
     def scores(self, models: Tensor, records: Tensor) -> Tensor:

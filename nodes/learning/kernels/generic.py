@@ -1,69 +1,17 @@
-"""The interface of training kernels, and the two generic kernels: stacked, and one model at a time.
-
-A stack is a [k, d] tensor, one flat model per row in the order of `module.parameters()`. All kernels take the same
-steps on the same batches and agree within float tolerance.
-"""
+"""The two kernels for any module: stacked, and one model at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from itertools import accumulate
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vjp, vmap
 
-from nodes.learning.objectives import ClientObjectives, Pull, Terms
-from nodes.learning.training import Training
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class SgdStep:
-    """One SGD step of the first `len(rows)` models: record indices [a, b] and their weights in the loss [a, b]."""
-
-    rows: Tensor
-    weights: Tensor
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Samples:
-    """Records [n, ...], labels [n], and the labels one-hot as float32 [n, classes]."""
-
-    records: Tensor
-    labels: Tensor
-    targets: Tensor
-
-    def columns(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Returns records, labels and targets."""
-        return self.records, self.labels, self.targets
-
-
-class Kernel(Protocol):
-    """Trains and scores stacked models.
-
-    Attributes:
-        parallel: several threads may use the kernel at once
-        stacks: a stack takes less time than its models one after the other
-    """
-
-    parallel: ClassVar[bool]
-    stacks: ClassVar[bool]
-
-    def train(
-        self,
-        models: Tensor,
-        samples: Samples,
-        steps: list[SgdStep],
-        training: Training,
-        rate: float,
-        objectives: ClientObjectives,
-    ) -> None:
-        """Takes the steps in place; a model past its last step is unchanged."""
-
-    def scores(self, models: Tensor, records: Tensor) -> Tensor:
-        """Returns the score of each class, [k, n, classes]."""
+from nodes.learning.kernels.interface import Samples, SgdStep, StackTask, Step
+from nodes.learning.objectives import Pull, Terms
 
 
 class OneByOne:
@@ -75,37 +23,22 @@ class OneByOne:
     def __init__(self, module: nn.Module) -> None:
         self._module = module
 
-    def train(
-        self,
-        models: Tensor,
-        samples: Samples,
-        steps: list[SgdStep],
-        training: Training,
-        rate: float,
-        objectives: ClientObjectives,
-    ) -> None:
+    def train(self, models: Tensor, task: StackTask[SgdStep]) -> None:
         """Trains one model after the other."""
         for i in range(len(models)):
-            terms = objectives.terms(slice(i, i + 1))
-            models[i] = self._train(models[i], own_batches(steps, i), samples, training, rate, terms)
+            terms = task.objectives.terms(slice(i, i + 1))
+            models[i] = self._train(models[i], own_batches(task.steps, i), task, terms)
 
     def scores(self, models: Tensor, records: Tensor) -> Tensor:
         """Scores one model after the other."""
         return torch.stack([functional_call(self._module, unflatten(self._module, row), (records,)) for row in models])
 
     @torch.enable_grad()
-    def _train(
-        self,
-        model: Tensor,
-        batches: Iterator[Tensor],
-        samples: Samples,
-        training: Training,
-        rate: float,
-        terms: Terms,
-    ) -> Tensor:
+    def _train(self, model: Tensor, batches: Iterator[Tensor], task: StackTask[SgdStep], terms: Terms) -> Tensor:
+        samples, training = task.samples, task.training
         weights = {name: part.clone().requires_grad_() for name, part in unflatten(self._module, model).items()}
         optimiser = torch.optim.SGD(
-            weights.values(), lr=rate, momentum=training.momentum, weight_decay=training.weight_decay
+            weights.values(), lr=task.rate, momentum=training.momentum, weight_decay=training.weight_decay
         )
         for rows in batches:
             optimiser.zero_grad()
@@ -135,30 +68,14 @@ class Stacked:
         # The models differ in weights and batches when they train, in weights only when they are scored.
         self._forward_each = vmap(self._call)
         self._forward = vmap(self._call, in_dims=(0, None))
+        self._columns = layer_columns(module)
 
-    def train(
-        self,
-        models: Tensor,
-        samples: Samples,
-        steps: list[SgdStep],
-        training: Training,
-        rate: float,
-        objectives: ClientObjectives,
-    ) -> None:
+    def train(self, models: Tensor, task: StackTask[SgdStep]) -> None:
         """Takes each step as one batched forward and backward pass over the models that still train."""
-        velocity = torch.zeros_like(models) if training.momentum else None
-        terms, columns = objectives.terms(), layer_columns(self._module)
-        start = models.clone() if terms.pull is not None else models
-        for step in steps:
-            stack = models[: len(step.rows)]
-            slope = self._gradients(stack, samples, step, terms)
-            if terms.pull is not None:
-                slope.add_(pull_back(stack, start[: len(stack)], columns, terms.pull))
-            if training.weight_decay:
-                slope.add_(stack, alpha=training.weight_decay)
-            if velocity is not None:
-                slope = velocity[: len(step.rows)].mul_(training.momentum).add_(slope)
-            stack.sub_(slope, alpha=rate)
+        terms = task.objectives.terms()
+        descend(
+            models, task, terms, self._columns, lambda stack, step: self._gradients(stack, task.samples, step, terms)
+        )
 
     def scores(self, models: Tensor, records: Tensor) -> Tensor:
         """Scores all models in one batched forward pass."""
@@ -178,6 +95,33 @@ class Stacked:
         # `named_parameters` and `parameters` have one order, so the concatenation matches the stack's columns.
         (parts,) = back(slope)
         return torch.cat([part.flatten(1) for part in parts.values()], dim=1)
+
+
+def descend(
+    models: Tensor,
+    task: StackTask[Step],
+    terms: Terms,
+    columns: list[slice],
+    gradients: Callable[[Tensor, Step], Tensor],
+) -> None:
+    """Takes the steps of a stack by SGD, in place, given the gradients of the losses on scores.
+
+    Args:
+        gradients: of the models [a, d] that a step trains; may be overwritten.
+    """
+    training = task.training
+    velocity = torch.zeros_like(models) if training.momentum else None
+    start = models.clone() if terms.pull is not None else models
+    for step in task.steps:
+        stack = models[: len(step.rows)]
+        slope = gradients(stack, step)
+        if terms.pull is not None:
+            slope.add_(pull_back(stack, start[: len(stack)], columns, terms.pull))
+        if training.weight_decay:
+            slope.add_(stack, alpha=training.weight_decay)
+        if velocity is not None:
+            slope = velocity[: len(stack)].mul_(training.momentum).add_(slope)
+        stack.sub_(slope, alpha=task.rate)
 
 
 def own_batches(steps: list[SgdStep], index: int) -> Iterator[Tensor]:

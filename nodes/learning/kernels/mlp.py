@@ -12,16 +12,18 @@ stored. The kernel's speed comes from this, from stacks that fit the cache, and 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from nodes.learning.kernels.generic import Samples, SgdStep, layers
+from nodes.learning.kernels.generic import layers
+from nodes.learning.kernels.interface import Samples, SgdStep, StackTask
 from nodes.learning.kernels.stacked_sgd import Descent, FirstLayer, Start, together
-from nodes.learning.objectives import ClientObjectives, Slope
+from nodes.learning.objectives import Pull, Slope
 from nodes.learning.training import Training
 
 Forward = Callable[[Tensor], Tensor]
@@ -60,29 +62,17 @@ class MlpKernel:
         self._widths = widths
         self._bends = bends
 
-    def train(
-        self,
-        models: Tensor,
-        samples: Samples,
-        steps: list[SgdStep],
-        training: Training,
-        rate: float,
-        objectives: ClientObjectives,
-    ) -> None:
+    def train(self, models: Tensor, task: StackTask[SgdStep]) -> None:
         """Takes the steps as batched products over the models that still train; see the module's docstring."""
-        weights, biases = self.unstack(models)
-        terms = objectives.terms()
-        # The stack keeps the start: it is written to at the end only.
-        start = None if terms.pull is None else Start(*self.views(models), terms.pull)
-        descent = Descent(weights, biases, training, rate, start)
-        for run in together(steps, descent.ahead(steps[0].rows.shape[1])):
-            descent.narrow(len(run[0].rows))
-            self._take_run(run, samples, descent, terms.slope)
-        self.restack(weights, biases, models)
+        terms = task.objectives.terms()
+        with self.descent(models, task.training, task.rate, terms.pull) as descent:
+            for run in together(task.steps, descent.ahead(task.steps[0].rows.shape[1])):
+                descent.narrow(len(run[0].rows))
+                self._take_run(run, task.samples, descent, terms.slope)
 
     def scores(self, models: Tensor, records: Tensor) -> Tensor:
         """Scores all models; the first layer is one product, as all models share the records."""
-        weights, biases = self.unstack(models)
+        weights, biases = self._unstack(models)
         first = torch.addmm(biases[0].flatten(), records.flatten(1), weights[0].flatten(0, 1).T)
         value = first.view(len(records), len(models), -1).transpose(0, 1)
         for layer in range(1, len(weights)):
@@ -124,7 +114,16 @@ class MlpKernel:
             found.insert(0, self._bends[layer - 1].backward(below, inputs[layer]))
         return found
 
-    def unstack(self, models: Tensor) -> tuple[list[Tensor], list[Tensor]]:
+    @contextmanager
+    def descent(self, models: Tensor, training: Training, rate: float, pull: Pull | None) -> Iterator[Descent]:
+        """Yields the layers of a stack for training, and writes them back into the stack at the end."""
+        weights, biases = self._unstack(models)
+        # The stack keeps the start: it is written to at the end only.
+        start = None if pull is None else Start(*self.views(models), pull)
+        yield Descent(weights, biases, training, rate, start)
+        self._restack(weights, biases, models)
+
+    def _unstack(self, models: Tensor) -> tuple[list[Tensor], list[Tensor]]:
         """Returns copies of the weights [k, out, in] and biases [k, 1, out] of each layer."""
         # Copies, because slices of a row are strided over the stack, and batched products are slow on those.
         weights, biases = self.views(models)
@@ -140,7 +139,7 @@ class MlpKernel:
             start = end + outputs
         return weights, biases
 
-    def restack(self, weights: list[Tensor], biases: list[Tensor], models: Tensor) -> None:
+    def _restack(self, weights: list[Tensor], biases: list[Tensor], models: Tensor) -> None:
         """Writes the layers back into the rows of a stack."""
         start = 0
         for part in (part.flatten(1) for pair in zip(weights, biases, strict=True) for part in pair):

@@ -18,11 +18,11 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vjp, vmap
 
-from nodes.learning.kernels.generic import Kernel, OneByOne, Samples, layer_columns, pull_back, unflatten
+from nodes.learning.kernels.generic import OneByOne, descend, layer_columns, unflatten
+from nodes.learning.kernels.interface import Kernel, Samples, StackTask
 from nodes.learning.kernels.mlp import MlpKernel
-from nodes.learning.kernels.stacked_sgd import Descent, Start
-from nodes.learning.objectives import ClientObjectives, Slope, Terms
-from nodes.learning.training import Training
+from nodes.learning.kernels.stacked_sgd import Descent
+from nodes.learning.objectives import Slope, Terms
 from p2p.config.errors import UserError
 
 # Floats of single records' gradients that are held at once (64 MiB).
@@ -76,16 +76,7 @@ class PrivateKernel(Protocol):
 
     parallel: ClassVar[bool]
 
-    def train_private(
-        self,
-        models: Tensor,
-        samples: Samples,
-        steps: list[PrivateStep],
-        training: Training,
-        rate: float,
-        objectives: ClientObjectives,
-        protection: RecordProtection,
-    ) -> None:
+    def train_private(self, models: Tensor, task: StackTask[PrivateStep], protection: RecordProtection) -> None:
         """Takes the steps in place; a model past its last step is unchanged."""
 
 
@@ -110,29 +101,16 @@ class PrivateMlp:
     def __init__(self, kernel: MlpKernel) -> None:
         self._kernel = kernel
 
-    def train_private(
-        self,
-        models: Tensor,
-        samples: Samples,
-        steps: list[PrivateStep],
-        training: Training,
-        rate: float,
-        objectives: ClientObjectives,
-        protection: RecordProtection,
-    ) -> None:
+    def train_private(self, models: Tensor, task: StackTask[PrivateStep], protection: RecordProtection) -> None:
         """Takes each step as batched products over the models that still train."""
-        weights, biases = self._kernel.unstack(models)
-        terms = objectives.terms()
-        start = None if terms.pull is None else Start(*self._kernel.views(models), terms.pull)
-        descent = Descent(weights, biases, training, rate, start)
-        noise = torch.empty_like(models)
-        for step in steps:
-            descent.narrow(len(step.rows))
-            self._add_gradients(step, samples, descent, terms.slope, protection)
-            parts = self._kernel.views(protection.fill(noise, step))
-            for layer, (to_weights, to_biases) in enumerate(zip(*parts, strict=True)):
-                descent.add_noise(layer, to_weights, to_biases)
-        self._kernel.restack(weights, biases, models)
+        terms, noise = task.objectives.terms(), torch.empty_like(models)
+        with self._kernel.descent(models, task.training, task.rate, terms.pull) as descent:
+            for step in task.steps:
+                descent.narrow(len(step.rows))
+                self._add_gradients(step, task.samples, descent, terms.slope, protection)
+                parts = self._kernel.views(protection.fill(noise, step))
+                for layer, (to_weights, to_biases) in enumerate(zip(*parts, strict=True)):
+                    descent.add_noise(layer, to_weights, to_biases)
 
     def _add_gradients(
         self, step: PrivateStep, samples: Samples, descent: Descent, slope: Slope, protection: RecordProtection
@@ -178,30 +156,14 @@ class PrivateStack:
         self._scores = vmap(vmap(self._score, in_dims=(None, 0)))
         self._gradients = vmap(vmap(self._gradient, in_dims=(None, 0, 0)))
 
-    def train_private(
-        self,
-        models: Tensor,
-        samples: Samples,
-        steps: list[PrivateStep],
-        training: Training,
-        rate: float,
-        objectives: ClientObjectives,
-        protection: RecordProtection,
-    ) -> None:
+    def train_private(self, models: Tensor, task: StackTask[PrivateStep], protection: RecordProtection) -> None:
         """Takes each step as one batched pass over models and records, in parts that bound the memory."""
-        velocity = torch.zeros_like(models) if training.momentum else None
-        terms, noise = objectives.terms(), torch.empty_like(models)
-        start = models.clone() if terms.pull is not None else models
-        for step in steps:
-            stack = models[: len(step.rows)]
-            slope = self._sums(stack, samples, step, terms, protection).add_(protection.fill(noise, step))
-            if terms.pull is not None:
-                slope.add_(pull_back(stack, start[: len(stack)], self._columns, terms.pull))
-            if training.weight_decay:
-                slope.add_(stack, alpha=training.weight_decay)
-            if velocity is not None:
-                slope = velocity[: len(stack)].mul_(training.momentum).add_(slope)
-            stack.sub_(slope, alpha=rate)
+        terms, noise = task.objectives.terms(), torch.empty_like(models)
+
+        def gradients(stack: Tensor, step: PrivateStep) -> Tensor:
+            return self._sums(stack, task.samples, step, terms, protection).add_(protection.fill(noise, step))
+
+        descend(models, task, terms, self._columns, gradients)
 
     def _sums(
         self, stack: Tensor, samples: Samples, step: PrivateStep, terms: Terms, protection: RecordProtection

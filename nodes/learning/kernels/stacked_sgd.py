@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from nodes.learning.kernels.generic import SgdStep
+from nodes.learning.kernels.interface import SgdStep
 from nodes.learning.objectives import Pull
 from nodes.learning.training import Training
 

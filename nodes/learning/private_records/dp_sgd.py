@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nodes.learning.kernels.generic import Samples
+from nodes.learning.kernels.interface import Samples, StackTask
 from nodes.learning.kernels.per_sample import PrivateKernel, PrivateStep, RecordProtection
 from nodes.learning.objectives import ClientObjectives
 from nodes.learning.private_records.record_batches import Mixture, RecordStep, draw_record_steps
@@ -69,8 +69,8 @@ class DpSgd:
             for node, number in zip(nodes, numbers, strict=True)
         ]
         protection = RecordProtection(self.noise.settings.clip, generators)
-        rate = self.training.rate(round_number)
-        self.kernel.train_private(stack, samples, steps, self.training, rate, objectives, protection)
+        task = StackTask(samples, steps, self.training, self.training.rate(round_number), objectives)
+        self.kernel.train_private(stack, task, protection)
 
 
 def as_tensors(step: RecordStep) -> PrivateStep:

@@ -9,7 +9,7 @@ import numpy as np
 from annotated_types import Ge
 from numpy.typing import NDArray
 
-from nodes.learning.models import Width
+from nodes.learning.model_kinds.models import Width
 from p2p.config.errors import UserError
 
 if TYPE_CHECKING:

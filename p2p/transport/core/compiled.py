@@ -112,7 +112,7 @@ def load(name: str, function: Callable[..., int]) -> Entry:
     path = cache_folder() / f"{name}.o"
     if not path.exists():
         _compile(name, function, path)
-    return _link(path.read_bytes(), name)
+    return _link(path)
 
 
 def _as_c(function: Callable[..., int]) -> Entry:
@@ -245,9 +245,12 @@ def _compile(name: str, function: Callable[..., int], path: Path) -> None:
     fresh.replace(path)
 
 
-def _link(data: bytes, name: str) -> Entry:
+# Once per process: an engine is never freed, and a worker of a sweep builds hundreds of worlds.
+@cache
+def _link(path: Path) -> Entry:
     import llvmlite.binding as llvm
 
+    data = path.read_bytes()
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     length = int.from_bytes(data[:4], "little")

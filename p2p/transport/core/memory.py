@@ -12,6 +12,8 @@ from p2p.transport.core import layout as at
 from p2p.transport.core.compiled import handle_table, load
 
 _FIRST_SLOTS = 1 << 10
+# Ended messages keep their slots until the log is written, when this array is full: with little room the same slots,
+# which are in the cache, are used again and again.
 _FIRST_ENDED = 1 << 16
 # Messages in flight per node for which there is room from the start. The system provides pages on first use, so room
 # that is never used costs nothing, while arrays that grow are copied.
@@ -64,7 +66,7 @@ class Memory:
 
         slots = _FIRST_SLOTS + _SLOTS_PER_NODE * nodes
         lengths = dict.fromkeys(at.ARRAYS, _FIRST_SLOTS) | {
-            **{"state": 1, "nodes": nodes, "links": 2 * nodes, "rounds": rounds, "ended": _FIRST_ENDED + slots},
+            **{"state": 1, "nodes": nodes, "links": 2 * nodes, "rounds": rounds, "ended": _FIRST_ENDED + nodes},
             **{"dirty": 2 * nodes + 1, "region": 2 * nodes + 1, "border": 2 * nodes + 1},
             **{"slots": slots, "flows": slots, "fill": slots + 2 * nodes, "events": 3 * slots + 2 * nodes},
             **{"sessions": nodes, "masks": 1, "impairments": 1, "burst_change": 1, "burst_bad": 1, "routes": 1},
@@ -136,6 +138,15 @@ class Memory:
         new = np.zeros(max(length, len(old) + (len(old) >> 1)), dtype=old.dtype)
         new[: len(old)] = old
         setattr(self, name, new)
+        self._bind()
+
+    def free(self) -> None:
+        """Gives the memory of messages and events back at the end of a run; none of them can be read any more."""
+        for name in ("slots", "events", "fill", "flows", "ended", "unfilled", "passed", "inputs", "outputs", "delays"):
+            setattr(self, name, np.zeros(1, dtype=at.DTYPES[name]))
+        for name in ("used_slots", "free_slots", "events", "ended", "unfilled", "passed"):
+            self.record[name] = 0
+        self.record["free_slot"] = -1
         self._bind()
 
     def gather_slots(self, slots: Any) -> Any:

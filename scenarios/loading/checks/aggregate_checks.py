@@ -6,32 +6,29 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from nodes.aggregation.settings import Aggregate
+from nodes.aggregation.settings import Aggregate, AggregateNoise
 from nodes.protocols.gossip import Gossip
 from nodes.protocols.rotating_leader import RotatingLeader
 from scenarios.loading.problems import Path
 
 Finding = tuple[Path, Any, str]
-_ONE_PLACE = {
-    Gossip: "is the memory of one aggregator, and with gossip every member averages other updates",
-    RotatingLeader: "is the memory of one aggregator, and leaders change: none has the means of all rounds",
-}
+_GOSSIP = "is the memory of one aggregator, and with gossip every member averages other updates"
+_KEPT = (
+    "leaves momentum without the leader's noise, and leaders hand momentum on with the model, so that the next one "
+    "would see it bare; use `before_momentum`, `momentum: 0` or `protocol.kind: central`"
+)
 
 
 def aggregate_findings(aggregate: Aggregate, protocol: Any, privacy: Any, noise_shares: Any) -> Iterator[Finding]:
     """Yields what does not go together with the section."""
     if aggregate == Aggregate():
         return
-    why = next((why for kind, why in _ONE_PLACE.items() if isinstance(protocol, kind)), None)
-    if aggregate.momentum > 0.0 and why is not None:
-        rule = f"{why}; set it to 0, use `training.momentum`, or `protocol.kind: central`"
-        yield ("aggregate", "momentum"), aggregate.momentum, rule
     if isinstance(protocol, Gossip):
         yield from _gossip_findings(aggregate, protocol)
-    clip_norm = math.inf if privacy is None else privacy.clip_norm
-    if aggregate.noise is not None and math.isinf(clip_norm):
-        rule = "hides nothing of updates without a bound; add `privacy.clip: {kind: flat, norm: 1.0}`"
-        yield ("aggregate", "noise"), "noise", rule
+    if isinstance(protocol, RotatingLeader) and aggregate.noise_after_momentum:
+        yield ("aggregate", "noise", "when"), "after_momentum", _KEPT
+    if aggregate.noise is not None:
+        yield from _noise_findings(aggregate.noise, privacy)
     if noise_shares is not None and aggregate.noise is not None:
         rule = "and noise shares are two noises on one sum, of which only one is meant; drop one of them"
         yield ("aggregate", "noise"), "noise", rule
@@ -40,7 +37,22 @@ def aggregate_findings(aggregate: Aggregate, protocol: Any, privacy: Any, noise_
         yield ("aggregate", "weights"), aggregate.weights, rule
 
 
+def _noise_findings(noise: AggregateNoise, privacy: Any) -> Iterator[Finding]:
+    stages = () if privacy is None else privacy.release_stages
+    to_median = any(getattr(stage, "clips_to_median", False) for stage in stages)
+    if noise.by_median and not to_median:
+        rule = "is the median norm that a stage `clip_cohort_median` clips to; add that stage, or use `scale: bound`"
+        yield ("aggregate", "noise", "scale"), "cohort_median", rule
+    elif not noise.by_median and math.isinf(math.inf if privacy is None else privacy.clip_norm):
+        cure = "; add `privacy.clip: {kind: flat, norm: 1.0}`"
+        cure = "; put `{kind: clip}` before it, or set `scale: cohort_median`" if to_median else cure
+        yield ("aggregate", "noise"), "noise", f"hides nothing of updates without a bound{cure}"
+
+
 def _gossip_findings(aggregate: Aggregate, protocol: Gossip) -> Iterator[Finding]:
+    if aggregate.momentum > 0.0:
+        rule = f"{_GOSSIP}; set it to 0, use `training.momentum`, or another protocol"
+        yield ("aggregate", "momentum"), aggregate.momentum, rule
     if protocol.exchange == "model":
         rule = "averages models, so there is no step to change; drop `aggregate`, or set `exchange: update`"
         yield ("protocol", "exchange"), "model", rule

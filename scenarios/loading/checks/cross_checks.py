@@ -13,7 +13,7 @@ from nodes.datasets.published import Adult, Cifar10, Mnist
 from nodes.datasets.registry import Digits, Synthetic
 from nodes.faults.fault_kinds import fault_problems
 from nodes.faults.targets import parse_nodes
-from nodes.learning.models import ByteCount, Cnn, Linear, Mlp
+from nodes.learning.model_kinds.models import ByteCount, Cnn, Linear, Mlp
 from nodes.learning.sequences.sequence_models import Lstm
 from nodes.protocols import roles_of
 from nodes.protocols.central import Central
@@ -33,6 +33,7 @@ from scenarios.loading.checks.adversary_checks import (
     reserved_findings,
 )
 from scenarios.loading.checks.aggregate_checks import aggregate_findings
+from scenarios.loading.checks.budget_checks import budget_findings
 from scenarios.loading.checks.graph_checks import graph_findings, is_default_exchange, privacy_fits_graph
 from scenarios.loading.checks.schedule_checks import schedule_findings
 from scenarios.loading.privacy_classes import privacy_findings
@@ -211,7 +212,7 @@ def _shares_fit_protocol(shares: NoiseShares, protocol: Any) -> Iterator[Finding
         yield ("noise_shares", "deadline"), shares.deadline, rule
     least = 3 if isinstance(protocol, RotatingLeader) else 2
     if protocol.train_per_round is not None and protocol.train_per_round < least:
-        rule = f"must be >= {least} to exchange noise shares: a leader is nobody's partner; raise it"
+        rule = f"must be >= {least} to exchange noise shares: a leader is no member's partner; raise it"
         yield ("protocol", "train_per_round"), protocol.train_per_round, rule
 
 
@@ -279,6 +280,7 @@ CHECKS: tuple[tuple[tuple[str, ...], Check], ...] = (
     (("attacks", "adversaries", "data", *ATTACKED_PARTS), attack_findings),
     (("schedule", "privacy", "protocol", "noise_shares", "learning", "aggregate"), schedule_findings),
     (("aggregate", "protocol", "privacy", "noise_shares"), aggregate_findings),
+    (("privacy", "aggregate", "schedule"), budget_findings),
 )
 
 

@@ -17,6 +17,7 @@ from scenarios.metrics.headline.number_format import (
     seconds_text,
     share_text,
 )
+from scenarios.metrics.privacy.privacy_verdict import published_text
 from scenarios.metrics.privacy.view_labels import reasons, record_rows, view_labels
 
 
@@ -39,7 +40,7 @@ def headline_rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     )
     yield from energy_rows(summary)
     privacy = summary.get("privacy") or {}
-    yield from _privacy_rows(head, privacy.get("rigorous") or {}, privacy.get("record") or {})
+    yield from _privacy_rows(head["epsilon"], privacy)
     if learns(summary):
         yield _linked_row(head["linkability"])
     yield from measured_rows(summary)
@@ -146,20 +147,14 @@ def _client_bytes(spread: Mapping[str, Any]) -> str:
     return f"{middle}{bytes_text(spread['max'])} most{who}"
 
 
-def _privacy_rows(
-    head: Mapping[str, Any], rigorous: Mapping[str, Any], record: Mapping[str, Any]
-) -> Iterator[tuple[str, str]]:
-    epsilon = head["epsilon"]
+def _privacy_rows(epsilon: Mapping[str, Any], privacy: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     at = "" if epsilon["delta"] is None else f", delta {epsilon['delta']:g}"
-    labels = view_labels(rigorous)
+    labels = view_labels(privacy.get("rigorous") or {})
     proven = ", ".join(f"{label.figure} {label.name}" for label in labels if label.name != "median peer") or "-"
-    yield (
-        "epsilon",
-        f"published {epsilon_text(epsilon['published'])}; rigorous {proven} ({epsilon['unit']} level{at})",
-    )
+    yield "epsilon", f"published {published_text(privacy)}; rigorous {proven} ({epsilon['unit']} level{at})"
     for reason in reasons(labels):
         yield "rigorous", reason
-    yield from record_rows(record)
+    yield from record_rows(privacy.get("record") or {})
     yield "verdict", epsilon["verdict"]
 
 

@@ -11,9 +11,9 @@ from privacy.accounting.accountant import Accountant, Views
 from privacy.accounting.figures import Figure, infinite
 from privacy.accounting.record_level import RecordAccount
 from privacy.calibration.noise_plan import NoisePlan
-from privacy.calibration.strategies import PUBLISHED
 from privacy.papers.lcdp_accounting import MomentsRule
 from privacy.settings import Privacy
+from privacy.stages.release_plan import NOTHING_ADDED
 from scenarios.composition.simulation import Simulation
 from scenarios.loading.privacy_classes import budget_epsilons, colluding_nodes
 from scenarios.metrics.headline.number_format import epsilon_text
@@ -22,7 +22,6 @@ from scenarios.metrics.privacy.unaccounted import unaccounted_releases
 from scenarios.metrics.privacy.view_labels import RELATION
 from scenarios.schema import Scenario
 
-NOT_APPLICABLE = "not applicable"
 RECORDS_ONLY = "noise protects single records: a client's update as a whole is neither clipped nor noised"
 SHUFFLED = "batches are shuffled, so every pass uses every record in a step that may be known: nothing is amplified"
 _RECORD_COUNTS = "number of records of each client (training takes time, and noise may be scaled by it)"
@@ -39,11 +38,12 @@ def report_privacy(simulation: Simulation) -> dict[str, Any]:
         rigorous["unaccounted_releases"] = unaccounted
         notes = [] if of_records else ["no privacy: updates leave as they are"]
         why = why_infinite(rigorous)
-        return {"published": None, "rigorous": rigorous, **of_records, "why_infinite": why, "notes": notes}
+        claim = RECORDS_ONLY if of_records else NOTHING_ADDED
+        return {"published": claim, "rigorous": rigorous, **of_records, "why_infinite": why, "notes": notes}
     exhausted = first_exhaustion(simulation)
     rigorous = _rigorous(simulation, privacy, noise, unaccounted)
     return {
-        "published": _published(simulation, privacy, noise),
+        "published": claimed(noise, int(simulation.log.privacy["round"].max(initial=0))),
         "rigorous": rigorous,
         **of_records,
         "why_infinite": why_infinite(rigorous),
@@ -147,18 +147,13 @@ def budget_report(simulation: Simulation) -> list[dict[str, Any]]:
     return told
 
 
-def _published(simulation: Simulation, privacy: Privacy, noise: NoisePlan) -> dict[str, Any] | str | None:
-    if noise.published is None:
-        return NOT_APPLICABLE if claims_a_formula(privacy) else None
-    rounds = int(simulation.log.privacy["round"].max(initial=0))
+def claimed(noise: NoisePlan, rounds: int) -> dict[str, Any] | str:
+    """The paper's epsilon after that many rounds, with its formula; or why no paper claims one."""
     rule = noise.published
+    if rule is None:
+        return noise.unpublished
     told: dict[str, Any] = {"epsilon": rule.epsilon_after(rounds), "delta": rule.delta, "formula": rule.formula}
     return told | ({"accountants": rule.details(rounds)} if isinstance(rule, MomentsRule) else {})
-
-
-def claims_a_formula(privacy: Privacy) -> bool:
-    """Whether the noise or the budget speaks of a paper's epsilon; given or provable noise alone claims none."""
-    return privacy.resolved_budget().by == "published" or isinstance(privacy.calibration, PUBLISHED)
 
 
 def why_infinite(rigorous: Mapping[str, Any]) -> str | None:

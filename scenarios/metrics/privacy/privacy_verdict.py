@@ -32,6 +32,20 @@ def epsilon_of(value: Any) -> float | None:
     return float(value)
 
 
+def why_unpublished(privacy: Mapping[str, Any]) -> str:
+    """Returns why no paper's epsilon is stated; empty where one is."""
+    claim = privacy.get("published")
+    if epsilon_of(claim) is not None:
+        return ""
+    return claim if isinstance(claim, str) else "the run folder does not say why"
+
+
+def published_text(privacy: Mapping[str, Any]) -> str:
+    """Returns the published epsilon as text, or why there is none: never a bare blank."""
+    epsilon = epsilon_of(privacy.get("published"))
+    return f"none ({why_unpublished(privacy)})" if epsilon is None else epsilon_text(epsilon)
+
+
 def receiver_epsilon(privacy: Mapping[str, Any]) -> float | None:
     """Returns the rigorous epsilon against the worst peer, or the `local` one, which bounds it."""
     rigorous = privacy.get("rigorous") or {}
@@ -44,6 +58,7 @@ def epsilon_headline(privacy: Mapping[str, Any]) -> dict[str, Any]:
     rigorous = privacy.get("rigorous") or {}
     return {
         "published": epsilon_of(privacy.get("published")),
+        "why_unpublished": why_unpublished(privacy),
         "rigorous_local": epsilon_of(rigorous.get("local")),
         "rigorous_worst_peer": receiver_epsilon(privacy),
         "rigorous_model": epsilon_of(rigorous.get("model")),
@@ -93,7 +108,8 @@ def _of_clients(privacy: Mapping[str, Any]) -> str:
 
 def _without_claim(privacy: Mapping[str, Any], proven: float | None) -> str:
     start = ""
-    if isinstance(privacy.get("published"), (str, Mapping)) and privacy["published"] != "inf":
+    claim = privacy.get("published")
+    if isinstance(claim, Mapping) or (isinstance(claim, str) and claim.startswith("not applicable")):
         start = "the published formula does not apply; "
     if proven is None or math.isinf(proven):
         nothing = "no differential privacy is proven: a receiver may learn all that an update tells"

@@ -29,10 +29,30 @@ _SERVICES = 4  # proxy, standby, tracker and server, numbered after the clients
 
 @dataclass(frozen=True, slots=True)
 class Aggregation:
-    """The weights and the noise of a run's aggregates, with each client's share of all records."""
+    """The weights and the noise of a run's aggregates, with each client's share of all records.
+
+    Attributes:
+        most: updates in an aggregate, at most.
+    """
 
     aggregator: Aggregator
     record_shares: Floats
+    most: int
+
+    def mean_stds(self, counts: Floats) -> Floats:
+        """Returns the noise to count for means of so many updates, against those who see aggregates only.
+
+        After momentum, a mean is released again with every later one. Momentum is a lower triangular matrix B with
+        |B| <= 1 (its rows and columns sum to at most 1), so for noise of at least s in every round the released
+        sequence tells no more than the means with noise s each (docs/privacy.md). A larger mean may still come, and
+        noise on its sum is less on the mean: s is that of the largest.
+        """
+        noise = self.aggregator.settings.noise
+        if noise is None or noise.by_median:
+            return np.zeros(len(counts))
+        if self.aggregator.settings.noise_after_momentum:
+            counts = np.full(len(counts), max(self.most, *counts.tolist()) if len(counts) else self.most)
+        return np.array([self.aggregator.mean_std(int(count)) for count in counts])
 
 
 def aggregation_of(scenario: Scenario, noise: NoisePlan, record_shares: Floats) -> Aggregation | None:
@@ -40,7 +60,8 @@ def aggregation_of(scenario: Scenario, noise: NoisePlan, record_shares: Floats) 
     settings = scenario.aggregate
     if settings.weights == "uniform" and settings.noise is None:
         return None
-    return Aggregation(Aggregator(settings=settings, clip_norm=noise.clip_norm), record_shares)
+    aggregator = Aggregator(settings=settings, clip_norm=noise.clip_norm)
+    return Aggregation(aggregator, record_shares, scenario.protocol.cohort_size)
 
 
 def aggregated(aggregation: Aggregation | None, sums: Floats, clients: Ids, aggregators: Ids) -> dict[str, Any]:
@@ -57,8 +78,7 @@ def aggregated(aggregation: Aggregation | None, sums: Floats, clients: Ids, aggr
             weighed[row, inside] = count * np.array(weigh(settings.weights, shares, [0.0] * len(inside)))
     found: dict[str, Any] = {"sums": weighed, "aggregators": aggregators}
     if settings.noise is not None:
-        std = np.array([aggregation.aggregator.mean_std(int(count)) for count in counts])
-        found["sum_variance"] = np.square(counts * std)
+        found["sum_variance"] = np.square(counts * aggregation.mean_stds(counts))
     return found
 
 
@@ -141,7 +161,7 @@ class ContentReader:
         clients = table["node"][mine].astype(np.int64)
         if self.sharing is None:
             return clients, np.ones(len(mine)), np.square(table["noise_std"][mine]), []
-        uploads = self.sharing.book.released(number, clients.tolist())
+        uploads = self.sharing.share_log.released(number, clients.tolist())
         clients = np.array([upload.node for upload in uploads], dtype=np.int64)
         weight = np.array([upload.weight for upload in uploads], dtype=np.float64)
         own = np.square(self.sharing.plan.noise_std[clients] * weight)
@@ -169,7 +189,7 @@ class ContentReader:
         """Returns the aggregators of the round whose sums were corrected."""
         if self.sharing is None:
             return []
-        return [node for when, node in self.sharing.book.repairs if when == number]
+        return [node for when, node in self.sharing.share_log.repairs if when == number]
 
     def _pairs(self, messages: Ids, kind: str) -> Ids:
         services = np.arange(self.clients, self.clients + _SERVICES)

@@ -15,6 +15,7 @@ from scenarios.node_numbers import SERVER
 from scenarios.schema import Scenario
 
 _AGGREGATE_ONLY = "noise is added to the aggregate only: updates leave their clients without any"
+_AFTER = "noise of the aggregate comes after momentum, and is counted as if it came before, which proves no less"
 _PROCESSED = "a stage after the noise leaves less of each release than is counted"
 _CANCEL = "shares cancel: the sum of all uploads shows a client to one who knows the others (a masking scheme)"
 _FACTORS = "factors on received shares (tau > 0) are random without a bound, so shares that both ends use do not count"
@@ -33,7 +34,7 @@ def setting_of(scenario: Scenario, privacy: Privacy, noise: NoisePlan, *, centra
         random_factors=shares is not None and has_random_factors(shares),
         if_infinite=_AGGREGATE_ONLY if _noise_of_aggregate_only(scenario, noise) else _if_infinite(noise, shares),
         losses=tuple(dict.fromkeys(noise.losses)),
-        only_bounds="" if noise.linear else _PROCESSED,
+        only_bounds=_PROCESSED if not noise.linear else _AFTER if scenario.aggregate.noise_after_momentum else "",
         preset_rho=_preset_rho(scenario, privacy, noise) if reads else None,
         # Ledgers with a rigorous budget charge every report themselves.
         preset_reports=0.0 if privacy.resolved_budget().by == "rigorous" else _reports_rho(scenario),

@@ -2,7 +2,7 @@
 PV.auditChart = () => {
   const { hue, chart } = PV;
   const sandwich = PV.data.sandwich;
-  chart("epsilon-sandwich", () => {
+  chart("epsilon-sandwich", narrow => {
     const rows = sandwich.map(row => ({ ...row, measured: PV.number(row.measured), proved: PV.number(row.proved), published: PV.number(row.published) }));
     const shown = value => Number.isFinite(value) && value > 0;
     const least = Math.min(1, ...rows.flatMap(row => [row.measured, row.proved, row.published]).filter(shown)) / 2;
@@ -23,7 +23,7 @@ PV.auditChart = () => {
         dots("published claim", "published", hue.orange, "diamond", row => shown(row.published) && !refuted(row)),
         dots("published claim, REFUTED", "published", hue.red, "x", row => shown(row.published) && refuted(row)),
       ].filter(trace => trace.x.length),
-      layout: { showlegend: true, height: 120 + 52 * rows.length, xaxis: { type: "log", title: { text: "epsilon (log scale)" }, exponentformat: "power" }, yaxis: { type: "category", categoryorder: "array", categoryarray: names.slice().reverse(), automargin: true } },
+      layout: { showlegend: true, height: 120 + 52 * rows.length, xaxis: PV.logAxis([least, ...rows.flatMap(row => [row.measured, row.proved, row.published])], "epsilon (log scale)", { narrow, pad: 0.05 }), yaxis: { type: "category", categoryorder: "array", categoryarray: names.slice().reverse(), automargin: true } },
       table: { head: ["view", "measured, at least", "by", "can reach", "proved, at most", "published", "refuted"], rows: rows.map(row => [row.view, PV.epsilonText(row.measured), row.by, PV.epsilonText(PV.number(row.ceiling)), PV.epsilonText(row.proved), row.published == null || Number.isNaN(row.published) ? "-" : PV.epsilonText(row.published), row.proof_refuted ? "proof" : refuted(row) ? "published" : "no"]) },
     };
   });

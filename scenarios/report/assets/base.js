@@ -4,7 +4,8 @@ const PV = (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   // Okabe and Ito's palette: told apart with any colour vision.
   const hue = { orange: "#e69f00", sky: "#56b4e9", green: "#009e73", yellow: "#f0e442", blue: "#0072b2", red: "#d55e00", pink: "#cc79a7", grey: "#999999" };
-  const cycle = [hue.blue, hue.red, hue.green, hue.pink, hue.orange, hue.sky, hue.grey, hue.yellow];
+  // Not its yellow: a thin line of it cannot be seen on a light ground.
+  const cycle = [hue.blue, hue.red, hue.green, hue.pink, hue.orange, hue.sky, hue.grey, "#222222"];
   const dashes = ["solid", "dash", "dot", "dashdot"];
   const types = { i1: Int8Array, i2: Int16Array, i4: Int32Array, u1: Uint8Array, u2: Uint16Array, u4: Uint32Array, f4: Float32Array, f8: Float64Array };
 
@@ -45,6 +46,34 @@ const PV = (() => {
     if (value === Infinity || value === "inf") return "inf";
     return Math.abs(value) < 999.5 ? String(Number(value.toPrecision(3))) : value.toExponential(1).replace("e+", "e").replace(".0e", "e");
   }
+  // Steps of 1, 2 or 5 times a power of ten.
+  function niceStep(raw) {
+    const power = 10 ** Math.floor(Math.log10(raw));
+    return [1, 2, 5, 10].find(one => one * power >= raw * (1 - 1e-9)) * power;
+  }
+
+  // Rounds and counts are whole: no ticks at 1.5.
+  function roundsAxis(numbers, narrow) {
+    const step = Math.max(1, niceStep(Math.max(1, numbers.length) / (narrow ? 6 : 12)));
+    return { title: { text: "round" }, tick0: step > 1 ? 0 : numbers[0] ?? 1, dtick: step };
+  }
+  function countBar(most, name) {
+    const step = Math.max(1, niceStep(most / 6));
+    return { zmin: 0, zmax: Math.max(1, most), colorbar: { title: { text: name, side: "right" }, thickness: 12, tick0: 0, dtick: step } };
+  }
+
+  // A log axis whose every label is a whole number: 2 and 5 are written out where decades are few.
+  function logAxis(values, title, { narrow = false, text = epsilonText, pad = 0.12 } = {}) {
+    const known = values.filter(value => Number.isFinite(value) && value > 0).map(Math.log10);
+    const spread = Math.max(...known) - Math.min(...known), more = Math.max(0.15, (0.8 - spread) / 2, pad * spread);
+    const low = Math.min(...known) - more, high = Math.max(...known) + more;
+    const few = high - low < (narrow ? 2 : 3), step = Math.ceil((high - low) / (narrow ? 4 : 9));
+    const ticks = [];
+    for (let power = Math.floor(low); power <= Math.ceil(high); power++) {
+      if (few || power % step === 0) ticks.push(...(few ? [1, 2, 5] : [1]).map(digit => digit * 10 ** power));
+    }
+    return { type: "log", title: { text: title }, range: [low, high], tickvals: ticks, ticktext: ticks.map(value => text(Number(value.toPrecision(3)))) };
+  }
   const style = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
   function layout(extra) {
@@ -69,7 +98,8 @@ const PV = (() => {
   const tables = new Map();
   const waiting = [];
 
-  // Draws a chart now or when its turn comes; `build` gives {traces, layout, table} and is asked again on every change.
+  // Draws a chart now or when its turn comes; `build` gives {traces, layout, table}, is told whether the
+  // place is narrow, and is asked again on every change.
   function chart(name, build) {
     const place = document.getElementById(name);
     if (!place) return;
@@ -81,7 +111,7 @@ const PV = (() => {
 
   function draw(name) {
     const place = document.getElementById(name);
-    const built = charts.get(name)();
+    const built = charts.get(name)(place.clientWidth < 480);
     if (built.empty) { place.textContent = built.empty; place.style.minHeight = "0"; return; }
     const made = layout(built.layout || {});
     if (isDark()) built.traces.forEach(lighten);
@@ -96,7 +126,7 @@ const PV = (() => {
   }
 
   // On a dark ground the palette's blue is too dark, and the greys of waiting too bright.
-  const inTheDark = { "#0072b2": "#4a9fdc", "#c3c8cf": "#5b636e", "#e3e5e8": "#333942", "#444444": "#8a8f96" };
+  const inTheDark = { "#0072b2": "#4a9fdc", "#c3c8cf": "#5b636e", "#e3e5e8": "#333942", "#444444": "#8a8f96", "#222222": "#e8eaed" };
   function lighten(trace) {
     const lighter = colour => (typeof colour === "string" ? (inTheDark[colour.slice(0, 7)] || colour.slice(0, 7)) + colour.slice(7) : Array.isArray(colour) ? colour.map(lighter) : colour);
     for (const part of [trace.line, trace.marker]) if (part && part.color) part.color = lighter(part.color);
@@ -161,5 +191,5 @@ const PV = (() => {
     tell();
   }
 
-  return { data, hue, cycle, dashes, unpack, number, digits, bytesText, secondsText, epsilonText, style, chart, draw, drawWaiting, next, table, option, themes, isDark };
+  return { data, hue, cycle, dashes, unpack, number, digits, bytesText, secondsText, epsilonText, style, niceStep, roundsAxis, countBar, logAxis, chart, draw, drawWaiting, next, table, option, themes, isDark };
 })();

@@ -2,8 +2,10 @@
 PV.comparison = () => {
   const { data, chart } = PV;
   const runs = data.runs;
-  const line = (run, i, x) => ({ x, y: run.rounds.accuracy_after_mean, connectgaps: true, name: run.label.replace(/</g, "&lt;"), mode: "lines+markers", line: { color: PV.cycle[i % PV.cycle.length], dash: PV.dashes[Math.floor(i / PV.cycle.length) % 4], width: 2.2 }, marker: { size: 5, symbol: i % 8 } });
-  const over = (name, column, title, text) => chart(name, () => {
+  const longest = runs.map(run => run.rounds.round).reduce((most, one) => (one.length > most.length ? one : most), []);
+  // Earlier lines are wider: where runs agree to the last digit, all of them are seen.
+  const line = (run, i, x) => ({ x, y: run.rounds.accuracy_after_mean, connectgaps: true, name: run.label.replace(/</g, "&lt;"), mode: "lines+markers", line: { color: PV.cycle[i % PV.cycle.length], dash: PV.dashes[Math.floor(i / PV.cycle.length) % 4], width: 2 + Math.min(3, runs.length - 1 - i) }, marker: { size: 5 + 1.5 * Math.min(3, runs.length - 1 - i), symbol: i % 8 } });
+  const over = (name, column, title, text) => chart(name, narrow => {
     const isBytes = column === "bytes_so_far";
     const known = runs.map((run, i) => [run, i]).filter(([run]) => run.rounds.accuracy_after_mean.some(value => value != null));
     if (!known.length) return { empty: "None of these runs measured accuracy." };
@@ -13,7 +15,7 @@ PV.comparison = () => {
     const log = isBytes && Math.max(...ends) > 8 * Math.min(...ends);
     return {
       traces: known.map(([run, i]) => ({ ...line(run, i, run.rounds[column].map(value => value / axis.scale)), customdata: run.rounds[column].map(text), hovertemplate: "%{fullData.name}, %{customdata}: %{y:.3f}<extra></extra>" })),
-      layout: { showlegend: true, xaxis: { title: { text: isBytes ? `${axis.name} sent by all nodes${log ? " (log scale)" : ""}` : title }, type: log ? "log" : "linear", ...(log ? { dtick: "D2" } : {}) }, yaxis: { title: { text: "accuracy (share correct)" }, range: [0, 1] } },
+      layout: { showlegend: true, xaxis: log ? PV.logAxis(known.flatMap(([run]) => run.rounds[column].map(value => value / axis.scale)), `${axis.name} sent by all nodes (log scale)`, { narrow, text: PV.digits, pad: 0.05 }) : column === "round" ? PV.roundsAxis(longest, narrow) : { title: { text: isBytes ? `${axis.name} sent by all nodes` : title } }, yaxis: { title: { text: "accuracy (share correct)" }, range: [0, 1] } },
       table: { head: ["run", title, "mean accuracy"], rows: known.flatMap(([run]) => run.rounds[column].map((x, k) => [run.label, x, run.rounds.accuracy_after_mean[k]?.toFixed(3)])) },
     };
   });
@@ -21,14 +23,14 @@ PV.comparison = () => {
   over("compare-time", "end_s", "simulated time (s)", PV.secondsText);
   over("compare-bytes", "bytes_so_far", "bytes sent by all nodes", PV.bytesText);
 
-  const perRound = (name, title, value, text) => chart(name, () => ({
+  const perRound = (name, title, value, text) => chart(name, narrow => ({
     traces: runs.map((run, i) => ({ ...line(run, i, run.rounds.round), y: run.rounds.round.map((_, k) => value(run, k)), customdata: run.rounds.round.map((_, k) => text(value(run, k))), hovertemplate: "%{fullData.name}, round %{x}: %{customdata}<extra></extra>" })),
-    layout: { showlegend: true, xaxis: { title: { text: "round" } }, yaxis: { title: { text: title }, rangemode: "tozero" } },
+    layout: { showlegend: true, xaxis: PV.roundsAxis(longest, narrow), yaxis: { title: { text: title }, rangemode: "tozero" } },
     table: { head: ["run", "round", title], rows: runs.flatMap(run => run.rounds.round.map((n, k) => [run.label, n, value(run, k)])) },
   }));
   const sent = (run, k) => Object.values(run.rounds.bytes).reduce((sum, kind) => sum + kind[k], 0);
-  const megabytes = Math.max(1, ...runs.flatMap(run => run.rounds.round.map((_, k) => sent(run, k)))) >= 1e6;
-  perRound("compare-round-bytes", megabytes ? "MB sent by all nodes" : "bytes sent by all nodes", (run, k) => sent(run, k) / (megabytes ? 1e6 : 1), value => PV.bytesText(value * (megabytes ? 1e6 : 1)));
+  const bytes = PV.bytesAxis(Math.max(1, ...runs.flatMap(run => run.rounds.round.map((_, k) => sent(run, k)))));
+  perRound("compare-round-bytes", `${bytes.name} sent by all nodes`, (run, k) => sent(run, k) / bytes.scale, value => PV.bytesText(value * bytes.scale));
   perRound("compare-round-seconds", "simulated seconds", (run, k) => run.rounds.end_s[k] - run.rounds.start_s[k], PV.secondsText);
 
   const slider = document.getElementById("cost-target");
@@ -58,15 +60,16 @@ PV.comparison = () => {
   slider.addEventListener("input", () => { tell(); PV.draw("cost-bytes"); PV.draw("cost-time"); });
   tell();
 
-  const against = (name, key) => chart(name, () => {
+  const against = (name, key) => chart(name, narrow => {
     const values = runs.map(run => PV.number(run.epsilon[key]));
     const finite = values.filter(value => value != null && Number.isFinite(value) && value > 0);
-    if (!finite.length) return { empty: "None of these runs states a finite epsilon of this kind." };
+    if (!finite.length) return { empty: `None of these runs has a finite ${key === "published" ? "published" : "proved"} epsilon.` };
     const edge = Math.max(...finite) * 10;
     const rows = runs.map((run, i) => [run, i, values[i]]).filter(([run, , value]) => value != null && run.accuracy != null);
     return {
-      traces: rows.map(([run, i, value]) => ({ x: [Number.isFinite(value) ? value : edge], y: [run.accuracy], name: run.label.replace(/</g, "&lt;"), mode: "markers+text", text: [Number.isFinite(value) ? PV.epsilonText(value) : "no guarantee"], textposition: "top center", marker: { size: 12, color: PV.cycle[i % PV.cycle.length], symbol: Number.isFinite(value) ? i % 8 : "triangle-right-open" }, hovertemplate: "%{fullData.name}: accuracy %{y:.3f}, epsilon %{text}<extra></extra>" })),
-      layout: { showlegend: true, xaxis: { type: "log", title: { text: "epsilon (log scale)" }, range: [Math.log10(Math.min(...finite)) - 0.5, Math.log10(edge) + 0.5], exponentformat: "power", dtick: 1 }, yaxis: { title: { text: "accuracy (share correct)" }, range: [0, 1] } },
+      traces: rows.map(([run, i, value]) => ({ x: [Number.isFinite(value) ? value : edge], y: [run.accuracy], name: run.label.replace(/</g, "&lt;"), mode: "markers+text", text: [Number.isFinite(value) ? PV.epsilonText(value) : "no guarantee"], // Neighbours in the list are labelled above and below in turn: alternatives often lie close together.
+        textposition: i % 2 ? "bottom center" : "top center", cliponaxis: false, marker: { size: 12, color: PV.cycle[i % PV.cycle.length], symbol: Number.isFinite(value) ? i % 8 : "triangle-right-open" }, hovertemplate: "%{fullData.name}: accuracy %{y:.3f}, epsilon %{text}<extra></extra>" })),
+      layout: { showlegend: true, xaxis: PV.logAxis(values.some(value => value === Infinity) ? [...finite, edge] : finite, "epsilon (log scale)", { narrow, pad: 0.3 }), yaxis: { title: { text: "accuracy (share correct)" }, range: [-0.08, 1.12], tickvals: [0, 0.2, 0.4, 0.6, 0.8, 1] } },
       table: { head: ["run", "epsilon", "accuracy"], rows: runs.map((run, i) => [run.label, PV.epsilonText(values[i]), run.accuracy?.toFixed(3)]) },
     };
   });

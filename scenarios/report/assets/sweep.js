@@ -35,7 +35,7 @@ PV.sweep = () => {
     const values = cells.map(row => row.map(cell => (cell ? mean(cell, one.name) : null)));
     return {
       traces: [{ type: "heatmap", x: xs.map((_, i) => i), y: ys.map((_, j) => j), customdata: ys.map(y => xs.map(x => `${escape(x)}, ${escape(y)}`)), z: values.map(row => row.map(value => (Number.isFinite(value) ? value : null))), text: values.map(row => row.map(value => told(one.unit, value))), texttemplate: "%{text}", hovertemplate: "%{customdata}: %{text}<extra></extra>", colorscale: "Cividis", colorbar: { thickness: 12 }, xgap: 1, ygap: 1 }],
-      layout: { height: Math.max(240, 110 + ys.length * 36), xaxis: { tickvals: xs.map((_, i) => i), ticktext: xs.map(label), title: { text: escape(data.axes[across].name) } }, yaxis: { tickvals: ys.map((_, j) => j), ticktext: ys.map(label), title: { text: down === across ? "" : escape(short(data.axes[down].name)) } } },
+      layout: { height: Math.max(240, 110 + ys.length * 36), xaxis: { tickvals: xs.map((_, i) => i), ticktext: xs.map(label), title: { text: escape(data.axes[across].name) } }, yaxis: { tickvals: ys.map((_, j) => j), ticktext: ys.map(label), title: { text: down === across ? "" : escape(short(data.axes[down].name)), standoff: 12 } } },
       table: { head: [data.axes[across].name, down === across ? "" : data.axes[down].name, one.label], rows: ys.flatMap((y, j) => xs.map((x, i) => [x, y, told(one.unit, values[j][i])])) },
       after: place => onClick(place, point => cells[point.y]?.[point.x]),
     };
@@ -67,7 +67,7 @@ PV.sweep = () => {
   });
 
   // Drawn as ordinary lines: Plotly's own parallel coordinates need WebGL, which many browsers lack.
-  chart("coordinates", () => {
+  chart("coordinates", narrow => {
     const shown = data.figures.slice(0, 5);
     const columns = data.axes.map((axis, k) => ({ label: short(axis.name), values: data.combinations.map(one => (axis.values.length > 1 ? axis.values.indexOf(one.axes[k]) / (axis.values.length - 1) : 0.5)), low: label(axis.values[0]), high: label(axis.values[axis.values.length - 1]) }));
     shown.forEach(one => {
@@ -81,16 +81,16 @@ PV.sweep = () => {
     const first = data.combinations.map(one => mean(one, shown[0].name));
     const order = first.map((value, place) => place).sort((p, q) => (first[p] ?? -1) - (first[q] ?? -1));
     const shade = place => { const rank = order.indexOf(place) / Math.max(1, order.length - 1); return `rgb(${Math.round(30 + 215 * rank)},${Math.round(70 + 130 * rank)},${Math.round(140 - 90 * rank)})`; };
-    const note = (x, y, text, anchor) => ({ x, y, text, showarrow: false, yanchor: anchor, font: { size: 11, color: PV.style("--ink") } });
+    const note = (x, y, text, anchor) => ({ x, y, text, showarrow: false, yanchor: anchor, textangle: narrow ? -90 : 0, font: { size: 11, color: PV.style("--ink") } });
     return {
       traces: data.combinations.map((one, place) => ({ mode: "lines+markers", x: columns.map((_, k) => k), y: columns.map(column => column.values[place]), connectgaps: true, showlegend: false, line: { color: shade(place), width: 1.6 }, marker: { size: 4 }, text: columns.map(() => `${words(one)}<br>${escape(shown[0].label)} ${told(shown[0].unit, first[place])}`), hovertemplate: "%{text}<extra></extra>" })),
-      layout: { height: 420, margin: { l: 90, r: 60, t: 40, b: 110 }, xaxis: { tickvals: columns.map((_, k) => k), ticktext: columns.map(column => escape(column.label)), tickangle: -20, range: [-0.3, columns.length - 0.7], showgrid: true }, yaxis: { visible: false, range: [-0.12, 1.22] }, annotations: columns.flatMap((column, k) => [note(k, -0.02, column.low, "top"), note(k, 1.02, column.high, "bottom")]) },
+      layout: { height: narrow ? 520 : 420, margin: narrow ? { l: 10, r: 10, t: 12, b: 160 } : { l: 90, r: 60, t: 12, b: 110 }, xaxis: { tickvals: columns.map((_, k) => k), ticktext: columns.map(column => escape(column.label)), tickangle: narrow ? -90 : -20, range: [-0.3, columns.length - 0.7], showgrid: true }, yaxis: { visible: false, range: narrow ? [-0.3, 1.4] : [-0.12, 1.22] }, annotations: columns.flatMap((column, k) => [note(k, -0.02, column.low, "top"), note(k, 1.02, column.high, "bottom")]) },
       table: { head: [...data.axes.map(axis => axis.name), ...shown.map(one => one.label)], rows: data.combinations.map(one => [...one.axes, ...shown.map(part => told(part.unit, mean(one, part.name)))]) },
       after: place => onClick(place, point => data.combinations[point.curveNumber]),
     };
   });
 
-  chart("pareto", () => {
+  chart("pareto", narrow => {
     const view = chosen("view"), front = new Set(data.fronts[view]);
     const points = data.combinations.map((one, place) => ({ one, place, x: mean(one, view), y: mean(one, "accuracy") })).filter(point => point.x != null && point.y != null);
     if (!points.length) return { empty: "No combination has both an accuracy and an epsilon of this view." };
@@ -104,13 +104,16 @@ PV.sweep = () => {
     });
     return {
       traces: [trace(true, "on the front", "circle"), trace(false, "beaten", "circle-open")],
-      layout: { height: 380, showlegend: true, xaxis: { type: "log", title: { text: `epsilon, ${data.views[view]} (log scale)` } }, yaxis: { title: { text: "accuracy (share correct)" }, range: [0, 1.02] } },
+      layout: { height: 380, showlegend: true, xaxis: PV.logAxis([...finite, ...(points.some(point => !Number.isFinite(point.x) || point.x <= 0) ? [edge] : [])], `epsilon, ${data.views[view]} (log scale)`, { narrow, pad: 0.05 }), yaxis: { title: { text: "accuracy (share correct)" }, range: [0, 1.02] } },
       table: { head: [...data.axes.map(axis => axis.name), "on the front", "accuracy", "epsilon", "bytes per client", "simulated time"], rows: points.map(point => [...point.one.axes, front.has(point.place) ? "yes" : "no", point.y.toFixed(3), told("epsilon", point.x), told("bytes", mean(point.one, "client_median")), told("seconds", mean(point.one, "simulated_s"))]) },
       after: place => onClick(place, point => part(point.curveNumber === 0)[point.pointNumber]?.one),
     };
   });
 
-  const redraw = () => { PV.draw("heat"); PV.draw("lines"); };
+  // Only axes that are not drawn are held at a value.
+  const hide = () => { const [across, down] = two(); data.axes.forEach((_, k) => { document.getElementById(`hold-${k}`).closest("label").hidden = k === across || k === down; }); };
+  const redraw = () => { hide(); PV.draw("heat"); PV.draw("lines"); };
+  hide();
   ["figure", "across", "down", ...data.axes.map((_, k) => `hold-${k}`)].forEach(id => document.getElementById(id).addEventListener("change", redraw));
   document.getElementById("view").addEventListener("change", () => PV.draw("pareto"));
 };

@@ -1,6 +1,6 @@
 // The round timeline: rows of nodes, spans as bars, messages as arrows, the critical path as a line.
 PV.spanColours = { invite: PV.hue.pink, train: PV.hue.blue, share: PV.hue.yellow, send: PV.hue.orange, wait: "#c3c8cf", aggregate: PV.hue.green, broadcast: PV.hue.sky, idle: "#e3e5e8", down: "#444444" };
-PV.fateColours = { delivered: PV.hue.blue, late: PV.hue.orange, lost: PV.hue.red, rejected: PV.hue.pink, in_flight: PV.hue.grey, not_sent: PV.hue.yellow };
+PV.fateColours = { delivered: PV.hue.blue, late: PV.hue.orange, lost: PV.hue.red, rejected: PV.hue.pink, in_flight: PV.hue.grey, not_sent: "#222222" };
 
 PV.byRound = packed => {
   let columns = null;
@@ -28,7 +28,7 @@ PV.timeline = () => {
   const control = name => document.getElementById(name);
   const [roundBox, spanBox, orderBox, nodeBox, pathBox] = ["timeline-round", "timeline-span", "timeline-order", "timeline-node", "timeline-path"].map(control);
   numbers.forEach(n => PV.option(roundBox, n, n === 0 ? "joining" : lastRound && n > lastRound ? "collection" : String(n)));
-  PV.option(nodeBox, "", "nobody");
+  PV.option(nodeBox, "", "no node");
   pictures.nodes.id.forEach((id, i) => PV.option(nodeBox, id, pictures.nodes.name[i]));
   const first = data.rounds.round[0];
   roundBox.value = data.open_round ?? (numbers.includes(first) ? first : numbers[0]);
@@ -99,7 +99,7 @@ PV.timeline = () => {
       own.forEach(message => {
         const text = `${names.get(message.sender)} to ${names.get(message.receiver)}: ${message.kind}, ${PV.bytesText(message.bytes)}, ${fate.replace("_", " ")}${message.arrived == null ? "" : ` after ${PV.secondsText(message.arrived - message.sent)}`}`;
         const from = rowOf.get(message.sender), to = rowOf.get(message.receiver);
-        // What never arrived ends half way, where nobody stands.
+        // What never arrived ends half way, between two nodes.
         x.push(message.sent, message.arrived ?? message.sent, null);
         y.push(from, message.arrived == null ? (from + to) / 2 : to, null);
         sizes.push(3, 9, 0);
@@ -128,7 +128,8 @@ PV.timeline = () => {
     return ["absence", "dropout"].flatMap(what => {
       const own = drops.filter(drop => drop[2] === what && rowOf.has(drop[1]));
       if (!own.length) return [];
-      return [{ x: own.map(drop => drop[4] - base), y: own.map(drop => rowOf.get(drop[1])), mode: "markers", name: what, marker: { symbol: what === "dropout" ? "x" : "circle-open", size: 9, color: PV.style("--ink"), line: { width: 2 } }, customdata: own.map(drop => [names.get(drop[1]), drop[3]]), hovertemplate: `%{customdata[0]}: ${what}, %{customdata[1]}<extra></extra>` }];
+      return [{ x: own.map(drop => drop[4] - base), y: own.map(drop => rowOf.get(drop[1])), mode: "markers", name: what, // With a light edge or middle, to be seen on the bar of a node that is down.
+        marker: { symbol: what === "dropout" ? "x" : "circle", size: what === "dropout" ? 11 : 8, color: PV.style(what === "dropout" ? "--ink" : "--bg"), line: { width: 1.5, color: PV.style(what === "dropout" ? "--bg" : "--ink") } }, customdata: own.map(drop => [names.get(drop[1]), drop[3]]), hovertemplate: `%{customdata[0]}: ${what}, %{customdata[1]}<extra></extra>` }];
     });
   }
 
@@ -176,7 +177,7 @@ PV.timeline = () => {
       layout: {
         height: Math.min(900, Math.max(300, 110 + count * 8.5)), barmode: "overlay", showlegend: true, shapes, annotations, dragmode: "zoom",
         uirevision: `${rounds.join()}|${orderBox.value}`, margin: { l: 70, r: 14, t: 12, b: 44 },
-        xaxis: { title: { text: `simulated seconds since round ${rounds[0]} began` }, range: [0, end * 1.01], zeroline: false },
+        xaxis: { title: { text: `seconds since round ${rounds[0]} began` }, range: [0, end * 1.01], zeroline: false },
         yaxis: { tickvals: ticks, ticktext: ticks.map(i => names.get(shownIds[i])), range: [count - 0.4, -0.6], zeroline: false, showgrid: false, tickfont: { size: 10 } },
       },
       table: { head: ["node", "round", "span", "start (s)", "end (s)"], rows: found.map(span => [names.get(span.node), span.round, span.name, span.start.toFixed(6), span.end.toFixed(6)]) },

@@ -50,6 +50,7 @@ PV.topology = () => {
   }
   const epsilons = (n, which) => latest(n, pictures.budget, which);
 
+  const count = value => value.toLocaleString("en-US");
   const edgeText = edge => `${nodes.name[place.get(edge.sender)]} to ${nodes.name[place.get(edge.receiver)]}: ${PV.bytesText(edge.bytes)} in ${edge.messages} message${edge.messages === 1 ? "" : "s"} (${[...edge.kinds].join(", ") || "nothing"}), ${edge.fate.replace("_", " ")}${edge.tries.has("lost") && edge.fate !== "lost" ? " after a loss" : ""}`;
 
   function lines(edges, style) {
@@ -83,7 +84,7 @@ PV.topology = () => {
     const opacity = many ? Math.max(0.1, Math.min(0.5, 600 / own.length)) : Math.max(0.25, Math.min(0.9, 120 / own.length));
     const traces = edgeGroups(own).map(group => lines(group.edges, { name: group.name, opacity: many && group.edges.length < 200 ? 0.6 : opacity, line: { width: many ? 0.7 : group.width, color: edgeColour(group) }, showlegend: false }));
     // The legend gets lines of its own: faint ones could not be seen there.
-    edgeGroups(own).forEach(group => traces.push({ x: [null], y: [null], mode: "lines", name: `${group.edges.length} edges: ${group.name}`, line: { width: group.width, color: edgeColour(group) }, showlegend: true }));
+    edgeGroups(own).forEach(group => traces.push({ x: [null], y: [null], mode: "lines", name: `${count(group.edges.length)} edges: ${group.name}`, line: { width: group.width, color: edgeColour(group) }, showlegend: true }));
     if (!many) {
       const ends = { x: [], y: [], text: [], angle: [] };
       own.forEach(edge => {
@@ -95,7 +96,7 @@ PV.topology = () => {
         // Clockwise from the top, as plotly turns symbols.
         ends.angle.push(Math.atan2(nodes.x[b] - nodes.x[a], nodes.y[b] - nodes.y[a]) * 180 / Math.PI);
       });
-      traces.push({ x: ends.x, y: ends.y, text: ends.text, mode: "markers", marker: { symbol: "arrow", angle: ends.angle, size: own.length > 120 ? 8 : 13, color: PV.style("--soft"), opacity: own.length > 120 ? 0.5 : 0.9 }, hovertemplate: "%{text}<extra></extra>", showlegend: false });
+      traces.push({ x: ends.x, y: ends.y, text: ends.text, mode: "markers", marker: { symbol: "arrow", angle: ends.angle, size: own.length > 250 ? 6 : own.length > 120 ? 8 : 13, color: PV.style("--soft"), opacity: own.length > 250 ? 0.3 : own.length > 120 ? 0.5 : 0.9 }, hovertemplate: "%{text}<extra></extra>", showlegend: false });
     }
     return traces;
   }
@@ -109,13 +110,14 @@ PV.topology = () => {
     const role = nodes.id.map((id, i) => (unreached.has(id) ? "unreached" : id === leader && nodes.role[i] === "client" ? "leader" : nodes.role[i] === "client" && !traffic.has(id) ? "absent" : nodes.role[i]));
     const published = epsilons(n, "published"), rigorous = epsilons(n, "rigorous");
     const accuracy = latest(n, pictures.accuracy, "accuracy");
-    const told = nodes.id.map((id, i) => `${nodes.name[i]}${role[i] === nodes.role[i] ? "" : ` (${role[i] === "absent" ? "no data in this round" : unreached.has(id) ? `reached nobody: ${unreached.get(id)}` : role[i]})`}<br>${PV.bytesText(traffic.get(id) || 0)} in this round${pictures.drawn_note ? " with shown nodes" : ""}${accuracy.get(id) == null ? "" : `<br>accuracy ${accuracy.get(id).toFixed(3)}`}${published.get(id) == null ? "" : `<br>epsilon published ${PV.epsilonText(published.get(id))}`}${rigorous.get(id) == null ? "" : `<br>epsilon rigorous (local) ${PV.epsilonText(rigorous.get(id))}`}`);
+    const told = nodes.id.map((id, i) => `${nodes.name[i]}${role[i] === nodes.role[i] ? "" : ` (${role[i] === "absent" ? "no data in this round" : unreached.has(id) ? `reached no node: ${unreached.get(id)}` : role[i]})`}<br>${PV.bytesText(traffic.get(id) || 0)} in this round${pictures.drawn_note ? " with shown nodes" : ""}${accuracy.get(id) == null ? "" : `<br>accuracy ${accuracy.get(id).toFixed(3)}`}${published.get(id) == null ? "" : `<br>epsilon published ${PV.epsilonText(published.get(id))}`}${rigorous.get(id) == null ? "" : `<br>epsilon rigorous (local) ${PV.epsilonText(rigorous.get(id))}`}`);
     const size = i => (nodes.id[i] === chosen ? 17 : nodes.role[i] === "client" && role[i] !== "leader" ? (nodes.id.length > 400 ? 4 : nodes.id.length > 120 ? 7 : 10) : 15);
     const make = (rows, marker, name) => ({ x: rows.map(i => nodes.x[i]), y: rows.map(i => nodes.y[i]), customdata: rows.map(i => nodes.id[i]), text: rows.map(i => told[i]), mode: "markers", name, marker: { opacity: 1, size: rows.map(size), line: { width: rows.map(i => (nodes.id[i] === chosen ? 3 : 1)), color: PV.style("--bg") }, ...marker }, hovertemplate: "%{text}<extra></extra>", showlegend: Boolean(name) });
-    const every = nodes.id.map((_, i) => i);
+    // Proxy and server stand inside the circle: without data they would only cover edges of others.
+    const every = nodes.id.map((_, i) => i).filter(i => nodes.role[i] === "client" || traffic.has(nodes.id[i]) || nodes.id[i] === chosen);
     const symbols = { client: "circle", leader: "star", proxy: "square", server: "diamond", absent: "circle-open", unreached: "x" };
     if (colour.value === "role") {
-      return [...new Set(role)].map(one => make(every.filter(i => role[i] === one), { color: PV.roleColours[one], symbol: symbols[one] || "hexagon" }, ({ absent: "no data in this round", unreached: "reached nobody" })[one] || one));
+      return [...new Set(every.map(i => role[i]))].map(one => make(every.filter(i => role[i] === one), { color: PV.roleColours[one], symbol: symbols[one] || "hexagon" }, ({ absent: "no data in this round", unreached: "reached no node" })[one] || one));
     }
     const source = { traffic, published, rigorous, accuracy }[colour.value];
     const known = every.filter(i => Number.isFinite(source.get(nodes.id[i])));
@@ -125,7 +127,7 @@ PV.topology = () => {
     return [rest, make(known, { color: values, ...(colour.value === "accuracy" ? { cmin: 0, cmax: 1 } : {}), colorscale: "Cividis", symbol: known.map(i => symbols[role[i]] === "circle-open" ? "circle" : symbols[role[i]] || "hexagon"), showscale: true, colorbar: { title: { text: title }, thickness: 12, len: 0.8, exponentformat: "SI" } }, "")];
   }
 
-  function matrix(edges) {
+  function matrix(edges, ticks) {
     const involved = new Set(edges.flatMap(edge => [edge.sender, edge.receiver]));
     const ids = nodes.id.filter(id => involved.has(id));
     const at = new Map(ids.map((id, i) => [id, i]));
@@ -137,10 +139,10 @@ PV.topology = () => {
     const indices = ids.map((_, i) => i);
     const steps = fates.flatMap((fate, i) => [[i / fates.length, PV.fateColours[fate]], [(i + 1) / fates.length, PV.fateColours[fate]]]);
     const scale = edgesBy.value === "fate" ? { colorscale: steps, zmin: -0.5, zmax: fates.length - 0.5, colorbar: { tickvals: fates.map((_, i) => i), ticktext: fates.map(fate => fate.replace("_", " ")), thickness: 12 } } : { colorscale: PV.isDark() ? [[0, "#1d3a52"], [1, "#9fd8ff"]] : [[0, "#dcebf6"], [1, "#003f66"]], zmin: 0, colorbar: { title: { text: "bytes" }, thickness: 12, exponentformat: "SI" } };
-    return { traces: [{ type: "heatmap", x: indices, y: indices, z, text: told, hoverongaps: false, hovertemplate: "%{text}<extra></extra>", ...scale }], axes: { xaxis: { title: { text: "sender (numbers are clients)" }, ...PV.nodeTicks(names, 20), showgrid: false, zeroline: false }, yaxis: { title: { text: "receiver" }, ...PV.nodeTicks(names, 20), autorange: "reversed", showgrid: false, zeroline: false } } };
+    return { traces: [{ type: "heatmap", x: indices, y: indices, z, text: told, hoverongaps: false, hovertemplate: "%{text}<extra></extra>", ...scale }], axes: { xaxis: { title: { text: "sender (numbers are clients)" }, ...PV.nodeTicks(names, ticks), showgrid: false, zeroline: false }, yaxis: { title: { text: "receiver" }, ...PV.nodeTicks(names, 20), autorange: "reversed", showgrid: false, zeroline: false } } };
   }
 
-  PV.chart("topology", () => {
+  PV.chart("topology", narrow => {
     if (!numbers.length) return { empty: "This run has no messages." };
     const n = numbers[Number(slider.value)];
     shown.textContent = String(n);
@@ -151,14 +153,14 @@ PV.topology = () => {
     figures.textContent = row < 0 ? "" : data.rounds.graph[row] || "";
     const chosen = nodeBox.value === "" ? null : Number(nodeBox.value);
     const counts = badness.map(fate => [fate, edges.filter(edge => edge.fate === fate).length]).filter(pair => pair[1]).reverse();
-    const own = chosen === null || view.value === "matrix" ? "" : ` Drawn: the ${edges.filter(edge => edge.sender === chosen || edge.receiver === chosen).length} edges of ${nodes.name[place.get(chosen)]}.`;
+    const own = chosen === null || view.value === "matrix" ? "" : ` Drawn: the ${count(edges.filter(edge => edge.sender === chosen || edge.receiver === chosen).length)} edges of ${nodes.name[place.get(chosen)]}.`;
     const many = chosen === null && edges.length > MANY && view.value === "graph" ? " So many edges are drawn faintly: choose a node or the matrix to tell them apart." : "";
-    document.getElementById("topology-status").textContent = `Round ${n}${pictures.drawn_note ? `, between the ${nodes.id.length} shown nodes` : ""}: ${edges.length} edges, ${PV.bytesText(edges.reduce((sum, edge) => sum + edge.bytes, 0))}; ${counts.map(([fate, count]) => `${count} ${fate.replace("_", " ")}`).join(", ") || "no data was sent"}.${own}${many}`;
+    document.getElementById("topology-status").textContent = `Round ${n}${pictures.drawn_note ? `, between the ${nodes.id.length} shown nodes` : ""}: ${count(edges.length)} edges, ${PV.bytesText(edges.reduce((sum, edge) => sum + edge.bytes, 0))}; ${counts.map(([fate, number]) => `${count(number)} ${fate.replace("_", " ")}`).join(", ") || "no data was sent"}.${own}${many}`;
     const rows = (chosen === null ? edges : edges.filter(edge => edge.sender === chosen || edge.receiver === chosen)).map(edge => [nodes.name[place.get(edge.sender)], nodes.name[place.get(edge.receiver)], edge.bytes, edge.messages, edge.fate.replace("_", " ")]);
     const table = { head: ["sender", "receiver", "bytes", "messages", "outcome"], rows };
-    if (view.value === "matrix") { const made = matrix(edges); return { traces: made.traces, layout: { height: 620, ...made.axes }, table, after: listen }; }
+    if (view.value === "matrix") { const made = matrix(edges, narrow ? 6 : 20); return { traces: made.traces, layout: { height: narrow ? 480 : 620, ...made.axes }, table, after: listen }; }
     const hidden = { visible: false, range: [-1.12, 1.12], fixedrange: false };
-    return { traces: [...edgeTraces(edges, chosen), ...nodeTraces(n, edges, chosen)], layout: { height: 620, showlegend: true, uirevision: "stay", dragmode: "pan", margin: { l: 10, r: 10, t: 12, b: 10 }, xaxis: hidden, yaxis: { ...hidden, range: [-1.22, 1.12], scaleanchor: "x" } }, table, after: listen };
+    return { traces: [...edgeTraces(edges, chosen), ...nodeTraces(n, edges, chosen)], layout: { height: narrow ? 520 : 620, showlegend: true, uirevision: "stay", dragmode: "pan", margin: { l: 10, r: 10, t: 12, b: 10 }, xaxis: hidden, yaxis: { ...hidden, range: [-1.22, 1.12], scaleanchor: "x" } }, table, after: listen };
   });
 
   // Thousands of edges at once say nothing: begin with those of the busiest client.

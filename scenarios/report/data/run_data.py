@@ -194,6 +194,9 @@ def _prefix_summary(run: Run, log: Log) -> dict[str, Any]:
     )
 
 
+_NO_CLAIM = "the run was killed before its end, and no formula of a paper was charged so far"
+
+
 def _privacy_so_far(log: Log, scenario: dict[str, Any]) -> dict[str, Any]:
     section = scenario.get("privacy")
     delta = section.get("delta") if isinstance(section, dict) else None
@@ -201,7 +204,7 @@ def _privacy_so_far(log: Log, scenario: dict[str, Any]) -> dict[str, Any]:
     local = log.privacy["rigorous"][~np.isnan(log.privacy["rigorous"])]
     # Without a charged release no bound is known.
     proven = float(local.max()) if len(local) else float("inf")
-    claim = {"epsilon": float(published.max()), "formula": "so far"} if len(published) else None
+    claim = {"epsilon": float(published.max()), "formula": "so far"} if len(published) else _NO_CLAIM
     known = {"delta": delta} if isinstance(delta, int | float) else {}
     rigorous = {"local": proven, "unit": "client", **known}
     known_so_far = {"published": claim, "rigorous": rigorous, "notes": ["killed: only the local view is known"]}

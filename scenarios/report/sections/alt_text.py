@@ -75,7 +75,8 @@ def dropout_alternative(summary: Mapping[str, Any], log: Log) -> str:
 def views_alternative(privacy: Mapping[str, Any]) -> str:
     """Describes the published epsilon and that of every view."""
     views = [f"{view} {epsilon_text(value)}" for view, value in privacy["views"].items()]
-    return f"Published epsilon {epsilon_text(privacy['published'])}; rigorous: {', '.join(views) or 'none'}."
+    published = "none" if privacy["published"] is None else epsilon_text(privacy["published"])
+    return f"Published epsilon {published}; rigorous: {', '.join(views) or 'none'}."
 
 
 def spent_alternative(name: str, privacy: Mapping[str, Any]) -> str:

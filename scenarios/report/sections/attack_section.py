@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from p2p.config.errors import UserError
 from scenarios.attacking.result_files import StoredResult, read_result
+from scenarios.metrics.headline.number_format import epsilon_text
 from scenarios.report import html
 from scenarios.report.data.run_data import RunData
 from scenarios.report.png import data_url
 
-# Said by the heading or the files, or too long for a page.
-_LEFT_OUT = ("kind", "by", "options", "file", "headline", "comparisons")
+# Said by the heading or the files, drawn as a curve, or too long for a page.
+_LEFT_OUT = ("kind", "by", "options", "file", "headline", "comparisons", "loss")
+_WORDS = {
+    "auc": "AUC",
+    "psnr_db": "PSNR (dB)",
+    "prior_psnr_db": "PSNR of a guess (dB)",
+    "ssim": "SSIM",
+    "euclidean": "Euclidean",
+    "lpips_sub": "LPIPS substitute",
+    "p_pl_printed": "P(pl) as printed",
+    "noise_std": "noise (std)",
+    "non_members": "non-members",
+}
+"""Figures whose keys are abbreviations or names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +79,14 @@ def _one(place: int, result: AttackResult) -> str:
     with_options = html.paragraph(f"Options: {_in_words(options)}.", "hint") if options else ""
     pictures = result.stored
     curves = [
-        html.figure(f"attack-{place}-{number}", str(curve["title"]), str(curve["text"] or curve["title"]))
+        html.figure(f"attack-{place}-{number}", _caption(curve), str(curve["text"] or curve["title"]))
         for number, curve in enumerate(pictures.curves if pictures else [])
     ]
     grids = [
         _grid(grid, images)
         for grid, images in zip(pictures.grids if pictures else [], pictures.images if pictures else [], strict=True)
     ]
-    drawn = f'<div class="pair">{"".join(curves)}</div>' if curves else ""
+    drawn = html.pair(*curves)
     notes = html.notes([result.problem] if result.problem else [])
     return "\n".join([head, said, with_options, notes, *grids, _figures(entry), drawn])
 
@@ -81,25 +95,43 @@ def _figures(entry: Mapping[str, Any]) -> str:
     """Returns plain figures as one table, and each list of rows as its own."""
     told = {key: value for key, value in entry.items() if key not in _LEFT_OUT and value not in (None, {}, [])}
     rows = {key: value for key, value in told.items() if isinstance(value, list) and isinstance(value[0], dict)}
-    plain = [(key.replace("_", " "), _in_words(value)) for key, value in told.items() if key not in rows]
+    plain = [(_label(key), _in_words(value)) for key, value in told.items() if key not in rows]
     tables = [_rows(key, value) for key, value in rows.items()]
     return (html.facts(plain) if plain else "") + "".join(tables)
 
 
 def _rows(name: str, rows: Sequence[Mapping[str, Any]]) -> str:
-    heads = [key for key in rows[0] if any(row.get(key) is not None for row in rows)]
-    cells = [[_in_words(row.get(key)) for key in heads] for row in rows]
-    return html.table([head.replace("_", " ") for head in heads], cells, name.replace("_", " "))
+    heads = [key for key in rows[0] if key not in _LEFT_OUT and any(row.get(key) is not None for row in rows)]
+    cells = [[_cell(key, row.get(key)) for key in heads] for row in rows]
+    return html.table([_label(head) for head in heads], cells, _label(name))
+
+
+def _label(key: str) -> str:
+    found = re.sub(r"tpr_at_([\d.]+)_percent", r"TPR at FPR \1%", key)
+    return _WORDS.get(key, found.replace("_", " "))
+
+
+def _cell(key: str, value: Any) -> str:
+    return epsilon_text(value) if key == "epsilon" and isinstance(value, float) else _in_words(value)
 
 
 def _in_words(value: Any) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{str(key).replace('_', ' ')} {_in_words(part)}" for key, part in value.items())
+        # A reason names its own subject: `white_box needs known members`.
+        return "; ".join(
+            str(part) if str(part).startswith(str(key)) else f"{_label(str(key))} {_in_words(part)}"
+            for key, part in value.items()
+        )
     if isinstance(value, list):
         return ", ".join(_in_words(part) for part in value)
     if isinstance(value, float):
         return f"{value:.3g}" if math.isfinite(value) else str(value)
     return "-" if value is None else str(value)
+
+
+def _caption(curve: Mapping[str, Any]) -> str:
+    """Returns the first sentence of what a curve tells; figures that follow it are in the fold below."""
+    return f"{str(curve['text'] or curve['title']).partition('. ')[0].rstrip('.')}."
 
 
 def _grid(grid: Mapping[str, Any], images: Any) -> str:

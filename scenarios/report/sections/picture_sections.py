@@ -30,10 +30,10 @@ def timeline(data: Mapping[str, Any]) -> str:
     chart = html.figure(
         "timeline",
         "What each node did, in simulated seconds since the first shown round began. Thick bars: joining, training, "
-        "waiting; thin bars: sending (upper) and aggregating (lower). Red line: the critical path, the chain of "
-        "training, transfers and waits that made the round as long as it was. Crosses: dropouts; open circles: "
-        "absences. Drag to zoom, double-click to see all; choose a node (or click its row) to see its messages as "
-        "arrows. Keys: + - and arrows.",
+        "waiting, down (offline or crashed); thin bars: sending (upper) and aggregating (lower). Orange line: the "
+        "critical path, the chain of training, transfers and waits that made the round as long as it was. Crosses: "
+        "dropouts; open circles: absences. Drag to zoom, double-click to see all; choose a node (or click its row) to "
+        "see its messages as arrows. Keys: + - and arrows.",
         "Timeline of one round: one row per node, spans coloured by name. The fold below lists every span shown.",
         controls,
     )
@@ -68,8 +68,8 @@ def topology(data: Mapping[str, Any]) -> str:
         "Who sent data to whom in one round; arrowheads show the direction, width and shade the bytes. Nodes keep "
         "their places from round to round: as suits a graph that stays (a grid for a torus, clusters apart), else "
         "clients by id, clockwise from the top, or near those they talk to where few edges join all of them. Crosses: "
-        "members whose update reached nobody. Graphs with many edges are drawn faintly; choose a node (or click it) "
-        "to see its own. Bytes are those handed over; arrow keys move the slider.",
+        "members whose update reached no other node. Graphs with many edges are drawn faintly; choose a node (or click "
+        "it) to see its own. Bytes are those handed over; arrow keys move the slider.",
         "Graph of one round: an edge where one node sent data to another. The fold below lists them.",
         controls,
     )
@@ -77,7 +77,8 @@ def topology(data: Mapping[str, Any]) -> str:
         "gap",
         "Spectral gap of the mixing matrix that each round's aggregations really applied to the largest part of its "
         "cohort that they joined: "
-        "1 is instant agreement, 0 is none. Disagreement shrinks by the factor 1 - gap per round in the long run.",
+        "1 is instant agreement, 0 is none. Disagreement shrinks by the factor 1 - gap per round in the long run. One "
+        "member that was heard and heard nothing is enough for a gap near 0: all others come to agree with it, slowly.",
         gap_alternative(data["rounds"]),
     )
     status = (

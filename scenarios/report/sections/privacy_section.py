@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from scenarios.metrics.headline.number_format import epsilon_text
+from scenarios.metrics.privacy.privacy_verdict import published_text
 from scenarios.metrics.privacy.view_labels import reasons, record_rows, view_labels
 from scenarios.report import html
 from scenarios.report.data.run_data import RunData
@@ -22,19 +22,18 @@ def privacy_section(run_data: RunData, data: Mapping[str, Any]) -> str:
     views = [(f"rigorous, {label.name}", label.figure) for label in labels]
     claim = privacy.get("published")
     formula = f" ({claim['formula']})" if isinstance(claim, dict) and claim.get("formula") else ""
-    claims = [(f"published{formula}", epsilon_text(data["privacy"]["published"])), *views]
+    claims = [(f"published{formula}", published_text(privacy)), *views]
     table = html.facts([*claims, *record_rows(privacy.get("record") or {})])
     charts = [_views(epsilon, data["privacy"])]
     # Without a release there is nothing to draw.
     if data["privacy"]["spent"]["round"]:
-        names = ("published", "rigorous", *(("record",) if "record" in data["privacy"]["spent"] else ()))
+        claimed = ("published",) if claim is not None else ()
+        names = (*claimed, "rigorous", *(("record",) if "record" in data["privacy"]["spent"] else ()))
         charts += [_spent(name, data["privacy"]) for name in names]
     charts.append(_seen(data["privacy"]["seen"]))
     hints = html.notes([*reasons(labels), *(str(note) for note in privacy.get("notes") or ())])
     sandwich = sandwich_part(run_data.summary, data)
-    return html.section(
-        "privacy", "Privacy", verdict, table, hints, sandwich, f'<div class="pair">{"".join(charts)}</div>'
-    )
+    return html.section("privacy", "Privacy", verdict, table, hints, sandwich, html.pair(*charts))
 
 
 def _spent(name: str, privacy: Mapping[str, Any]) -> str:

@@ -112,7 +112,7 @@ def _accuracy(run_data: RunData, data: Mapping[str, Any]) -> str:
         "accuracy-rounds",
         "Share of test records classified correctly after each round's aggregation. Line: mean over the evaluated "
         "clients; band: worst to best client; dotted: mean of the local models before aggregation, "
-        "as trained: without clipping and noise, so nobody but their owners ever has them.",
+        "as trained: without clipping and noise, so only their owners ever have them.",
         accuracy_alternative(rounds, "round"),
     )
     over_time = html.figure(
@@ -120,7 +120,7 @@ def _accuracy(run_data: RunData, data: Mapping[str, Any]) -> str:
         "The same against simulated time (seconds): each point stands where its round ended.",
         accuracy_alternative(rounds, "time"),
     )
-    return html.section("accuracy", "Accuracy", f'<div class="pair">{over_rounds}{over_time}</div>')
+    return html.section("accuracy", "Accuracy", html.pair(over_rounds, over_time))
 
 
 def _bytes(data: Mapping[str, Any]) -> str:
@@ -136,7 +136,7 @@ def _bytes(data: Mapping[str, Any]) -> str:
         else "How many clients sent and received how many bytes over the whole run.",
         node_bytes_alternative(data["traffic"]),
     )
-    return html.section("bytes", "Bytes", f'<div class="pair">{by_round}{by_node}</div>')
+    return html.section("bytes", "Bytes", html.pair(by_round, by_node))
 
 
 def _time(data: Mapping[str, Any]) -> str:
@@ -152,7 +152,7 @@ def _time(data: Mapping[str, Any]) -> str:
         "of the cohort (dashed). A wide gap means that one user carries the others.",
         load_alternative(data["load"]),
     )
-    return html.section("time", "Time and load", f'<div class="pair">{seconds}{load}</div>')
+    return html.section("time", "Time and load", html.pair(seconds, load))
 
 
 def _scenario(run_data: RunData) -> str:
@@ -169,7 +169,7 @@ def _dropouts(run_data: RunData) -> str:
         rows.append((name, f"{count_text(entry.get('total'))}{f': {reasons}' if reasons else ''}"))
     facts = html.facts(rows)
     if not len(run_data.log.dropouts):
-        return html.section("dropouts", "Dropouts", facts, html.paragraph("Nobody dropped out in this run."))
+        return html.section("dropouts", "Dropouts", facts, html.paragraph("No member dropped out in this run."))
     options = [("dropout", "dropouts"), ("missing", "missing updates"), ("absence", "absences")]
     which = html.controls(html.choice("dropouts-what", "Show", options))
     by_round = html.figure(
@@ -180,7 +180,7 @@ def _dropouts(run_data: RunData) -> str:
         "When in the round it happened: simulated seconds since the round began, one mark each.",
         "Marks over the seconds since the round began, one row per reason. The fold below lists them.",
     )
-    return html.section("dropouts", "Dropouts", facts, f'<div class="pair">{by_round}{moments}</div>')
+    return html.section("dropouts", "Dropouts", facts, html.pair(by_round, moments))
 
 
 def _reproduce(run_data: RunData) -> str:

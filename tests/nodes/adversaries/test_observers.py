@@ -176,7 +176,7 @@ def test_vectors_are_those_that_were_sent() -> None:
 
 
 def _releases(learning: DeferredLearning) -> dict[tuple[int, int], Any]:
-    return {(number, node): row for number, rows in learning._releases.items() for node, row in rows.items()}
+    return {(number, node): row for (what, number, node), row in learning.state().given.items() if what == "release"}
 
 
 @pytest.mark.slow

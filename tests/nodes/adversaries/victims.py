@@ -13,7 +13,7 @@ from torch import Tensor
 from nodes.adversaries.reconstruction.gradient_target import GradientTarget
 from nodes.datasets.dataset import Dataset, PixelRange
 from nodes.datasets.registry import Digits
-from nodes.learning.models import Mlp, Model
+from nodes.learning.model_kinds.models import Mlp, Model
 from nodes.learning.trainer import Learner
 from nodes.learning.training import Training
 from p2p.random_streams import stream

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import expon, kstest
 
 from nodes.faults.availability import Always, Churn, UpTrace
 from p2p.config.distributions import Constant
@@ -30,8 +31,19 @@ def test_churn_alternates_and_repeats() -> None:
     assert list(islice(churn.down(1, 7), 5)) != list(islice(churn.down(0, 7), 5))
 
 
-def test_churn_by_laws() -> None:
-    """Constant laws give a clockwork; nobody leaves before the start."""
+def test_clients_leave_independently_of_each_other() -> None:
+    """First up times over many clients are exponential, and those of neighbours have nothing in common."""
+    churn = Churn(mean_up=60.0, mean_down=10.0)
+    first = np.array([next(churn.down(node, 7)) for node in range(3000)])
+    up_s, down_s = first[:, 0], first[:, 1] - first[:, 0]
+    assert kstest(up_s, expon(scale=60).cdf).pvalue > 1e-3
+    assert kstest(down_s, expon(scale=10).cdf).pvalue > 1e-3
+    for one, other in ((up_s, down_s), (up_s[1:], up_s[:-1])):
+        assert abs(np.corrcoef(one, other)[0, 1]) < 0.08
+
+
+def test_churn_by_distributions() -> None:
+    """Constant distributions give a clockwork; no client leaves before the start."""
     churn = Churn(up=Constant(value=20.0), down_for=Constant(value=5.0), start=100.0)
     assert list(islice(churn.down(0, 1), 2)) == [(120.0, 125.0), (145.0, 150.0)]
 

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from nodes.learning.deferred_learning import DeferredLearning, Matrix, Scores
+from nodes.learning.deferred_learning import DeferredLearning
+from nodes.learning.deferred_vectors import Matrix
+from nodes.learning.interface import Scores
 from nodes.learning.release_stages import ReleaseStages
 from privacy.sealing.sealers import make_sealer
 
@@ -47,7 +49,7 @@ def bench() -> DeferredLearning:
 
 
 def test_a_sleeper_wakes_where_another_stopped() -> None:
-    """Models, noise, vectors in somebody's hands and updates not yet released are those of the one that learned."""
+    """Models, noise, referenced vectors and updates not yet released are those of the one that learned."""
     learned, replayed = bench(), bench()
     replayed.pause()
     kept = []

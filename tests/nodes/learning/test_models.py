@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from nodes.learning.models import MODELS, Cnn, Linear, Mlp
+from nodes.learning.model_kinds.models import MODELS, Cnn, Linear, Mlp
 from p2p.config.errors import UserError
 
 MNIST, CIFAR = (1, 28, 28), (3, 32, 32)
@@ -64,9 +64,9 @@ def test_what_does_not_fit_is_a_users_error(model: Cnn, shape: tuple[int, ...], 
 def test_describing_models_and_data_imports_nothing_heavy() -> None:
     """`peerveil check` stays quick."""
     code = (
-        "import sys, nodes.learning.models, nodes.datasets.registry;"
+        "import sys, nodes.learning.model_kinds.models, nodes.datasets.registry;"
         "import nodes.learning.training, nodes.learning.evaluation;"
-        "nodes.learning.models.Mlp().parameters((4,), 2);"
+        "nodes.learning.model_kinds.models.Mlp().parameters((4,), 2);"
         "print(sorted({'torch', 'sklearn', 'scipy', 'pyarrow', 'pandas'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 from nodes.learning.kernels.cnn import CnnKernel
-from nodes.learning.models import Mlp
-from nodes.learning.published_models import PUBLISHED_MODELS, AsgpCnn, Cnn6, NissCnn, SigmoidLenet
+from nodes.learning.model_kinds.models import Mlp
+from nodes.learning.model_kinds.published_models import PUBLISHED_MODELS, AsgpCnn, Cnn6, NissCnn, SigmoidLenet
 from nodes.learning.trainer import choose_kernel
 from p2p.config.errors import UserError
 

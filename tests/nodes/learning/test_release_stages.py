@@ -29,8 +29,6 @@ def test_threads_change_no_bit() -> None:
     nodes = [3, 1, 2]
     noises = [("noise", node, 0) for node in nodes]
     models = np.zeros((4, rows.shape[1]), dtype=np.float32)
-    alone, together = (
-        pipeline.apply(rows.copy(), nodes, streams(1, noises), models, models[0], 1, threads) for threads in (1, 2)
-    )
+    alone, together = (pipeline.apply(rows.copy(), nodes, streams(1, noises), models, 1, threads) for threads in (1, 2))
     assert alone.tobytes() == together.tobytes()
     np.testing.assert_allclose(np.std(alone, axis=1), 0.1, rtol=0.05)

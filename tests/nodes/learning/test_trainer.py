@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from nodes.datasets.dataset import Dataset
-from nodes.learning.models import Linear, Mlp, Model
+from nodes.learning.model_kinds.models import Linear, Mlp, Model
 from nodes.learning.trainer import Learner
 from nodes.learning.training import Training
 from p2p.config.errors import UserError

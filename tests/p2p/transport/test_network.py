@@ -45,6 +45,35 @@ def test_a_message_takes_size_over_rate_plus_latency(book_rows: Rows) -> None:
     assert (row["overhead_bytes"], row["bottleneck"]) == (82, "uplink")
 
 
+@EACH_SHARING
+def test_arrivals_do_not_depend_on_how_often_the_clock_stops(sharing: str) -> None:
+    """Delays are drawn when the first of them could arrive, so events in between must not hold an arrival up."""
+
+    def arrivals(ticks: int) -> list[tuple[float, int, str]]:
+        post = SmallNetwork(sharing=sharing, jitter_s=0.05)
+        for number in range(ticks):
+            post.clock.call_at(0.01 * number, Rank.START, 0, lambda: None)
+        post.send(0, [1, 2, 3])
+        post.clock.call_at(0.3, Rank.START, 2, lambda: post.send(2, [0, 1, 3], 100))
+        post.clock.run()
+        return post.arrivals()
+
+    assert arrivals(500) == arrivals(0)
+    assert len(arrivals(0)) == 6
+
+
+def test_a_closed_network_has_its_whole_log(book_rows: Rows) -> None:
+    """At the end of a run the core's memory goes, and what is in flight then stays so."""
+    post = SmallNetwork()
+    post.send(0, [1])
+    post.clock.call_at(0.55, Rank.START, 0, lambda: post.send(2, [3]))
+    post.clock.run(until=0.8)
+    before = book_rows(post.log)
+    post.network.close()
+    assert str(book_rows(post.log)) == str(before)  # as text, since what has not arrived has NaN as its time
+    assert [row["outcome"] for row in before] == ["delivered", "in_flight"]
+
+
 def test_a_lost_message_is_sent_again_with_the_identical_bytes(book_rows: Rows) -> None:
     """Everything is lost: two seconds after it had left, each is sent again, three times in total."""
     post = SmallNetwork(loss=1.0)

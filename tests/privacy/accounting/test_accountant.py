@@ -267,3 +267,19 @@ def test_a_contradiction_withdraws_all_figures(monkeypatch: pytest.MonkeyPatch) 
     assert told.views().peer_worst.how == "exact"
     told._spread[None]._model[:] *= 10.0  # type: ignore[union-attr]
     assert "contradicts itself" in told.views().local.because
+
+
+@pytest.mark.parametrize("received", [False, True])
+def test_an_aggregator_knows_its_own_noise(received: bool) -> None:
+    """Noise of the aggregate hides nothing from the node that drew it, whether or not it had a part in the round."""
+    one = oracle.Round(
+        releases=[oracle.Release(client, 3.0 - 2 * client, {("own", client): 1.0}) for client in (0, 1)],
+        variances={("own", 0): 1.0, ("own", 1): 1.0, ("aggregate", 0): 9.0},
+        known={(0, ("own", 0)), (1, ("own", 1)), (2, ("aggregate", 0))},
+        sums=[({0: 1.0, 1: 1.0}, {("aggregate", 0): 1.0})],
+        received={(2, 1)} if received else set(),
+    )
+    views = account([one], "to_all").views()
+    # Of a sum of two, the aggregator lacks both clients' noise; with one release in hand, the other's alone.
+    assert views.peer_worst.epsilon == pytest.approx(epsilon(9.0 / 1.0 if received else 9.0 / 2.0), rel=1e-9)
+    assert views.model.epsilon == pytest.approx(epsilon(9.0 / 11.0), rel=1e-9)

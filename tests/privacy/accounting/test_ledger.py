@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privacy.accounting.ledger import Ledger, LedgerError, LedgerRule, ledger_rule, rigorous_epsilons
+from privacy.accounting.ledger import Ledger, LedgerError, LedgerRule, ledger_rule
 from privacy.calibration.noise_plan import PlanContext
 from privacy.calibration.strategies import AdpdflCalibration, DpFedAvgCalibration, RigorousCalibration
 from privacy.mechanisms.clip_and_noise import FlatClip, GaussianNoise
@@ -127,12 +127,6 @@ def test_no_noise_or_no_clipping_is_infinite() -> None:
         assert ledger.rigorous_epsilon == math.inf
 
 
-def test_ledgers_are_small_and_convert_together() -> None:
-    """A ledger has no dictionary, and many convert in one step to what each says."""
-    rule = LedgerRule(by="none", delta=1e-5)
-    ledgers = [Ledger(rule, 1.0, 2.0) for _ in range(5)]
-    for count, ledger in enumerate(ledgers):
-        for _ in range(count):
-            ledger.charge(1, 3.0, 2.0)
-    assert not hasattr(ledgers[0], "__dict__")
-    np.testing.assert_allclose(rigorous_epsilons(ledgers, 1e-5), [one.rigorous_epsilon for one in ledgers])
+def test_ledgers_are_small() -> None:
+    """A ledger has no dictionary: a run of a million peers has as many."""
+    assert not hasattr(Ledger(LedgerRule(by="none", delta=1e-5), 1.0, 2.0), "__dict__")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from nodes.datasets.dataset import Dataset
-from nodes.learning.models import Linear
+from nodes.learning.model_kinds.models import Linear
 from nodes.learning.private_records.dp_sgd import RecordNoise
 from nodes.learning.trainer import Learner
 from nodes.learning.training import PerSample, Training

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +15,11 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from p2p.random_streams import stream
-from privacy.mechanisms.clip_and_noise import NoClip, add_normal, clip_rows, row_norms
+from privacy.calibration.noise_plan import PlanContext
+from privacy.mechanisms.clip_and_noise import NoClip, clip_rows, row_norms
+from privacy.stages.api import Batch, Shape, Update
+from privacy.stages.gaussian import Gaussian
+from privacy.stages.release_plan import plan_stages
 
 ROWS = arrays(np.float32, array_shapes(min_dims=2, max_dims=2), elements=st.floats(-(2.0**100), 2.0**100, width=32))
 
@@ -44,27 +50,51 @@ def test_a_broken_update_becomes_zero(broken: float) -> None:
     np.testing.assert_array_equal(rows, [[0.0, 0.0], [0.5, 0.5]])
 
 
+def noised(stds: Sequence[float], nodes: Sequence[int], dimension: int) -> NDArray[np.float32]:
+    """Zeros with the noise of some clients, of which each has its own deviation."""
+    stds_of = np.asarray(stds)
+    rows, stage = Update(np.zeros((len(nodes), dimension), np.float32)), Gaussian(sigma=1.0)
+    context = PlanContext(
+        clients=len(stds_of),
+        train_per_round=1,
+        exchange_with=None,
+        rounds=1,
+        records=np.ones(len(stds_of), np.int64),
+        topology="central",
+        shape=Shape(dimension),
+    )
+    (planned,) = plan_stages((stage,), context)
+    batch = Batch(
+        nodes=np.asarray(nodes),
+        generators=[stream(7, "noise", node, 0) for node in nodes],
+        round_number=1,
+        rounds=1,
+        records=np.ones(len(nodes), np.int64),
+        seed=7,
+        rate=1.0,
+        models=rows.rows,
+        memory={},
+    )
+    return planned.stage.apply(rows, replace(planned.declared, std=stds_of), batch).rows
+
+
 def test_noise_depends_on_its_own_stream_alone() -> None:
     """A row gets the same noise alone and in a batch."""
-    stds, together = np.array([1.0, 2.0, 0.5]), np.zeros((3, 7), np.float32)
-    add_normal(together, stds, [stream(7, "noise", node, 0) for node in range(3)])
+    stds = [1.0, 2.0, 0.5]
+    together = noised(stds, [0, 1, 2], 7)
     for node in range(3):
-        alone = np.zeros((1, 7), np.float32)
-        add_normal(alone, stds[[node]], [stream(7, "noise", node, 0)])
-        np.testing.assert_array_equal(alone[0], together[node])
+        np.testing.assert_array_equal(noised(stds, [node], 7)[0], together[node])
+    assert len(np.unique(together)) == together.size
 
 
 def test_noise_is_normal_with_the_given_deviation() -> None:
     """Twenty thousand coordinates pass a Kolmogorov-Smirnov test; float32 stays float32."""
-    rows = np.zeros((1, 20_000), np.float32)
-    add_normal(rows, np.array([3.0]), [stream(1, "noise")])
+    rows = noised([3.0], [0], 20_000)
     assert rows.dtype == np.float32
     assert stats.kstest(rows[0] / 3.0, "norm").pvalue > 0.01
 
 
 def test_nothing_to_do_does_nothing() -> None:
     """Zero deviation: the same numbers; no clipping bounds nothing."""
-    rows = np.array([[3.0, 4.0]], dtype=np.float32)
-    add_normal(rows, np.zeros(1), [stream(1, "x")])
-    np.testing.assert_array_equal(rows, [[3.0, 4.0]])
+    assert not noised([0.0], [0], 5).any()
     assert NoClip().norm_bound == math.inf

@@ -128,8 +128,20 @@ BAD: list[tuple[list[str], list[str]]] = [
         ],
     ),
     (
-        ["aggregate={momentum: 0.5}", "protocol={kind: rotating_leader, train_per_round: 4}"],
-        ["aggregate.momentum = 0.5: is the memory of one aggregator, and leaders change: none has the means of all"],
+        [
+            "aggregate={momentum: 0.5, noise: {sigma: 1, when: after_momentum}}",
+            "privacy={clip: flat}",
+            "protocol={kind: rotating_leader, train_per_round: 4}",
+        ],
+        ["aggregate.noise.when = after_momentum: leaves momentum without the leader's noise, and leaders"],
+    ),
+    (
+        ["aggregate={noise: {multiplier: 1, scale: cohort_median}}", "privacy={clip: flat}"],
+        ["aggregate.noise.scale = cohort_median: is the median norm that a stage `clip_cohort_median` clips to; add"],
+    ),
+    (
+        ["aggregate={noise: {sigma: 1, scale: cohort_median}}"],
+        ["aggregate.noise: `scale` is about `multiplier`; give that, or drop it"],
     ),
     (["aggregate={noise: {}}"], ["aggregate.noise: needs exactly one of `multiplier` and `sigma`"]),
     (
@@ -378,7 +390,7 @@ def test_unreadable_files_are_told(tmp_path: Path) -> None:
 
 
 def test_scenarios_are_frozen_values() -> None:
-    """Equal text, equal scenario; nobody can change it on the way."""
+    """Equal text, equal scenario; it cannot be changed on the way."""
     assert parse_scenario(SMALL) == parse_scenario(SMALL)
     with pytest.raises(AttributeError):
         parse_scenario(SMALL).rounds = 3  # type: ignore[misc]

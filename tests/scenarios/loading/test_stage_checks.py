@@ -54,3 +54,42 @@ def test_calibrated_noise_needs_a_bound() -> None:
 def test_numbers_out_of_range_are_refused() -> None:
     """Single precision ends at about 1e38."""
     assert "update.0.norm = 1e+35: must be between" in problems_of("update=[{kind: clip, norm: 1.0e+35}]")
+
+
+@pytest.mark.parametrize(
+    ("update", "place", "why"),
+    [
+        ("[{kind: top_k, rate: 0.1}, clip, {kind: gaussian, sigma: 1}]", "update.0 = top_k", "positions"),
+        ("[clip, {kind: asgp, epsilon: 1}]", "update.1 = asgp", "leave without noise"),
+        ("[clip, snlc]", "update.1 = snlc", "chosen from the client's own update"),
+        ("[{kind: top_k, rate: 0.1}, clip, {kind: gaussian, calibrate: rigorous}]", "update.0 = top_k", "positions"),
+    ],
+)
+def test_a_rigorous_budget_needs_stages_that_are_accounted_for(update: str, place: str, why: str) -> None:
+    """Otherwise clients would stop at an epsilon that is not theirs; the message names the leak and the cure."""
+    budget = "privacy={budget: {by: rigorous, epsilon: 8}}"
+    told = problems_of(f"update={update}", budget)
+    assert f"{place}: beside `privacy.budget.by: rigorous` this leaves uncharged" in told
+    assert why in told
+    assert "set `privacy.budget: {by: none}`" in told
+    free = load_scenario("tiny", ["privacy={budget: {by: none}}", f"update={update}"])
+    assert free.privacy is not None
+
+
+def test_a_rigorous_budget_beside_losses_or_an_overspending_schedule_is_refused() -> None:
+    """What the aggregate and the schedule leave uncharged counts as well."""
+    short = "privacy={clip: flat, noise: {kind: gaussian, sigma: 4}, budget: {by: rigorous, epsilon: 8}}"
+    assert "aggregate.weights = loss_and_records: beside" in problems_of(short, "aggregate.weights=loss_and_records")
+    crd = "schedule={kind: crd, rounding: literal, driven_by: noisy_losses}"
+    assert "schedule.rounding = literal: beside" in problems_of(short, crd)
+
+
+def test_a_rigorous_budget_goes_with_stages_that_are_proved() -> None:
+    """Also where they are sparse or not Gaussian."""
+    budget = "privacy={budget: {by: rigorous, epsilon: 8}}"
+    for update in (
+        "[{kind: mask, rate: 0.1}, clip, {kind: gaussian, sigma: 1}, {kind: top_k, rate: 0.5}]",
+        "[clip, {kind: binomial, rotate: true}]",
+        "[{kind: clip_coordinates, bound: 0.1}, asgp_sound]",
+    ):
+        assert load_scenario("tiny", ["privacy=none", f"update={update}", budget]).privacy is not None

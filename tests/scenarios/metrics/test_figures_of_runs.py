@@ -105,7 +105,7 @@ def test_random_factors_do_not_count_for_those_who_see_uploads() -> None:
     assert found["receiver"] >= alone
 
 
-def test_what_was_opened_protects_nobody_from_the_asker() -> None:
+def test_what_was_opened_protects_no_client_from_the_asker() -> None:
     """Two peers crash after the exchange: the leader that corrects knows all shares with them."""
     simulation = simulate(
         LEADER, PLUS[:-1] + ", policy: correct}", "rounds=1", "protocol.train_per_round=8",
@@ -113,7 +113,7 @@ def test_what_was_opened_protects_nobody_from_the_asker() -> None:
     )  # fmt: skip
     (one,) = rounds_of(simulation)
     assert simulation.sharing is not None
-    leader = next(asker for _, asker, _ in simulation.sharing.book.answers)
+    leader = next(asker for _, asker, _ in simulation.sharing.share_log.answers)
     rows = {row for node, row in one.received if node == leader}
     known = max(oracle.mu2(one, rows, {leader}, u, sums=True) for u in range(10) if u != leader)
     one.known = {(node, name) for node, name in one.known if node != leader}
@@ -207,7 +207,7 @@ def own_parts(folder: Path, **parts: str) -> Simulation:
     """A run whose scenario uses classes of the user's own."""
     (folder / "plug_own.py").write_text(
         "from dataclasses import dataclass\n"
-        "from nodes.learning.models import Linear\nfrom nodes.protocols.api import Disclosure\n"
+        "from nodes.learning.model_kinds.models import Linear\nfrom nodes.protocols.api import Disclosure\n"
         "from nodes.protocols.gossip import Gossip\n"
         "@dataclass(frozen=True, slots=True, kw_only=True)\nclass Model(Linear):\n    pass\n"
         "@dataclass(frozen=True, slots=True, kw_only=True)\nclass Silent(Gossip):\n    pass\n"

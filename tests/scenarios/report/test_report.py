@@ -94,7 +94,7 @@ def test_accuracy_before_aggregation_is_labelled_as_without_noise(write: Callabl
     """Under the picture, in its legend and in the table beside it: those models never leave their owners."""
     page = report_page(read_run_data(write("labels")))
     assert "before aggregation, as trained: without clipping and noise" in page
-    assert 'name: "mean before aggregation, without clipping and noise"' in page
+    assert 'name: "before aggregation, no clipping, no noise"' in page
     assert "mean before (no noise)" in page
 
 
@@ -225,7 +225,7 @@ def test_many_nodes_are_sampled_with_the_notable_ones_kept(random_log: Callable[
 
 
 def test_the_spectral_gap_is_that_of_the_real_averaging() -> None:
-    """Everyone averages everyone: gap 1. Nobody hears anybody: gap 0. A leader: 1."""
+    """All average all: gap 1. No node hears another: gap 0. A leader: 1."""
     log = Log()
     for number, leader in ((1, -1), (2, -1), (3, 2)):
         log.rounds.append({"round": number, "leader": leader, "start_s": 0.0, "end_s": 1.0})

@@ -16,7 +16,7 @@ from p2p.log.log import Log
 from p2p.random_streams import stream
 from scenarios.run_folder import digest
 from scenarios.run_folder.arrow_tables import LOGGED, WORDS, measured_from
-from scenarios.run_folder.digest import events_digest, learning_digest, prefix_digest
+from scenarios.run_folder.digest import events_digest, learning_digest
 
 
 def _shuffle(log: Log, seed: int) -> None:
@@ -77,15 +77,9 @@ def test_codes_do_not_matter(random_log: Callable[..., Log], monkeypatch: pytest
     assert events_digest(log) == before
 
 
-def test_prefix(random_log: Callable[..., Log]) -> None:
-    """A prefix does not see later rounds, and the whole is its own longest prefix."""
-    log = random_log(4)
-    first = prefix_digest(log, 1)
-    assert prefix_digest(log, 3) == events_digest(log)
-    assert len({first, prefix_digest(log, 2), prefix_digest(log, 3)}) == 3
-    log.messages["size_bytes"][log.messages["round"] > 1] += 1
-    assert prefix_digest(log, 1) == first
-    assert events_digest(measured_from(log, 9)) == events_digest(Log())
+def test_a_log_without_its_rounds_is_an_empty_one(random_log: Callable[..., Log]) -> None:
+    """Measured from a round that never came."""
+    assert events_digest(measured_from(random_log(4), 9)) == events_digest(Log())
 
 
 def test_canonical_form() -> None:

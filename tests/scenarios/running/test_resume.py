@@ -71,7 +71,7 @@ NOISY = ("rounds=8", "schedule={kind: crd, beta: 0.9, driven_by: {kind: noisy_lo
 SERVER = "protocol={kind: central, train_per_round: 5, deadline: 12 s}"
 MOMENTUM = (SERVER, "aggregate={weights: loss_and_records, momentum: 0.5, step_size: 0.9, noise: {sigma: 0.05}}")
 MEMORY = ("privacy=none", "update=[clip_own_median, {kind: gaussian, multiplier: 0.5, per_record: true}]")
-MASKED = ("privacy=none", "update=[{kind: mask, rate: 0.4, by: aggregates}, clip, {kind: snlc, sigma: 0.1}]")
+MASKED = ("privacy=none", "update=[{kind: mask, rate: 0.4, by: last_aggregate}, clip, {kind: snlc, sigma: 0.1}]")
 LONG = 60
 """So many rounds that a signal comes in their midst."""
 VARIANTS = pytest.mark.parametrize(
@@ -87,6 +87,7 @@ VARIANTS = pytest.mark.parametrize(
         MEMORY,
         (LEADER, CRASHES, "anonymity.sealed=true", *MASKED),
         MOMENTUM,
+        (LEADER, "rounds=6", "faults=[]", "aggregate={momentum: 0.7, step_size: 0.9}", *MASKED),
     ],
     ids=[
         "gossip",
@@ -99,6 +100,7 @@ VARIANTS = pytest.mark.parametrize(
         "own medians",
         "masks",
         "momentum",
+        "momentum of leaders",
     ],
 )
 

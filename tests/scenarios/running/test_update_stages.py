@@ -50,7 +50,7 @@ def test_clipped_weights_are_averaged_as_models() -> None:
     np.testing.assert_allclose(_models(plain), _models(weights), atol=1e-5)
     held = run("privacy=none", "update=[{kind: clip, norm: 0.01, clip_object: weights}]")
     trained = _models(held)[:-1]
-    # Whoever averaged has a mean of clipped models; the others have their first model still.
+    # A node that averaged has a mean of clipped models; the others have their first model still.
     assert np.linalg.norm(trained, axis=1).min() <= 0.01 + 1e-6
 
 
@@ -76,7 +76,7 @@ STAGE_LISTS = {
     "top-k": "[{kind: top_k, rate: 0.2}, {kind: clip}, {kind: gaussian, sigma: 2}]",
     "compressed": "[{kind: clip}, {kind: gaussian, sigma: 2}, {kind: top_k, rate: 0.2}]",
     "mask": "[{kind: mask, rate: 0.2}, {kind: clip}, {kind: gaussian, sigma: 2}]",
-    "aggregates": "[{kind: mask, rate: 0.2, by: aggregates}, {kind: clip}, {kind: gaussian, sigma: 2}]",
+    "aggregates": "[{kind: mask, rate: 0.2, by: last_aggregate}, {kind: clip}, {kind: gaussian, sigma: 2}]",
     "binomial": "[{kind: clip}, {kind: binomial, trials: 4000, rotate: true}]",
     "own-median": "[clip_own_median, {kind: gaussian, multiplier: 2, per_record: true}]",
     "cohort-median": "[{kind: clip}, {kind: gaussian, sigma: 2}, clip_cohort_median]",

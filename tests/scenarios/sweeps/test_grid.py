@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from p2p.config.errors import UserError
-from scenarios.loading.load import load_scenario
+from scenarios.loading.load import dump_scenario, load_scenario, parse_scenario
 from scenarios.sweeps.grid import Grid, expand
 from scenarios.sweeps.identity import cell_key, cell_keys
 from scenarios.sweeps.run_sweep import choose
@@ -54,6 +54,18 @@ def test_an_axis_that_a_base_lacks_is_left_out_there_and_said() -> None:
 def test_a_key_of_a_section_that_is_off_can_be_an_axis() -> None:
     """The loader decides what can be set, as for --set."""
     assert len(grid("bases: tiny\naxes: {evaluation.target_accuracy: [0.5, 0.6]}").cells) == 2
+
+
+def test_long_settings_give_names_that_may_be_run() -> None:
+    """A worker loads the cell from its text: a name that is cut off in dots would be refused there."""
+    axes = """
+axes:
+  network.latency: [{kind: uniform, low: 20 ms, high: 120 ms}]
+  compute: [{kind: lognormal, median: 200 samples/s, sigma: 0.4}]
+"""
+    (cell,) = grid(f"bases: [tiny]{axes}").cells
+    assert len(cell.label) > 80
+    assert parse_scenario(dump_scenario(cell.scenario)).name == cell.scenario.name
 
 
 def test_bad_cells_are_all_told_at_once(tmp_path: Path) -> None:

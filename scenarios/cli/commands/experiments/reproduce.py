@@ -13,6 +13,7 @@ from scenarios.loading.problems import printable, shorten
 from scenarios.reproductions.book import (
     collected,
     interval_text,
+    picture_path,
     printed_text,
     statement_text,
     verdict_text,
@@ -50,7 +51,10 @@ def _one(name: str, args: argparse.Namespace) -> dict[str, Any]:
     if state == "formula":
         outcome = reproduce_formula(name)
     elif state == "sweep":
-        options = SweepOptions(on=args.on, workers=args.workers, data_dir=args.data_dir, quiet=args.quiet or args.json)
+        # A verdict needs every cell, so those that failed before are tried again.
+        options = SweepOptions(
+            on=args.on, workers=args.workers, retry=True, data_dir=args.data_dir, quiet=args.quiet or args.json
+        )
         outcome = reproduce_sweep(name, args.size, args.seeds, options, Store(args.store or DEFAULT_STORE))
     else:
         raise UserError(f"{name}: cannot be run again: {state}")
@@ -107,10 +111,10 @@ def _list(args: argparse.Namespace) -> int:
 
 
 def _write_book(path: Path) -> int:
-    pictures = path.parent / "pictures" / "reproductions"
     for name, outcome in outcomes().items():
-        pictures.mkdir(parents=True, exist_ok=True)
-        draw(outcome, pictures / f"{name}.svg")
+        picture = path.parent / picture_path(name)
+        picture.parent.mkdir(parents=True, exist_ok=True)
+        draw(outcome, picture)
     atomic_write.write_text(path, write_book())
     print(f"book in {path}")
     return 0

@@ -16,14 +16,14 @@ from typing import Any
 from p2p.config.errors import UserError
 from scenarios.cli.commands.results.latex_table import Style, latex_table, latex_text
 from scenarios.loading.problems import printable, suggestion
-from scenarios.metrics.comparison import FIGURES, cell_text, compare, interval, unit_of
+from scenarios.metrics.comparison import FIGURES, cell_text, compare, unit_of
 from scenarios.metrics.headline.headline import TRANSPORT_ASSUMED
 from scenarios.metrics.privacy.view_labels import reasons, view_labels
 from scenarios.report.data.run_data import read_run_data
 from scenarios.run_folder import atomic_write
 from scenarios.run_folder.json_text import to_json
 from scenarios.run_folder.reader import explaining_damage
-from scenarios.sweeps.pivot import Pivot, pivot
+from scenarios.sweeps.pivot import INTERVALS, Pivot, bounded_interval, pivot
 from scenarios.sweeps.read_sweep import is_sweep, read_sweep
 
 _MARKDOWN = "\\`*_{}[]<>#|"
@@ -67,7 +67,7 @@ def _sweep_table(args: argparse.Namespace) -> int:
     made = pivot(table.rows, args.figure or "accuracy", _names(args.rows), _names(args.columns))
     if args.json:
         cells = [
-            {"row": row, "column": column, **interval(values)}
+            {"row": row, "column": column, **bounded_interval(made.figure, values)}
             for row, line in made.cells.items()
             for column, values in line.items()
         ]
@@ -83,7 +83,7 @@ def _names(text: str | None) -> list[str]:
 def _pivot_notes(made: Pivot, unfinished: int) -> list[str]:
     figure = FIGURES[made.figure].label
     notes = [f"{figure[:1].upper()}{figure[1:]}; columns: {', '.join(made.columns) or 'none'}."]
-    notes.append("Mean and half of the 95% interval (Student's t) over seeds.")
+    notes.append(INTERVALS)
     if made.averaged:
         notes.append(f"Each cell is also over all values of {', '.join(made.averaged)}.")
     return [*notes, f"{unfinished} cells have not finished."] if unfinished else notes
@@ -112,7 +112,7 @@ def _pivot_csv(made: Pivot, unfinished: int) -> str:
     writer.writerow([*made.rows, *made.columns, "figure", "unit", "mean", "low", "high", "n"])
     for row, line in made.cells.items():
         for column, values in line.items():
-            found = interval(values)
+            found = bounded_interval(made.figure, values)
             numbers = ["" if found[end] is None else repr(found[end]) for end in ("mean", "low", "high")]
             texts = [_not_a_formula(text) for text in (*row, *column)]
             writer.writerow([*texts, made.figure, unit_of(made.figure), *numbers, found["n"]])
@@ -192,7 +192,7 @@ def _notes(summaries: Sequence[Mapping[str, Any]]) -> list[str]:
     columns = compare(summaries)["scenarios"]
     notes = []
     if any(len(column["seeds"]) > 1 for column in columns.values()):
-        notes.append("Mean and half of the 95% interval (Student's t) over seeds.")
+        notes.append(INTERVALS)
     for one in summaries:
         labels = view_labels((one.get("privacy") or {}).get("rigorous") or {})
         figures = ", ".join(f"{label.name} {label.figure}" for label in labels)

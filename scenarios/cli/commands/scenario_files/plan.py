@@ -15,6 +15,7 @@ from scenarios.loading.plugins import blaming_plugins
 from scenarios.loading.problems import printable
 from scenarios.metrics.headline.headline_rows import trouble_rows
 from scenarios.metrics.headline.number_format import bytes_text, count_text, epsilon_text, seconds_text
+from scenarios.metrics.privacy.privacy_verdict import published_text
 from scenarios.metrics.privacy.view_labels import reasons, record_rows, view_labels
 from scenarios.planning.plan import make_plan
 from scenarios.run_folder.json_text import to_json
@@ -108,12 +109,11 @@ def _class_text(group: Mapping[str, Any]) -> str:
 
 def _privacy_rows(plan: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     privacy, noise = plan["privacy"], plan["noise_to_signal"]
-    claim, rigorous = privacy["published"], privacy["rigorous"]
-    published = epsilon_text(claim["epsilon"]) if isinstance(claim, Mapping) else (claim or "-")
+    rigorous = privacy["rigorous"]
     labels = view_labels(rigorous)
     proven = ", ".join(f"{label.figure} {label.name}" for label in labels if label.name != "median peer")
     at = f", delta {rigorous['delta']:g}" if "delta" in rigorous else ""
-    yield "epsilon at the end", f"published {published}; rigorous {proven} ({rigorous['unit']} level{at})"
+    yield "epsilon at the end", f"published {published_text(privacy)}; rigorous {proven} ({rigorous['unit']} level{at})"
     for reason in reasons(labels):
         yield "rigorous", reason
     yield from record_rows(privacy.get("record") or {})

@@ -12,7 +12,7 @@ from nodes.adversaries.membership.inference import MEMBERSHIP_ATTACKS, AttackedM
 from nodes.adversaries.membership.shadow_models import Recipe, train_shadows
 from nodes.adversaries.membership.signals import Examples
 from nodes.datasets.dataset import Dataset
-from nodes.learning.models import Mlp
+from nodes.learning.model_kinds.models import Mlp
 from nodes.learning.objectives import CrossEntropy
 from nodes.learning.trainer import Learner
 from nodes.learning.training import Training

@@ -17,7 +17,7 @@ from nodes.adversaries.membership.signals import (
 )
 from nodes.datasets.dataset import Dataset
 from nodes.learning.kernels.generic import unflatten
-from nodes.learning.models import Cnn, Mlp, Model
+from nodes.learning.model_kinds.models import Cnn, Mlp, Model
 from nodes.learning.trainer import Learner
 from nodes.learning.training import Training
 

@@ -10,8 +10,8 @@ import torch
 from nodes.adversaries.reconstruction.dlg import Dlg
 from nodes.adversaries.reconstruction.similarity import pair_images, psnr_db
 from nodes.datasets.dataset import Dataset
-from nodes.learning.models import Mlp
-from nodes.learning.published_models import SigmoidLenet
+from nodes.learning.model_kinds.models import Mlp
+from nodes.learning.model_kinds.published_models import SigmoidLenet
 from tests.nodes.adversaries.victims import Victim, make_victim
 
 SIGMOID = Mlp(hidden=(64,), activation="sigmoid")

@@ -83,6 +83,6 @@ def test_pixels_and_records_convert_both_ways(data: Mnist | Cifar10) -> None:
     images = torch.stack([torch.zeros(shape), torch.ones(shape), torch.full(shape, 0.25)])
     records = to_records(images, pixels)
     torch.testing.assert_close(to_images(records, pixels), images)
-    mean, std = (data.MEAN, data.STD) if isinstance(data, Cifar10) else ((data.MEAN_STD[0],), (data.MEAN_STD[1],))
+    mean, std = data.MEAN, data.STD
     for channel in range(shape[0]):
         assert float(records[1, channel, 0, 0]) == pytest.approx((1 - mean[channel]) / std[channel], rel=1e-6)

@@ -9,7 +9,7 @@ import torch
 from nodes.adversaries.reconstruction.label_recovery import recover_labels
 from nodes.adversaries.reconstruction.recognition import Ensemble
 from nodes.datasets.dataset import Dataset
-from nodes.learning.models import Mlp
+from nodes.learning.model_kinds.models import Mlp
 from privacy.calc.vector_kinds import privacy_leakage_probability
 from tests.nodes.adversaries.victims import Victim, make_victim
 

@@ -178,7 +178,7 @@ def test_no_audit_refutes_a_proved_stage(stages: tuple[Stage, ...]) -> None:
         rows[:, :] = sign
         # One stream for all: rows are released one after the other.
         noises = [stream(int(sign) + 20, "audit")] * TRIALS
-        found = made.apply(rows, range(TRIALS), noises, models, models[0], 1, 1)
+        found = made.apply(rows, range(TRIALS), noises, models, 1, 1)
         # Cut off at the ends: the likelihood ratio of Laplace noise, and nearly as good for the others.
         reach = plan.sensitivity if isinstance(stages[-1], Gaussian | Binomial | TopK) else 0.5
         scores.append(np.clip(found.astype(np.float64), -reach, reach).sum(axis=1))

@@ -12,7 +12,7 @@ from p2p.log.log import Log
 from scenarios.metrics.communication.roles import Roles
 from scenarios.metrics.communication.traffic import stalled_s, stalls
 from scenarios.metrics.headline.headline import bytes_headline, to_target
-from scenarios.metrics.privacy.privacy_verdict import epsilon_headline, verdict
+from scenarios.metrics.privacy.privacy_verdict import epsilon_headline, published_text, verdict
 
 
 def test_price_of_the_target(add_message: Callable[..., int], round_record: Callable[..., dict[str, Any]]) -> None:
@@ -98,6 +98,16 @@ def test_roles() -> None:
 def test_verdict(published: Any, rigorous: Any, sentence: str) -> None:
     """One sentence that never passes a claim off as a proof."""
     assert verdict({"published": published, "rigorous": rigorous}) == sentence
+
+
+def test_a_missing_claim_is_explained() -> None:
+    """Where no paper's epsilon is stated the table says why; folders that do not say so are told apart."""
+    reason = "no formula is printed"
+    assert published_text({"published": reason}) == "none (no formula is printed)"
+    assert epsilon_headline({"published": reason})["why_unpublished"] == reason
+    assert published_text({"published": {"epsilon": 8.0}}) == "8"
+    assert epsilon_headline({"published": {"epsilon": math.inf}})["why_unpublished"] == ""
+    assert "does not say why" in published_text({})
 
 
 def test_epsilon_headline() -> None:

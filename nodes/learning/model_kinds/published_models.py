@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from annotated_types import Len
 
-from nodes.learning.models import Activation, Cnn, Width, make_activation
+from nodes.learning.model_kinds.models import Activation, Cnn, Width, make_activation
 from p2p.config.errors import UserError
 
 if TYPE_CHECKING:

@@ -161,7 +161,7 @@ def adapt_module(plugin: type) -> type:
     # A class that derives from a torch module has imported torch.
     if torch is None or not issubclass(plugin, torch.nn.Module):
         return plugin
-    from nodes.learning.module_models import model_class
+    from nodes.learning.model_kinds.module_models import model_class
 
     return model_class(plugin)
 

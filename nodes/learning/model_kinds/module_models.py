@@ -14,7 +14,7 @@ from typing import Any, ClassVar, get_type_hints
 import torch
 from torch import nn
 
-from nodes.learning.module_contract import check_module
+from nodes.learning.model_kinds.module_contract import check_module
 
 FROM_DATA = ("shape", "classes")
 
