@@ -15,7 +15,7 @@ from nodes.adversaries.reconstruction.local_steps import LocalSteps, public_step
 from nodes.adversaries.reconstruction.similarity import pair_images, psnr_db
 from nodes.datasets.dataset import Dataset
 from nodes.learning.kernels.generic import unflatten
-from nodes.learning.models import Mlp
+from nodes.learning.model_kinds.models import Mlp
 from nodes.learning.trainer import Learner
 from nodes.learning.training import Training
 from tests.nodes.adversaries.victims import Victim
