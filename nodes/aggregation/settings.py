@@ -25,7 +25,7 @@ class AggregateNoise:
         when: before_momentum, so that momentum is computed from what is released; after_momentum as LCDP-FL prints it
 
     Guarantees:
-        it hides a client from those who see aggregates only; whoever gets the updates, the aggregator included, sees
+        it hides a client from those who see aggregates only; all that get the updates, the aggregator included, see
         them without it.
     """
 

@@ -53,7 +53,7 @@ def _round_record(number: int, start_s: float, end_s: float, **changes: Any) -> 
 
 
 def _random_log(seed: int, clients: int = 6, rounds: int = 3, messages: int = 60) -> Log:
-    """Rows of every table, every word and every hole (nobody, never) drawn by chance."""
+    """Rows of every table, every word and every hole (no node, never) drawn by chance."""
     random, log = stream(seed, "log"), Log()
     sent_s = random.uniform(0, 10.0 * rounds, messages)
     outcome = random.integers(0, 4, messages)

@@ -64,7 +64,7 @@ def first(vector: Vector) -> float:
     return float(vector.array()[0])
 
 
-def test_nothing_is_computed_before_somebody_looks() -> None:
+def test_nothing_is_computed_before_it_is_read() -> None:
     """And then all who wait are trained in one call, in the order of their numbers."""
     learning, teacher = bench()
     for node in (2, 0, 3):
@@ -148,7 +148,7 @@ def test_scores_before_are_those_of_the_trained_models() -> None:
 
 
 def test_an_interrupt_in_training_loses_nothing() -> None:
-    """Whoever asks again gets what was promised."""
+    """A second read gives what was promised."""
     learning, teacher = bench()
     learning.start_training(0, 1)
     learning.step(1, [learning.release(0, 1)])

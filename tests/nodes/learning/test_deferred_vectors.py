@@ -49,7 +49,7 @@ def bench() -> DeferredLearning:
 
 
 def test_a_sleeper_wakes_where_another_stopped() -> None:
-    """Models, noise, vectors in somebody's hands and updates not yet released are those of the one that learned."""
+    """Models, noise, referenced vectors and updates not yet released are those of the one that learned."""
     learned, replayed = bench(), bench()
     replayed.pause()
     kept = []

@@ -51,7 +51,7 @@ def run(*overrides: str) -> Simulation:
 def residuals(simulation: Simulation) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Measured and predicted variance of every aggregation."""
     assert simulation.sharing is not None
-    found = simulation.sharing.book.residuals
+    found = simulation.sharing.share_log.residuals
     return np.array([one.measured for one in found]), np.array([one.predicted for one in found])
 
 
@@ -137,7 +137,7 @@ def test_lost_peers_leave_what_the_formula_says(policy: str, tau: float, count: 
         "omit": both + one_lost,
         "correct": both,
     }[policy]
-    assert {one.contributors for one in simulation.sharing.book.residuals} == {kept}  # type: ignore[union-attr]
+    assert {one.contributors for one in simulation.sharing.share_log.residuals} == {kept}  # type: ignore[union-attr]
     assert predicted.mean() == pytest.approx(expected, rel=0.12, abs=1e-12)
     if expected == 0.0:
         assert measured.max() < 1e-12
@@ -179,7 +179,7 @@ def test_weights_by_records_sum_to_a_weighted_mean() -> None:
         "noise_shares={sigma_k: 0.2, tau: 0, weights: records, records_public: true}",
     )
     assert simulation.sharing is not None
-    uploads = simulation.sharing.book.uploads[1].values()
+    uploads = simulation.sharing.share_log.uploads[1].values()
     assert sum(upload.weight for upload in uploads) == pytest.approx(1.0)
     assert len({upload.weight for upload in uploads}) > 1
     assert residuals(simulation)[0].max() < 1e-28
@@ -187,10 +187,10 @@ def test_weights_by_records_sum_to_a_weighted_mean() -> None:
 
 @pytest.mark.slow
 def test_gossip_cancels_only_among_those_averaged_together() -> None:
-    """With everybody heard nothing stays; with some, partners drawn among co-recipients leave less than chance."""
+    """When all are heard nothing remains; with some, partners drawn among co-recipients leave less than chance."""
     shares = "noise_shares={sigma_k: 0.2, tau: 0}"
-    everybody = "protocol={kind: gossip, train_per_round: 10, exchange_with: 9, deadline: 60 s}"
-    assert residuals(run(everybody, shares))[0].max() < 1e-28
+    complete = "protocol={kind: gossip, train_per_round: 10, exchange_with: 9, deadline: 60 s}"
+    assert residuals(run(complete, shares))[0].max() < 1e-28
     chance = residuals(run(GOSSIP, shares, "rounds=5"))
     chosen = residuals(run(GOSSIP, "noise_shares={sigma_k: 0.2, tau: 0, partners: co_recipients}", "rounds=5"))
     assert chosen[1].mean() < chance[1].mean()
@@ -200,7 +200,7 @@ def test_gossip_cancels_only_among_those_averaged_together() -> None:
 
 
 @pytest.mark.slow
-def test_a_leader_is_nobodys_partner(book_rows: Rows) -> None:
+def test_a_leader_is_no_members_partner(book_rows: Rows) -> None:
     """Everyone else sends and gets exactly v shares; the leader's own update stays with it."""
     simulation = run(LEADER, "rounds=4")
     for record in simulation.log.rounds:
@@ -264,7 +264,7 @@ def test_a_changed_share_is_missing(book_rows: Rows) -> None:
         assert any(row["outcome"] == "rejected" for row in rows)
         came = {(row["round"], row["sender"], row["receiver"]) for row in rows if row["outcome"] == "delivered"}
         assert simulation.sharing is not None
-        uploads = [one for by_node in simulation.sharing.book.uploads.values() for one in by_node.values()]
+        uploads = [one for by_node in simulation.sharing.share_log.uploads.values() for one in by_node.values()]
         assert {one.share[:3] for upload in uploads for one in upload.taken} <= came
         measured, predicted = residuals(simulation)
         assert (measured > 0).all()
@@ -282,7 +282,7 @@ def test_a_share_twice_counts_once(book_rows: Rows) -> None:
 
 
 def forge(simulation: Simulation, victim: int, sender: bytes, round_number: int) -> str | None:
-    """What the victim says to a share from an address, sealed with keys of somebody else, for some round."""
+    """What the victim says to a share from an address, sealed with keys of another node, for some round."""
     from nodes.noise_shares.wire_messages import seed_payload
     from p2p.transport.messages import Message
 
@@ -298,7 +298,7 @@ def forge(simulation: Simulation, victim: int, sender: bytes, round_number: int)
 
 @pytest.mark.slow
 def test_strangers_and_other_rounds_are_refused() -> None:
-    """An address that is nobody's, a member that is no partner, a partner's name without its key, another round."""
+    """An address of no node, a member that is no partner, a partner's name without its key, another round."""
     simulation = build(parse_scenario(WORLD, overrides=["rounds=2", "anonymity.sealed=true"]), threads=1)
     answers: dict[str, Any] = {}
 
@@ -324,11 +324,11 @@ def test_strangers_and_other_rounds_are_refused() -> None:
 
 @pytest.mark.slow
 def test_too_few_shares_keep_the_update_back(book_rows: Rows) -> None:
-    """With a share phase nobody can meet, nothing is uploaded; `fill` uploads with noise of one's own instead."""
+    """With a share phase that is too short, nothing is uploaded; `fill` uploads with noise of one's own instead."""
     short = ["network.latency=5 s", "noise_shares={sigma_k: 0.2, tau: 0, deadline: 4 s}"]
     simulation = run(*short)
     assert simulation.sharing is not None
-    assert len(simulation.sharing.book.skipped) == 10
+    assert len(simulation.sharing.share_log.skipped) == 10
     assert book_rows(simulation.log, kind="update") == []
     filled = run(short[0], "noise_shares={sigma_k: 0.2, tau: 0, deadline: 4 s, when_short: fill}")
     assert len(book_rows(filled.log, kind="update")) == 10
@@ -370,7 +370,7 @@ def test_corrections_cancel_what_the_dead_left(protocol: str, share_as: str, boo
     if leader not in (4, 5):
         assert len(rows) == 2 * survivors
     assert residuals(simulation)[0].max() < 1e-12
-    opened = simulation.sharing.book.opened[1]  # type: ignore[union-attr]
+    opened = simulation.sharing.share_log.opened[1]  # type: ignore[union-attr]
     answers = {row["sender"]: row["size_bytes"] - row["overhead_bytes"] for row in rows if row["sender"] in opened}
     for node, (sent, taken) in opened.items():
         parts = len(sent) + len(taken)
@@ -406,7 +406,7 @@ def test_a_late_upload_after_a_correction_is_discarded_and_exposed() -> None:
     report = add_share_views(simulation, report_privacy(simulation))
     assert report["noise_shares"]["exposed_releases"] == [[1, 3]]
     # Its upload has only the independent noise left, and the leader has it: what the rest of the noise hid is gone.
-    weight = simulation.sharing.book.uploads[1][3].weight
+    weight = simulation.sharing.share_log.uploads[1][3].weight
     alone = epsilon_of(2.0 * weight / 0.1, 1e-4)
     assert report["rigorous"]["receiver"] >= alone * (1 - 1e-9)
     assert report["rigorous"]["model"] < report["rigorous"]["receiver"] < math.inf
@@ -417,7 +417,7 @@ def test_omit_leaves_out_senders_known_to_be_gone(book_rows: Rows) -> None:
     """The proxy sees the connection end and tells the partners, who upload only at the shares' deadline."""
     simulation = lose("omit", 1, 0.5, 4)
     assert simulation.sharing is not None
-    for number, by_node in simulation.sharing.book.uploads.items():
+    for number, by_node in simulation.sharing.share_log.uploads.items():
         gone = number % 10
         assert all(one.share.sender != gone for node, upload in by_node.items() if node != gone for one in upload.taken)
     sent_s = [row["sent_s"] for row in book_rows(simulation.log, kind="update", round=1)]
@@ -435,7 +435,7 @@ def test_a_peer_lost_before_it_was_sent_a_share_leaves_nothing() -> None:
         "faults=[{kind: crash, who: 4, round: 1, phase: train}]",
     )
     assert simulation.sharing is not None
-    uploads = simulation.sharing.book.uploads[1]
+    uploads = simulation.sharing.share_log.uploads[1]
     assert set(uploads) == set(range(10)) - {4}
     assert all(share.receiver != 4 for upload in uploads.values() for share in upload.sent)
     assert all(sum(share.std**2 for share in upload.sent) == pytest.approx(0.04) for upload in uploads.values())
@@ -444,7 +444,7 @@ def test_a_peer_lost_before_it_was_sent_a_share_leaves_nothing() -> None:
 
 @pytest.mark.slow
 def test_a_new_leader_keeps_its_noise_and_its_shares_leave_the_accounting() -> None:
-    """After an unplanned election the sum still cancels, and the leader's own shares protect nobody."""
+    """After an unplanned election the sum still cancels, and the leader's own shares protect no member."""
     from scenarios.metrics.privacy.privacy_report import report_privacy
 
     simulation = run(
@@ -456,7 +456,7 @@ def test_a_new_leader_keeps_its_noise_and_its_shares_leave_the_accounting() -> N
     )
     assert simulation.sharing is not None
     leader = simulation.log.rounds[0]["leader"]
-    uploads = simulation.sharing.book.uploads[1]
+    uploads = simulation.sharing.share_log.uploads[1]
     assert uploads[leader].sent
     told = report_privacy(simulation)["rigorous"]
     assert told["how"]["peer"] == "inf"
@@ -485,7 +485,7 @@ def test_padding_hides_and_listing_shows_unequal_sigmas() -> None:
     for unequal, counts in (("pad", {4}), ("list", {1, 4})):
         simulation = run(f"noise_shares={{sigma_k: {sigmas}, tau: 0, unequal: {unequal}}}")
         assert simulation.sharing is not None
-        uploads = simulation.sharing.book.uploads[1]
+        uploads = simulation.sharing.share_log.uploads[1]
         assert {len(upload.sent) for upload in uploads.values()} == counts
         for node, upload in uploads.items():
             assert sum(share.std**2 for share in upload.sent) == pytest.approx(sigmas[node] ** 2)
@@ -499,7 +499,7 @@ def test_seeds_are_never_drawn_twice() -> None:
         "rounds=4", "faults=[{kind: crash, who: 0-3, round: 2, phase: share, lasts: 20 s}]", "noise_shares.tau=0.1"
     )
     assert simulation.sharing is not None
-    uploads = [one for by_node in simulation.sharing.book.uploads.values() for one in by_node.values()]
+    uploads = [one for by_node in simulation.sharing.share_log.uploads.values() for one in by_node.values()]
     seeds = [share.seed for one in uploads for share in one.sent] + [one.seed for up in uploads for one in up.taken]
     assert len(set(seeds)) == len(seeds)
     assert records.KIND["share"] in simulation.log.messages["kind"]
@@ -547,7 +547,7 @@ def test_what_the_first_leader_was_told_stays_known_beside_the_second(share_as: 
     """The first was told the shares with the slow member, the second those with the lost one: both are opened."""
     simulation, slow, lost = second_leader(share_as)
     assert simulation.sharing is not None
-    book, leader = simulation.sharing.book, simulation.log.rounds[0]["leader"]
+    book, leader = simulation.sharing.share_log, simulation.log.rounds[0]["leader"]
     table = simulation.log.aggregations
     (first,) = set(table["aggregator"][table["void"]].tolist())
     used = set(table["contributor"][~table["void"]].tolist())
@@ -587,18 +587,18 @@ def test_an_election_does_not_cut_an_exchange_short(book_rows: Rows) -> None:
     assert len(elected) > 1
     graph_s = min(row["sent_s"] for row in book_rows(simulation.log, kind="update"))
     assert max(row["arrived_s"] for row in book_rows(simulation.log, kind="share")) > graph_s
-    assert simulation.sharing.book.skipped == []
+    assert simulation.sharing.share_log.skipped == []
     assert residuals(simulation)[0].max() < 1e-12
 
 
 @pytest.mark.slow
 def test_two_leaders_together_are_told_no_more_than_one_may_be() -> None:
-    """Each survivor keeps `least_shares` to itself, whoever asks: leaders may pool what they were told."""
+    """Each survivor keeps `least_shares` to itself, whichever leader asks: leaders may pool what they were told."""
     asked_twice = 0
     for seed in range(1, 9):
         simulation, slow, lost = second_leader(sigma=0.1414, least=2, seed=seed)
         assert simulation.sharing is not None
-        book = simulation.sharing.book
+        book = simulation.sharing.share_log
         for node, upload in book.uploads[1].items():
             sent, taken = book.opened.get(1, {}).get(node, ((), ()))
             assert len(upload.sent) + len(upload.taken) - len(sent) - len(taken) >= 2 or not sent + taken
@@ -618,7 +618,7 @@ def test_weights_are_those_of_the_first_plan() -> None:
             *("network.loss=0.15", "network.retransmit={tries: 1}"),
         )
         assert simulation.sharing is not None
-        counts, uploads = simulation.sharing.plan.records, simulation.sharing.book.uploads.get(1, {})
+        counts, uploads = simulation.sharing.plan.records, simulation.sharing.share_log.uploads.get(1, {})
         totals = [counts[node] / upload.weight for node, upload in uploads.items()]
         assert max(totals, default=0) == pytest.approx(min(totals, default=0))
         elected += len(set(simulation.log.graphs["receiver"].tolist())) > 1
