@@ -25,8 +25,8 @@ class Ancestry:
     """Bit matrices with one row per node and one bit per release; every round has words of its own.
 
     A message carries its sender's model from before the round and the sender's fresh release. Training is not
-    linear, so what stands behind a model stands behind it in full. Bits are only ever set, so a round whose releases
-    have reached all nodes and models is final and leaves the matrices: a long run costs no more a round than a short one.
+    linear, so what stands behind a model stands behind it in full. Bits are only ever set: a round whose releases have
+    reached all nodes and models is final and leaves the matrices, and long runs cost no more a round than short ones.
     """
 
     def __init__(self, nodes: int) -> None:
