@@ -98,6 +98,23 @@ def clip(row: Row, client: Client) -> Row:
     return scaled(row, 0.5)
 
 
+OWN_NORMS = (0.5, 0.1, 2.0, 0.3)
+
+
+def clip_own(row: Row, client: Client) -> Row:
+    return scaled(row, OWN_NORMS[client.node])
+
+
+def gaussian_own(row: Row, client: Client) -> Row:
+    noise = client.draws.standard_normal(D, dtype=np.float32)
+    return scaled(row, OWN_NORMS[client.node]) + 2.0 * OWN_NORMS[client.node] * noise
+
+
+def laplace_own(row: Row, client: Client) -> Row:
+    bound = OWN_NORMS[client.node]
+    return scaled(row, bound) + client.draws.laplace(0.0, 2 * math.sqrt(D) * bound / 4.0, D)
+
+
 def clip_gradient(row: Row, client: Client) -> Row:
     return scaled(row / RATE, 0.5)
 
@@ -220,6 +237,9 @@ def asgp_sound(row: Row, client: Client) -> Row:
 CASES: list[tuple[Plain, tuple[Stage, ...]]] = [
     (clip, (Clip(norm=0.5),)),
     (clip, (Clip(norm=0.5), ClipCohortMedian())),
+    (clip_own, (Clip(norm=OWN_NORMS),)),
+    (gaussian_own, (Clip(norm=OWN_NORMS), Gaussian(multiplier=2.0))),
+    (laplace_own, (Clip(norm=OWN_NORMS), Laplace(epsilon=4.0))),
     (clip_gradient, (Clip(norm=0.5, clip_object="gradient"),)),
     (clip_weights, (Clip(norm=0.5, clip_object="weights"),)),
     (clip_layers, (ClipLayers(norm=0.5),)),
@@ -280,6 +300,25 @@ def test_the_surrogate_noises_what_moved_most_and_less_when_the_loss_settles() -
         for place in range(3):
             moved = set(np.flatnonzero(found[place] != rows[place]).tolist())
             assert moved == set(np.argsort(-np.abs(rows[place]))[: math.ceil(share * D)].tolist())
+
+
+def test_bounds_are_those_of_each_client() -> None:
+    """From a list of public norms: bounds by all three norms, noise, sensitivity and loss of each client."""
+    norms = np.array(OWN_NORMS)
+    bounds = plan_stages([Clip(norm=OWN_NORMS), ClipCoordinates(bound=0.2)], context())[-1].declared.bounds
+    np.testing.assert_allclose(bounds.l2, np.minimum(norms, 0.2 * math.sqrt(D)))
+    np.testing.assert_allclose(bounds.linf, np.minimum(norms, 0.2))
+    np.testing.assert_allclose(bounds.l1, math.sqrt(D) * bounds.l2)
+    assert bounds.of(1).linf == 0.1
+    given, relative = (
+        pipeline(Clip(norm=OWN_NORMS), noise)[1] for noise in (Gaussian(sigma=3.0), Gaussian(multiplier=3.0))
+    )
+    np.testing.assert_allclose(given.sensitivities, 2 * norms)
+    assert set(given.noise_std) == {3.0}
+    np.testing.assert_allclose(relative.noise_std, 3 * norms)
+    assert (given.clip_norm, given.sensitivity) == (2.0, 4.0)
+    losses = pipeline(Clip(norm=OWN_NORMS), Laplace(scale=5.0))[1].losses
+    np.testing.assert_allclose([getattr(loss, "ratio", 0.0) for loss in losses], 2 * math.sqrt(D) * norms / 5.0)
 
 
 def test_every_stage_of_the_table_is_tested_here() -> None:
