@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import io
 import json
 import subprocess
@@ -187,9 +186,17 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
     )
 )
 def test_whatever_stands_in_the_file_it_is_read_or_refused(content: Any) -> None:
-    """No other error than the user's."""
-    with contextlib.suppress(UserError):
-        parse_case(json.dumps(content).encode(), "x").arrived_s()
+    """No other error than the user's; what is read has a time for each flow, not before its start."""
+    try:
+        case = parse_case(json.dumps(content).encode(), "x")
+    except UserError as error:
+        problems = error.problems
+    else:
+        assert len(case.arrived_s()) == len(case.flows.start_s)
+        assert (case.arrived_s() >= case.flows.start_s).all()
+        return
+    assert problems
+    assert all(line.isprintable() for line in problems)
 
 
 def test_every_closed_form_agrees(capsys: pytest.CaptureFixture[str]) -> None:
