@@ -131,7 +131,7 @@ class RoundRecord:
                 log.dropout("dropout", self.round_number, member, reason, self.end_s)
 
     def _unconnected(self) -> set[int]:
-        """Returns the members to whom the graph gives nobody to send to."""
+        """Returns the members whom the graph gives no neighbour to send to."""
         # Not with a leader: a plan after an election has no edges of members that have sent before.
         if self.leader != NOBODY or "update" not in self.edges:
             return set()

@@ -1,4 +1,4 @@
-"""What every node of a run shares: clock, network, log, sealing and the proxy's book of addresses."""
+"""What every node of a run shares: clock, network, log, sealing and the proxy's table of addresses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from privacy.sealing.sealers import Sealer
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What every process shares. `router` is the proxy's book: only it turns addresses into nodes."""
+    """What every process shares. `router` is the proxy's address table: only it turns addresses into nodes."""
 
     clock: Clock
     network: Network

@@ -150,7 +150,7 @@ class Privacy:
         if by == "published" and isinstance(self.calibration, RigorousCalibration):
             found.append(f"{path}.budget.by = published: no paper charges `kind: rigorous`; set `by: rigorous`")
         if by == "none" and self.budget.classes:
-            found.append(f"{path}.budget.classes: with `by: none` nobody ever stops; remove one of them")
+            found.append(f"{path}.budget.classes: with `by: none` no client ever stops; remove one of them")
         if by != "none" and math.isinf(epsilon):
             found.append(f"{path}.budget.epsilon: required with `by: {by}` and a given sigma; set it, for example 8")
         return found

@@ -69,7 +69,7 @@ def _story(log: Log, round_number: int, kinds: Sequence[str] = records.KINDS) ->
 
 
 def messages(log: Log, **wanted: Any) -> list[dict[str, Any]]:
-    """The rows of the books with words for codes, those that have the wanted values."""
+    """The rows of the message log with words for codes, those that have the wanted values."""
     table: Table = log.messages
     words: Any = records.WORDS["messages"]
     columns = {
@@ -131,5 +131,5 @@ def dropouts() -> Callable[..., list[tuple[int, str, int, int, str]]]:
 
 @pytest.fixture(scope="session")
 def book_rows() -> Callable[..., list[dict[str, Any]]]:
-    """The rows of the books, in words."""
+    """The rows of the message log, in words."""
     return messages

@@ -1,4 +1,4 @@
-"""Small random worlds, with everything that can go wrong in them, and the books that must balance."""
+"""Small random worlds, with everything that can go wrong in them, and the totals that must add up."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nodes.protocols.graphs import GRAPHS as TABLE
 from p2p.log import records
 from p2p.transport.sharing import SHARINGS
 from scenarios.composition.simulation import Simulation
-from scenarios.metrics.communication.traffic import books
+from scenarios.metrics.communication.traffic import message_totals
 
 GRAPHS: dict[str, Any] = dict(TABLE)
 LATENCIES = st.sampled_from(["{kind: uniform, low: 10 ms, high: 400 ms}", "100 ms"])
@@ -284,8 +284,12 @@ def smooth_worlds(draw: st.DrawFn) -> list[str]:
     """Gossip that nothing disturbs, or not for long; over links that differ, downlinks too."""
     clients = draw(st.integers(3, 30))
     cohort = draw(st.integers(2, clients))
-    laws = [(2, 0.5), (2, 1.5), (20, 0.5), (20, 1.5)]
-    rates = ["3 kB/s", "11 B/s", *(f"{{kind: lognormal, median: {rate} kB/s, sigma: {sigma}}}" for rate, sigma in laws)]
+    shapes = [(2, 0.5), (2, 1.5), (20, 0.5), (20, 1.5)]
+    rates = [
+        "3 kB/s",
+        "11 B/s",
+        *(f"{{kind: lognormal, median: {rate} kB/s, sigma: {sigma}}}" for rate, sigma in shapes),
+    ]
     early = [f"{{kind: {kind}, who: 0, start: 0 s, end: 3 s}}" for kind in ("crash", "slow_link, factor: 3")]
     faults = draw(st.sampled_from(["", "", *early]))
     spread = draw(st.sampled_from([0.1, 1.0, 3.0]))
@@ -310,12 +314,12 @@ def smooth_worlds(draw: st.DrawFn) -> list[str]:
 
 
 def balance(simulation: Simulation) -> np.ndarray[Any, Any]:
-    """Checks the books as they stand now and returns every row's outcome."""
+    """Checks the totals as they stand now and returns every row's outcome."""
     table = simulation.log.messages
-    counts, sizes = books(table)
-    for book in (counts, sizes):
-        assert book["sent"] == sum(book[word] for word in records.OUTCOMES)
-        assert book["sent"] == sum(book["by_kind"].values())
+    counts, sizes = message_totals(table)
+    for totals in (counts, sizes):
+        assert totals["sent"] == sum(totals[word] for word in records.OUTCOMES)
+        assert totals["sent"] == sum(totals["by_kind"].values())
     outcomes = table["outcome"].copy()
     for kind in np.unique(table["kind"]):
         rows = table["kind"] == kind

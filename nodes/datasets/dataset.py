@@ -68,7 +68,7 @@ def hold_out(records: Floats, labels: Ints, tested: Flags, owners: Ints | None =
 
 
 def mark_by_class(labels: Ints, share: float, seed: int) -> Flags:
-    """Marks `share` of each class, rounded, drawn from the seed: for sets that belong to nobody before the run.
+    """Marks `share` of each class, rounded, drawn from the seed: for sets that have no owners before the run.
 
     Which records are marked depends on all labels. Where records have owners, that would couple them.
     """

@@ -1,6 +1,6 @@
 """The `reserved` section: records kept out of training so that attacks can be scored.
 
-It is part of the world, watched or not: a run with the same section learns the same whoever observes it.
+It is part of the world, watched or not: a run with the same section learns the same under any observation.
 """
 
 from __future__ import annotations

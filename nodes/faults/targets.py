@@ -30,7 +30,7 @@ def parse_nodes(who: Who, clients: int, roles: Sequence[str], key: str = "who") 
         match = _RANGE.fullmatch(str(part))
         if match is None:
             known = f"a client 0-{clients - 1}, a range such as 0-9" + "".join(f", {role}" for role in roles)
-            problems.append(f"{key} = {part}: names nobody here; use {known}")
+            problems.append(f"{key} = {part}: names no node here; use {known}")
             continue
         first, last = int(match[1]), int(match[2] or match[1])
         if first > last or last >= clients:

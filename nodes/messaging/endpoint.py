@@ -1,12 +1,9 @@
-"""A node's endpoint: seals and sends messages, and checks arrivals before a process reads them."""
+"""A node's endpoint: its keys and sessions, and the messages that it seals and sends; see `Receiver` for arrivals."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from itertools import groupby
-from types import MappingProxyType
 
 import numpy as np
 
@@ -14,77 +11,30 @@ from nodes.messaging.control_batches import answers_to_invitations, own_controls
 from nodes.messaging.control_messages import (
     Answer,
     Assignment,
-    Close,
-    CommitRequest,
     Control,
     Invite,
-    LeaderProbe,
-    LeaderTimeout,
     Peer,
-    Register,
 )
-from nodes.messaging.round_session import Received as Received
+from nodes.messaging.receiver import Receiver
 from nodes.messaging.round_session import RoundSession
 from nodes.world import World
-from p2p.clock import Rank
 from p2p.log.records import KIND, KINDS, NOBODY
-from p2p.transport.core.layout import CARRIED, COPY, CORRUPTED, DOUBLED, FIRST_TOPIC
-from p2p.transport.inbox import Inbox
-from p2p.transport.messages import TOPICS, Batch, CallAnswer, Delivery, Message
-from privacy.sealing.envelopes import Envelope, Payload, Rejected
-from privacy.sealing.keys import KeyPair
-
-# Shared empty defaults: most endpoints hold nothing most of the time, and a run may have very many of them.
-_NO_EARLY: Mapping[int, Message] = MappingProxyType({})
-_NO_SESSIONS: Mapping[int, RoundSession] = MappingProxyType({})
-_NO_CONTROLS: frozenset[tuple[int, int]] = frozenset()
-_ORDERS, _REGISTER = TOPICS["orders"], TOPICS["register"]
-_FILED_TOPICS = {TOPICS[name] for name in ("register", "orders", "answer", "done")}
-_SPECIAL = CORRUPTED | CARRIED | DOUBLED | COPY
-EARLY_S = 10.0
-"""How long a message that overtook its receiver's assignment is kept."""
+from p2p.transport.messages import Batch, CallAnswer
+from privacy.sealing.envelopes import Envelope, Payload
 
 
-@dataclass(frozen=True, slots=True)
-class Damaged:
-    """A control message corrupted in transit; the connection's own integrity check rejects it."""
-
-    content: Control
-
-
-class Endpoint:
-    """Sends under this round's address; rejects altered, replayed, foreign and stale messages, with the reason.
+class Endpoint(Receiver):
+    """Sends under this round's address, and receives what is sent to it.
 
     Attributes:
         life: the incarnation, counted by restarts; each incarnation has other keys
-        answer: called with every opened payload; returns True for one that it handles itself, which skips the inbox
-        on_commit: called with every commit request at its arrival; the proxy's
     """
 
-    __slots__ = (
-        *("_controls", "_early", "_joined", "_latest_round", "_probes", "_world"),
-        *("active_round", "answer", "inbox", "life", "node", "on_commit"),
-    )
+    __slots__ = ("life",)
 
     def __init__(self, node: int, world: World) -> None:
-        self.node = node
-        self._world = world
-        # The round that it has joined last, with the keys drawn for it; a session has its own keys.
-        self._joined: tuple[int, KeyPair] | None = None
-        self._early: Mapping[int, Message] = _NO_EARLY  # by row
-        self._probes: Sequence[LeaderProbe] = ()
-        self._controls = _NO_CONTROLS
-        self._latest_round = -1
+        super().__init__(node, world)
         self.life = world.first_incarnation
-        self.active_round = -1
-        self.answer: Callable[[str, int, Received], bool] = _answers_nothing
-        self.on_commit: Callable[[CommitRequest], None] = _ignores
-        self._open_inbox()
-
-    def _open_inbox(self) -> None:
-        network = self._world.network
-        self.inbox = Inbox(network, self.node, self._open)
-        network.attach(self.node, self.receive, self.inbox)
 
     def joining_key(self, round_number: int, life: int) -> bytes:
         """Returns the public key with which this node joined a round, `life` crashes after the beginning."""
@@ -110,13 +60,6 @@ class Endpoint:
             self._joined = round_number, keys
         return keys.public
 
-    def session(self, round_number: int) -> RoundSession | None:
-        """Returns its session of a round."""
-        return self._world.sessions.get(round_number, _NO_SESSIONS).get(self.node)
-
-    def _has_joined(self, round_number: int) -> bool:
-        return self._joined is not None and self._joined[0] == round_number
-
     def lose_state(self) -> None:
         """Discards inbox, keys and addresses at a crash; messages kept for a later assignment are lost."""
         self.inbox.read()
@@ -126,12 +69,9 @@ class Endpoint:
             if sessions.pop(self.node, None) is not None:
                 self._world.network.sessions.close(self.node, round_number)
         self.inbox.close()
-        self._open_inbox()
-        self._joined, self._early = None, _NO_EARLY
-        self._controls, self._probes = _NO_CONTROLS, ()
+        self.forget_all()
         # The next incarnation draws other keys: the old ones may have sealed messages with the same sequence numbers.
         self.life += 1
-        self.active_round = -1
 
     def enter(self, assignment: Assignment) -> None:
         """Opens a session under a round's address; the peers named in the assignment may send from now on."""
@@ -164,10 +104,6 @@ class Endpoint:
             self._joined = None
         if self.active_round != round_number and not self.inbox.is_empty:
             self.inbox.clear(round_number, KINDS)
-
-    def has_session(self, round_number: int) -> bool:
-        """Returns whether it has an address in a round."""
-        return self.session(round_number) is not None
 
     def send(self, round_number: int, kind: str, payload: Payload, give_up_s: float = np.inf) -> None:
         """Seals one payload for all peers the assignment names for this kind, and hands the messages over."""
@@ -266,183 +202,6 @@ class Endpoint:
             before = partial(hooks.notify, phase="invite") if hooks.listeners else None
             self._world.network.call(batch, answers_to_invitations(answer, sealed), before)
 
-    def receive(self, message: Message) -> str | None:
-        """Files a message on arrival, or returns why it is rejected.
-
-        A message of a round that this node has joined may overtake its assignment; it is kept until that arrives.
-        """
-        self.inbox.read()
-        if message.kind == "control":
-            return self._receive_control(message.sender, message.sequence, message.flags, message.content)
-        envelope: Envelope = message.content
-        held = self.session(envelope.round)
-        if held is None and self._has_joined(envelope.round):
-            self._early = {**self._early, message.row: message}
-            clock = self._world.clock
-            # None leaves the outcome open; a message whose assignment never comes is rejected after a while.
-            clock.call_at(clock.now + EARLY_S, Rank.DEADLINE, self.node, partial(self._refuse_early, message.row))
-            return None
-        if held is None:
-            return "stale_round" if envelope.round < self._latest_round else "unknown_address"
-        return self._file_envelope(held, envelope, message.row, message.arrived_s)
-
-    def _file_envelope(self, held: RoundSession, envelope: Envelope, row: int, arrived_s: float) -> str:
-        kind = envelope.kind
-        try:
-            value = held.open(self._world.sealer, self._world.router, envelope, kind)
-        except Rejected as refusal:
-            return refusal.reason
-        item = Received(envelope.sender, value, row, arrived_s)
-        # A correction request is answered on arrival, even while the process waits for something else.
-        if not self.answer(kind, envelope.round, item):
-            self.inbox.put((kind, envelope.round), item)
-        if kind == "update":
-            self._world.phase_hooks.notify(self.node, envelope.round, "aggregate")
-        return ""
-
-    def _open(self, deliveries: Sequence[Delivery]) -> None:
-        """Checks and files messages from the inbox; every change of sessions reads the inbox first."""
-        # Most inboxes hold messages of one topic and round; by index, which is faster than by name.
-        _, _, _, _, _, number, first, *_ = deliveries[0]
-        alike = len(deliveries) == 1 or len({(one[5], one[6]) for one in deliveries}) == 1
-        for (topic, round_number), group in [((first, number), deliveries)] if alike else _by_topic(deliveries):
-            if topic >= FIRST_TOPIC:
-                self._open_controls(topic, group)
-            else:
-                self._open_sealed(KINDS[topic], round_number, group)
-
-    def _open_sealed(self, kind: str, round_number: int, deliveries: Sequence[Delivery]) -> None:
-        world, network = self._world, self._world.network
-        held = self.session(round_number)
-        # The common case, in bulk; one irregular message sends the whole group through the individual checks.
-        if held is not None:
-            items = held.open_unaltered(kind, deliveries, network.contents.of_batches(deliveries))
-            if items is not None:
-                self.inbox.put_all((kind, round_number), items)
-                return
-        for delivery in deliveries:
-            reason = self._open_one(network.contents.as_arrived(delivery), delivery)
-            if reason:
-                world.network.refuse(delivery.row, reason)
-
-    def _open_one(self, envelope: Envelope, delivery: Delivery) -> str:
-        """Opens one message by its own header, which corruption may have changed."""
-        held = self.session(envelope.round)
-        if held is None:
-            return "stale_round" if envelope.round < self._latest_round else "unknown_address"
-        return self._file_envelope(held, envelope, delivery.row, delivery.arrived_s)
-
-    def _open_controls(self, topic: int, deliveries: Sequence[Delivery]) -> None:
-        network = self._world.network
-        # The common case, in bulk, as for sealed messages.
-        if self._are_plain(topic, deliveries):
-            contents = network.take_contents(deliveries)
-            self.inbox.put_all(contents[0].key, contents)
-            return
-        for delivery in deliveries:
-            content = network.contents.as_arrived(delivery)
-            reason = self._receive_control(delivery.sender, abs(delivery.sequence), delivery.flags, content)
-            if reason:
-                network.refuse(delivery.row, reason)
-
-    def _are_plain(self, topic: int, deliveries: Sequence[Delivery]) -> bool:
-        """Returns whether control messages of one topic are unaltered, from known senders, and need only be filed."""
-        if topic not in _FILED_TOPICS or (topic == _ORDERS and self.active_round >= 0):
-            return False
-        world, serves = self._world, self._is_service(self.node)
-        knows = world.router.knows
-        for _, _, _, _, sender, _, _, flags, *_ in deliveries:
-            if flags & _SPECIAL:
-                return False
-            if serves:
-                if topic != _REGISTER and not knows(sender):
-                    return False
-            elif sender != world.proxy and sender != world.standby:
-                return False
-        return True
-
-    def mark_used(self, received: Sequence[Received]) -> None:
-        """Marks messages as used in the message log."""
-        self._world.log.mark_used([item.row for item in received])
-
-    def _answer_probes(self) -> None:
-        """Acknowledges probes whose assignment has arrived; a probe may overtake it."""
-        answered = [probe for probe in self._probes if self.epoch(probe.round_number) >= probe.epoch]
-        self._probes = [probe for probe in self._probes if probe not in answered]
-        for probe in answered:
-            probe.acknowledge()
-
-    def epoch(self, round_number: int) -> int:
-        """Returns the epoch of the latest assignment for a round; -1 without one."""
-        held = self.session(round_number)
-        return -1 if held is None else held.assignment.epoch
-
-    def _judge_early(self) -> None:
-        """Judges messages that arrived before their assignment; those that are still early stay."""
-        early, self._early = self._early, _NO_EARLY
-        for row, message in early.items():
-            round_number = message.content.round
-            if self._has_joined(round_number) and not self.has_session(round_number):
-                self._early = {**self._early, row: message}
-            else:
-                self._world.network.settle(message, self.receive(message))
-
-    def _refuse_early(self, row: int) -> None:
-        message = self._early.get(row)
-        if message is not None:
-            self._early = {other: one for other, one in self._early.items() if other != row}
-            self._world.network.settle(message, "unknown_address")
-
-    def _receive_control(self, sender: int, sequence: int, flags: int, control: Control | Damaged) -> str:
-        """Files a control message, or returns why it is rejected."""
-        # One end must be the proxy (or its standby), the other a registered node.
-        serves, by_proxy = self._is_service(self.node), self._is_service(sender)
-        if isinstance(control, Damaged):
-            return "corrupt" if serves or by_proxy else "not_neighbour"
-        if not serves and not by_proxy:
-            return "not_neighbour"
-        if serves and not isinstance(control, Register) and not self._world.router.knows(sender):
-            return "unknown_address"
-        # Only a duplicated message can arrive twice: lost ones are sent again, delivered ones are not.
-        if flags & DOUBLED:
-            if (sender, sequence) in self._controls:
-                return "replay"
-            self._controls |= {(sender, sequence)}
-        self._file(control)
-        return ""
-
-    def _is_service(self, node: int) -> bool:
-        world = self._world
-        return node == world.proxy or node == world.standby
-
-    def _file(self, control: Control) -> None:
-        """Files a control message by its key; one about the active round wakes the process that runs it."""
-        if isinstance(control, LeaderProbe):
-            self._probes = [*self._probes, control]
-            self._answer_probes()
-        elif isinstance(control, (Assignment, Close)) and control.round_number == self.active_round:
-            self._take_new_order(control)
-        elif isinstance(control, CommitRequest):
-            # Decided at arrival: whatever the proxy waits for, a leader must not wait for its process.
-            self.on_commit(control)
-        else:
-            self.inbox.put(control.key, control)
-            if isinstance(control, LeaderTimeout):
-                # The proxy waits for reports; a complaint must not wait for the last of them.
-                self.inbox.wake_if_waiting(("done", control.round_number))
-
-    def _take_new_order(self, order: Assignment | Close) -> None:
-        round_number = order.round_number
-        verdict = ("verdict", round_number)
-        if isinstance(order, Assignment) and self.epoch(round_number) >= order.epoch:
-            # Handed out twice, by a proxy that was down and has lost what was sent to it: a leader asks again.
-            self.inbox.wake_if_waiting(verdict)
-            return
-        self.inbox.put(("reorder", round_number), order)
-        # Whatever the process waits for in this round, the wait belongs to the old plan; except for shares, whose
-        # exchange is the same under every plan of a round.
-        self.inbox.wake_if_waiting(verdict, *((kind, round_number) for kind in KINDS if kind != "share"))
-
 
 def leave_round(world: World, endpoints: Iterable[Endpoint], round_number: int) -> None:
     """Drops a drained round's addresses and keys at all nodes."""
@@ -451,17 +210,3 @@ def leave_round(world: World, endpoints: Iterable[Endpoint], round_number: int) 
     world.network.sessions.close_all(round_number)
     for endpoint in endpoints:
         endpoint.leave(round_number)
-
-
-def _answers_nothing(kind: str, round_number: int, item: Received) -> bool:
-    return False
-
-
-def _ignores(request: CommitRequest) -> None:
-    """Receives a commit request that reached a node other than the proxy."""
-
-
-def _by_topic(deliveries: Sequence[Delivery]) -> list[tuple[tuple[int, int], Sequence[Delivery]]]:
-    """Groups consecutive messages of one topic and round, in the order of arrival."""
-    groups = groupby(deliveries, key=lambda delivery: (delivery.topic, delivery.round_number))
-    return [(name, list(group)) for name, group in groups]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from nodes.messaging.endpoint import Damaged
+from nodes.messaging.receiver import Damaged
 from privacy.sealing.envelopes import Envelope
 from privacy.sealing.sealers import tamper
 

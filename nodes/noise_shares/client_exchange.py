@@ -21,7 +21,7 @@ from privacy.noise_shares.uploads import ReceivedShare, Share, Upload
 from privacy.sealing.envelopes import Payload
 
 if TYPE_CHECKING:
-    from nodes.messaging.endpoint import Received
+    from nodes.messaging.round_session import Received
     from nodes.roles.client import Client
     from nodes.roles.participant import Participant
     from nodes.world import World
@@ -33,8 +33,8 @@ Repairing = Generator[simpy.Event, Any, list[Vector]]
 class NoiseShareClient:
     """One node's side of the exchange; a crash destroys its uploads but not its count of draws."""
 
-    def __init__(self, node: int, world: World, plan: NoiseSharePlan, book: NoiseShareLog) -> None:
-        self._node, self._world, self._plan, self._book = node, world, plan, book
+    def __init__(self, node: int, world: World, plan: NoiseSharePlan, share_log: NoiseShareLog) -> None:
+        self._node, self._world, self._plan, self._share_log = node, world, plan, share_log
         self._groups = plan.group_of()
         self._uploads: dict[int, Upload] = {}
         self._told: dict[int, OpenedShares] = {}
@@ -81,13 +81,13 @@ class NoiseShareClient:
             taken = tuple(one for one in taken if one.share.sender not in {self._true(address) for address in lost})
         upload = self._decide(assignment, sent, taken, len(senders))
         if upload is None:
-            self._book.skipped.append((number, self._node))
+            self._share_log.skipped.append((number, self._node))
             self._withheld.add(number)
             return False
         self._uploads[number] = upload
-        self._book.add(upload)
-        node, book = self._node, self._book
-        client.learning.protect(node, number, upload.weight, lambda: book.noise(number, node))
+        self._share_log.add(upload)
+        node, share_log = self._node, self._share_log
+        client.learning.protect(node, number, upload.weight, lambda: share_log.noise(number, node))
         return True
 
     def _decide(
@@ -122,7 +122,7 @@ class NoiseShareClient:
         random = self._random("share-seed")
         shares = [self._share(assignment, peer, std, random.bytes(SEED_BYTES), outward=True) for peer in receivers]
         number = assignment.round_number
-        self._book.shares |= {(number, share.sender, share.receiver): share for share in shares}
+        self._share_log.shares |= {(number, share.sender, share.receiver): share for share in shares}
         items = [(peer, self._payload(share)) for peer, share in zip(receivers, shares, strict=True)]
         client.endpoint.send_each(number, "share", items, until_s)
         return tuple(shares)
@@ -147,7 +147,7 @@ class NoiseShareClient:
 
     def _received_share(self, round_number: int, item: Received) -> Share | None:
         """Returns the share of a message; an unsealed seed corrupted in transit expands to other noise."""
-        share = self._book.shares.get((round_number, self._true(item.sender), self._node))
+        share = self._share_log.shares.get((round_number, self._true(item.sender), self._node))
         return share._replace(seed=item.value) if share and isinstance(item.value, bytes) else share
 
     def _multiplied(self, shares: Sequence[Share]) -> tuple[ReceivedShare, ...]:
@@ -180,7 +180,7 @@ class NoiseShareClient:
     def _payload(self, share: Share) -> Payload:
         if self._plan.settings.share_as == "seed":
             return seed_payload(share.seed, share.std)
-        maker = self._book.maker
+        maker = self._share_log.maker
         return Vector(maker.dimension, lambda: (-maker.share(share)).astype(np.float32)).payload()
 
     def repair(self, asker: Participant, assignment: Assignment, received: Sequence[Received]) -> Repairing:
@@ -204,10 +204,10 @@ class NoiseShareClient:
         return self._repairs(number, sorted(set(nodes)))
 
     def _repairs(self, round_number: int, nodes: Sequence[int]) -> list[Vector]:
-        book = self._book
-        answered = [node for node in nodes if (round_number, self._node, node) in book.answers]
-        book.repairs[round_number, self._node] = tuple(answered)
-        return [_vector(book, round_number, self._node, node) for node in answered]
+        share_log = self._share_log
+        answered = [node for node in nodes if (round_number, self._node, node) in share_log.answers]
+        share_log.repairs[round_number, self._node] = tuple(answered)
+        return [_vector(share_log, round_number, self._node, node) for node in answered]
 
     def answer(self, client: Participant, round_number: int, item: Received) -> bool:
         """Runs a survivor's part: sends its shares with the missing peers; returns False if this is no request."""
@@ -220,7 +220,7 @@ class NoiseShareClient:
         client.endpoint.mark_used([item])
         payload = opening_payload(_opening(opened, lost))
         if any(opened) and self._plan.settings.share_as == "vector":
-            payload = _vector(self._book, round_number, asker, self._node).payload()
+            payload = _vector(self._share_log, round_number, asker, self._node).payload()
         client.endpoint.send(round_number, "correction", payload)
         return True
 
@@ -236,7 +236,7 @@ class NoiseShareClient:
         if not any(opened) or left < self._plan.settings.least_shares:
             return None
         self._told[round_number] = told
-        self._book.open(round_number, asker, self._node, opened)
+        self._share_log.open(round_number, asker, self._node, opened)
         return opened
 
     def _true(self, address: bytes) -> int:
@@ -248,9 +248,11 @@ class NoiseShareClient:
         return stream(self._world.seed, name, self._node, self._draws)
 
 
-def _vector(book: NoiseShareLog, round_number: int, aggregator: int, node: int) -> Vector:
+def _vector(share_log: NoiseShareLog, round_number: int, aggregator: int, node: int) -> Vector:
     """Returns the correction that a survivor's answer yields, in float32 like every upload."""
-    return Vector(book.maker.dimension, lambda: book.repair(round_number, aggregator, node).astype(np.float32))
+    return Vector(
+        share_log.maker.dimension, lambda: share_log.repair(round_number, aggregator, node).astype(np.float32)
+    )
 
 
 def _opening(opened: OpenedShares, places: dict[int, int]) -> Opening:

@@ -18,7 +18,7 @@ class NoiseSharing:
 
     plan: NoiseSharePlan
     tracker: Tracker
-    book: NoiseShareLog
+    share_log: NoiseShareLog
 
     @property
     def extra_s(self) -> float:
@@ -27,7 +27,7 @@ class NoiseSharing:
 
     def figures(self, round_number: int, log: Log) -> dict[str, float]:
         """Returns the mean residual variance of a round's aggregations, and the predicted one."""
-        found = self.book.close(round_number, log)
+        found = self.share_log.close(round_number, log)
         if not found:
             return {"residual_variance": np.nan, "predicted_variance": np.nan}
         measured, predicted = ([getattr(one, name) for one in found] for name in ("measured", "predicted"))

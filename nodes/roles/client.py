@@ -11,7 +11,7 @@ import simpy
 
 from nodes.learning.deferred_learning import Learning, Vector
 from nodes.messaging.control_messages import Assignment, Close, Done
-from nodes.messaging.endpoint import Received
+from nodes.messaging.round_session import Received
 from nodes.protocols.api import PeerProtocol, Steps
 from nodes.roles.participant import EVERY_ROUND, Participant
 from nodes.roles.registration import follow_orders

@@ -19,7 +19,8 @@ from nodes.learning.averaging import Weight
 from nodes.learning.deferred_learning import Learning, Vector
 from nodes.messaging.control_batches import report_note, report_number
 from nodes.messaging.control_messages import Answer, Assignment, Close, CommitRequest, Control, Done, Verdict
-from nodes.messaging.endpoint import Endpoint, Received
+from nodes.messaging.endpoint import Endpoint
+from nodes.messaging.round_session import Received
 from nodes.phase_hooks import Phase
 from nodes.round_record import RoundRecord
 from nodes.world import World

@@ -9,7 +9,7 @@ import simpy
 
 from nodes.learning.deferred_learning import Learning
 from nodes.messaging.control_messages import Assignment, Done
-from nodes.messaging.endpoint import Received
+from nodes.messaging.round_session import Received
 from nodes.protocols.api import Steps
 from nodes.protocols.central import Central
 from nodes.roles.participant import Participant

@@ -45,7 +45,7 @@ class Device:
     downlink: RatePerNode | None = None
     compute: SpeedPerNode | None = None
 
-    def law(self, what: Quantity, fallback: Distribution) -> Distribution:
+    def distribution(self, what: Quantity, fallback: Distribution) -> Distribution:
         """Returns the distribution of one of the class's quantities."""
         own: Distribution | None = getattr(self, what)
         if own is not None:
@@ -86,7 +86,7 @@ def per_client(
     values, classes = np.empty(clients), device_classes(devices, seed, clients)
     for index, device in enumerate(devices):
         members = classes == index
-        values[members] = rounded(device.law(what, fallback).quantiles(u[members]), unit)
+        values[members] = rounded(device.distribution(what, fallback).quantiles(u[members]), unit)
     return values
 
 

@@ -120,13 +120,13 @@ LATENCIES: dict[str, type] = {"matrix": Matrix, "regions": Regions}
 LatencyPerPair = Annotated[Distribution | PairLatency, Drawn("s", low=0.0, more=tuple(LATENCIES.items()))]
 
 
-def pair_latencies(law: Distribution | PairLatency, seed: int, senders: Nodes, receivers: Nodes) -> Floats:
+def pair_latencies(latency: Distribution | PairLatency, seed: int, senders: Nodes, receivers: Nodes) -> Floats:
     """Returns one-way latencies in whole nanoseconds; drawn ones are equal in both directions of a path."""
-    if isinstance(law, PairLatency):
-        return rounded(law.between(seed, senders, receivers), "s")
+    if isinstance(latency, PairLatency):
+        return rounded(latency.between(seed, senders, receivers), "s")
     # The unordered pair names the draw, which makes it symmetric.
     u = draws(seed, "latency", np.minimum(senders, receivers), np.maximum(senders, receivers))
-    return rounded(law.quantiles(u), "s")
+    return rounded(latency.quantiles(u), "s")
 
 
 def read_square(path: Path) -> Floats:

@@ -7,7 +7,6 @@ an outcome is in flight, so `sent = delivered + lost + rejected + in_flight` hol
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,40 +17,21 @@ from p2p.config.distributions import Distribution, rounded
 from p2p.links.link_table import Links
 from p2p.links.settings import Retransmit
 from p2p.log.log import Log
-from p2p.log.records import KIND, KINDS, OUTCOME, REASON
+from p2p.log.records import KIND
 from p2p.random_streams import name_word
-from p2p.transport.contents import Alter, BatchContents
+from p2p.transport.contents import Alter
 from p2p.transport.core import event_core as core
 from p2p.transport.core import layout as at
-from p2p.transport.core.memory import TAKEN, Memory
-from p2p.transport.impairment_table import ImpairmentTable
+from p2p.transport.event_loop import EventLoop, Receive
 from p2p.transport.impairments import Impairment, Partition
 from p2p.transport.inbox import Inbox
-from p2p.transport.message_table import MessageTable
-from p2p.transport.messages import Answers, Batch, Delivery, Message, Note
+from p2p.transport.messages import Answers, Batch, Delivery, Note
 from p2p.transport.relays import Relays
-from p2p.transport.sessions import Sessions
 from p2p.transport.sharing import Fair, Sharing
 
-Receive = Callable[[Message], str | None]
-"""Handles a message on arrival: returns the reason of a rejection, "" to accept, None to `settle` it later."""
 
-_DELIVERED, _LOST, _REJECTED = OUTCOME["delivered"], OUTCOME["lost"], OUTCOME["rejected"]
-_FLUSH_AT = 1 << 16
-# Read for every event that returns to Python, and an attribute of a module costs twice as much.
-_REACHED, _WOKEN, _WOKEN_DUE, _STATUS_BITS = at.REACHED, at.WOKEN, at.WOKEN_DUE, at.STATUS_BITS
-_STATUS = (1 << _STATUS_BITS) - 1
-_UNKNOWN_S = -np.inf
-_make_delivery = partial(tuple.__new__, Delivery)  # `Delivery._make` is a Python function that does the same
-
-
-class Network:
-    """Carries batches of messages over access links; nodes attach an inbox and a handler of urgent messages.
-
-    Attributes:
-        contents: the contents of messages that may still be read
-        sessions: which nodes read a round's messages from their inboxes
-    """
+class Network(EventLoop):
+    """Carries batches of messages over access links; nodes attach an inbox and a handler of urgent messages."""
 
     def __init__(
         self,
@@ -68,11 +48,9 @@ class Network:
         relays: Relays | None = None,
         alter: Alter = lambda content, rng: content,
     ) -> None:
-        self._clock, self._links, self._seed, self._jitter, self._relays = clock, links, seed, jitter, relays
-        nodes = len(links.up)
-        self._memory = memory = Memory(nodes, rounds)
+        super().__init__(clock, links, log, seed, rounds, jitter, alter)
+        memory, record = self._memory, self._memory.record
         memory.links["capacity"][0::2], memory.links["capacity"][1::2] = links.up, links.down
-        record: Any = memory.record
         record["sharing"] = sharing.code
         record["grid_s"] = (isinstance(sharing, Fair) and sharing.grid) or 0.0
         record["tries"], record["timeout_s"] = retransmit.tries, retransmit.timeout
@@ -82,35 +60,16 @@ class Network:
         record["latency_name"] = name_word(seed, "latency")
         least_jitter_s = 0.0 if jitter is None else jitter.support()[0]
         record["least_delay_s"] = links.least_latency_s + rounded(np.array(least_jitter_s), "s")
+        self._relays, self._routes = relays, 0
         if relays is not None:
             record["hops"], record["layer_bytes"] = relays.hops, relays.layer_bytes
             memory.nodes["relay"][list(relays.nodes)] = 1
-        self._impairments = ImpairmentTable(memory, seed)
-        self._table = MessageTable(log, memory, self._show_passed)
-        # Memoryviews: reading one element takes a third of the time of a numpy array.
+        # Memoryviews, as above.
         self._down, self._due = memoryview(memory.nodes["down"]), memoryview(memory.nodes["due"])
-        self.inbox_counts = memoryview(memory.nodes["inbox_count"])
         self._model_rounds = memoryview(memory.nodes["model_round"])
         self._last_rounds = memoryview(memory.nodes["last_round"])
         self._called_s = memoryview(memory.nodes["called_s"])
-        self._before_answer: Callable[[int, int], None] | None = None
-        self._inboxes: list[Inbox | None] = [None] * nodes
-        self._receivers: dict[int, Receive] = {}
-        self._listeners: list[Callable[[Message], None]] = []
-        self.contents = BatchContents(seed, alter, self._table.damages)
-        self.sessions = Sessions(memory, nodes)
-        self._routes = 0
-        self._when_drained: dict[int, Callable[[], None]] = {}
         self._redirects: dict[int, int] = {}
-        self._log, self._unwritten = log, False
-        self.next_s = -np.inf
-        clock.core = self
-        log.messages.before_read = self.write
-
-    @property
-    def links(self) -> Links:
-        """The rates and latencies of this run."""
-        return self._links
 
     # Sending
 
@@ -248,23 +207,6 @@ class Network:
         one["version"] += 1
         one["wait_topic"], one["waking"] = at.NO_TOPIC, 0
 
-    def _enter(self, operation: int, x: float, a: int, b: int = 0, c: int = 0, d: int = 0) -> None:
-        self._memory.call(operation, x, a, b, c, d)
-        self.next_s, self._unwritten = -np.inf, True
-
-    def take(self, node: int) -> list[Delivery]:
-        """Empties a node's inbox; returns its messages in the order of arrival."""
-        count, memory = self.inbox_counts[node], self._memory
-        if count > len(memory.outputs):
-            memory.grow("outputs", count)
-        if count > memory.spare_ended():
-            memory.grow("ended", int(memory.record["ended"]) + count + _FLUSH_AT)
-        memory.call(core.TAKE_INBOX, 0.0, node, count)
-        return self._read_outputs(count)
-
-    def _read_outputs(self, count: int) -> list[Delivery]:
-        return list(map(_make_delivery, self._memory.read_outputs(count))) if count else []
-
     def take_contents(self, deliveries: Sequence[Delivery]) -> list[Any]:
         """Returns the contents of messages that arrived once and unaltered; nothing may read them again."""
         return self.contents.take(deliveries, keep=bool(self._listeners))
@@ -272,19 +214,6 @@ class Network:
     def refuse(self, row: int, reason: str) -> None:
         """Rejects a message that was taken from an inbox."""
         self._table.refuse(row, reason)
-
-    def settle(self, message: Message, reason: str | None) -> None:
-        """Gives an urgent message its outcome; None leaves it open."""
-        if reason is not None:
-            self._settle(message.slot, _REJECTED if reason else _DELIVERED, REASON[reason])
-
-    def lose(self, message: Message, reason: str) -> None:
-        """Loses an urgent message that was kept, when its receiver goes down before reading it."""
-        self._settle(message.slot, _LOST, REASON[reason])
-
-    def _settle(self, slot: int, outcome: int, reason: int) -> None:
-        self._memory.reserve(1)
-        self._enter(core.SETTLE, 0.0, slot, outcome, reason)
 
     # Rounds
 
@@ -305,14 +234,6 @@ class Network:
             self._on_drained(round_number)
         else:
             self._memory.rounds["watched"][round_number] = 1
-
-    def _on_drained(self, round_number: int) -> None:
-        self.read_inboxes()
-        self._show_passed()
-        # Inboxes and listeners come first: they still need the contents that are dropped below.
-        self.sessions.close_all(round_number)
-        self._when_drained.pop(round_number)()
-        self.contents.drop(round_number)
 
     # Faults
 
@@ -353,28 +274,12 @@ class Network:
             self._enter(core.SET_CAPACITY, float(self._links.up[node]), 2 * node)
             self._enter(core.SET_CAPACITY, float(self._links.down[node]), 2 * node + 1)
 
-    def listen(self, overhear: Callable[[Message], None]) -> None:
-        """Registers a listener that sees every message after its last byte, at the next `read_wire`."""
-        self._show_passed()  # earlier messages belong to earlier listeners only
-        self._memory.record["listening"] = 1
-        self._listeners.append(overhear)
+    # Facts
 
-    def read_wire(self) -> None:
-        """Shows listeners the messages that have passed since the last call, in the order of their end."""
-        self._show_passed()
-
-    def _show_passed(self) -> None:
-        memory = self._memory
-        count = int(memory.record["passed"])
-        if not count:
-            return
-        slots = memory.passed["value"][:count].tolist()
-        memory.record["passed"] = 0
-        # Copies: reading a corrupted message writes the log, which may free slots.
-        for slot, one in zip(slots, memory.gather_slots(slots), strict=True) if self._listeners else ():
-            message = self._message(slot, one)
-            for overhear in self._listeners:
-                overhear(message)
+    @property
+    def links(self) -> Links:
+        """The rates and latencies of this run."""
+        return self._links
 
     def prefetch(self, edges: NDArray[np.int64]) -> None:
         """Announces pairs (sender, receiver) that will communicate soon; affects speed only."""
@@ -384,98 +289,3 @@ class Network:
     def latest_start_s(self) -> float:
         """The largest delay of a transfer's start by the time grid; 0 without one."""
         return float(self._memory.record["late_s"])
-
-    # The event loop
-
-    def work(self, until_s: float, until_key: int) -> bool:
-        """Handles network events up to an instant and key; returns True if a process may have changed the queue."""
-        memory, clock = self._memory, self._clock
-        self._unwritten = True
-        status = memory.call(core.ADVANCE, until_s, until_key)
-        if status == _REACHED:
-            self.next_s = memory.next_event_s()
-            return False
-        clock._now = memory.seconds[0]
-        self.next_s = _UNKNOWN_S
-        what, status = status >> _STATUS_BITS, status & _STATUS
-        if status in (_WOKEN, _WOKEN_DUE):
-            inbox = self._inboxes[what]
-            if inbox is not None:
-                count = memory.words[TAKEN]
-                inbox.wake(status == _WOKEN_DUE, self._read_outputs(count) if count else ())
-        elif status == at.ARRIVED:
-            self._on_arrived(what)
-        elif status == at.ROUND_DRAINED:
-            self._on_drained(what)
-        elif status == at.CALLED:
-            if self._before_answer is not None:
-                self._before_answer(what, int(memory.nodes["call_round"][what]))
-            self._enter(core.ANSWER_NOW, 0.0, what)
-        elif status == at.NEEDS_DELAY:
-            self._fill()
-        elif status == at.NEEDS_BURST:
-            self._impairments.draw_bursts(what, clock.now)
-        else:
-            self._make_room()
-        return True
-
-    def _make_room(self, messages: int = 0) -> None:
-        if int(self._memory.record["passed"]):
-            self._show_passed()
-        # Ended messages hold their slots until they are written, so writing them comes before enlarging arrays.
-        if int(self._memory.record["ended"]) > _FLUSH_AT // 2:
-            self._table.write_ended()
-        self._memory.reserve(messages + len(self._inboxes) + _FLUSH_AT)
-
-    def _on_arrived(self, slot: int) -> None:
-        message = self._message(slot, self._memory.slots[slot].copy())
-        self.settle(message, self._receivers[message.receiver](message))
-
-    def _message(self, slot: int, one: Any) -> Message:
-        kind, sequence = int(one["kind"]), int(one["sequence"])
-        sender, receiver, round_number = int(one["sender"]), int(one["receiver"]), int(one["round_number"])
-        flags, arrived_s = int(one["flag_bits"]), float(one["arrived_s"])
-        place = (int(one["row"]), int(one["batch"]), int(one["place"]), sequence)
-        topic, life = int(one["topic"]), int(one["life"])
-        content = self.contents.as_arrived(Delivery(*place, sender, round_number, topic, flags, life, arrived_s))
-        name = (KINDS[kind], round_number, sender, receiver, abs(sequence))
-        return Message(slot, place[0], *name, flags, content, arrived_s)
-
-    def _fill(self) -> None:
-        """Fills in the missing delays of all messages: the latency of the pair, and jitter drawn by name."""
-        memory = self._memory
-        memory.grow("delays", int(memory.record["unfilled"]))
-        some: Any = memory.delays[: memory.call(core.DRAW)]
-        # For many messages at once: the quantile functions are numpy's, and cost as much for one as for many.
-        delays_s = self._links.drawn_latencies(some["pair_draw"], some["sender"], some["receiver"])
-        if self._jitter is not None:
-            delays_s = delays_s + rounded(self._jitter.quantiles(some["jitter_draw"]), "s")
-        memory.slots["delay_s"][some["slot"]] = delays_s
-        memory.reserve(len(some))
-        memory.call(core.FILLED)
-
-    # The message log
-
-    def read_inboxes(self) -> None:
-        """Opens all arrived messages, so that no logged outcome depends on when the log is read."""
-        memory, first = self._memory, 0
-        while count := memory.call(core.WAITING_NODES, 0.0, first, len(memory.outputs)):
-            for node in memory.outputs["row"][:count].tolist():
-                inbox = self._inboxes[node]
-                if inbox is not None:
-                    inbox.read()
-                first = node + 1
-
-    def close(self) -> None:
-        """Completes the message log at the end of a run, and frees the event core: nothing moves any more."""
-        self.write()
-        self._memory.free()
-
-    def write(self) -> None:
-        """Brings the message log up to date; called before any read of it."""
-        if self._unwritten:
-            self.read_inboxes()
-            self._table.write_all()
-            self._unwritten = False
-        else:
-            self._log.write_used()

@@ -219,7 +219,7 @@ def _composed(totals: Mapping[LossEvent | None, float], delta: float) -> float:
 
 
 def _all_receivers(contents: RoundContents, count: int) -> Floats:
-    """Returns mu^2 for whoever received the clients' own updates; one that was not sent is seen in the aggregate."""
+    """Returns mu^2 for the receivers of the clients' own updates; one that was not sent is seen in the aggregate."""
     sent = np.setdiff1d(np.arange(len(contents.clients)), contents.inside)
     found = joint_mu2(contents, sent, {RECEIVERS}, count, sums=False)
     if len(contents.inside):

@@ -105,7 +105,7 @@ class RoundContents:
     def counting(self, event: LossEvent) -> RoundContents:
         """Returns contents in which mu^2 of a release is 1 if it has this loss and 0 otherwise.
 
-        An aggregate hides no such noise: all that is in one counts as seen by whoever sees the aggregate.
+        An aggregate hides no such noise: all that is in one counts as seen by every observer of the aggregate.
         """
         mine = np.array([loss == event for loss in self.losses], dtype=np.float64)
         inside = np.flatnonzero(self.sums.any(axis=0))

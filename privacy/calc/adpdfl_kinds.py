@@ -154,7 +154,7 @@ def adpdfl_views(
 ) -> Result:
     """Client-level epsilon of a leader run per view: local, one peer with colluders, model observer."""
     honest = m_tcs - 1 - colluders
-    refuse((honest >= 1, f"colluders = {colluders}: must be at most m_tcs - 2 = {m_tcs - 2}; nobody honest is left"))
+    refuse((honest >= 1, f"colluders = {colluders}: must be at most m_tcs - 2 = {m_tcs - 2}; no honest client is left"))
     std = 2.0 * C * sigma / n
     mu = 2.0 * C / std
     releases = rounds_peer_is_leader + rounds_peer_not_leader

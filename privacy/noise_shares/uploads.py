@@ -1,6 +1,6 @@
 """What noise an upload carries: the shares its client sent and took, as facts from which the numbers follow.
 
-Facts are small (seeds, not vectors), so a run keeps them all; noise is expanded when somebody looks at it.
+Facts are small (seeds, not vectors), so a run keeps them all; noise is expanded when it is read.
 """
 
 from __future__ import annotations

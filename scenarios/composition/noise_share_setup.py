@@ -49,7 +49,7 @@ def share_noise(
     )
     dimension = next(iter(participants.values())).learning.dimension
     maker = NoiseExpander(dimension, settings.expansion, settings.tau_mode, settings.share_as == "vector")
-    book = NoiseShareLog(maker, measures=scenario.learning != "none")
+    share_log = NoiseShareLog(maker, measures=scenario.learning != "none")
     for node, participant in participants.items():
-        participant.share_noise(NoiseShareClient(node, world, plan, book))
-    return NoiseSharing(plan, Tracker(plan, protocol, scenario.seed), book)
+        participant.share_noise(NoiseShareClient(node, world, plan, share_log))
+    return NoiseSharing(plan, Tracker(plan, protocol, scenario.seed), share_log)

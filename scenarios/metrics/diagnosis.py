@@ -129,7 +129,7 @@ def _hits_most_rounds(log: Log, cause: tuple[str, str], steps: Sequence[tuple[in
 
 
 def _gave_up(step: CriticalStep, limits: Limits | None) -> bool:
-    """Returns whether a member stopped training at its deadline: the step ends there, and nobody waited for it."""
+    """Returns whether a member stopped training at its deadline: the step ends there, and no node waited for it."""
     return limits is not None and step.what == "train" and step.duration_s < limits.train_s[step.node] * (1 - 1e-9)
 
 

@@ -104,7 +104,7 @@ class Observer:
         if self.recorder is not None:
             self.recorder.end_round(round_number)
         if self._sharing is not None:
-            self._sharing.book.forget(round_number)
+            self._sharing.share_log.forget(round_number)
 
     def _noise_std(self, record: RoundRecord) -> float | None:
         if self._noise is None:

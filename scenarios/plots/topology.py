@@ -30,11 +30,11 @@ _ROLE_HUES = {
     "proxy": "orange",
     "server": "pink",
     "relay": "green",
-    "reached nobody": "red",
+    "reached no node": "red",
 }
 _FATE_HUES = {"delivered": "blue", "late": "orange", "lost": "red", "rejected": "pink"}
 _FATE_HUES |= {"in_flight": "grey", "not_sent": "ink"}
-_UNREACHED = "reached nobody"
+_UNREACHED = "reached no node"
 _IDLE = "no data in this round"
 _MANY = 600
 _MOST_NAMED = 60
@@ -43,7 +43,7 @@ _MOST_NAMED = 60
 def draw_topology(run_data: RunData, round_number: int, figures: GraphFigures, width_in: float = 7.0) -> Figure:
     """Draws the round's data messages: nodes coloured by role, edges by outcome, line width by bytes.
 
-    Every direction in which an edge was used has an arrow; members whose update reached nobody are crossed out.
+    Every direction in which an edge was used has an arrow; members whose update reached no other node are crossed out.
     """
     from matplotlib.collections import PathCollection
 

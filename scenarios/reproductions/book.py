@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from scenarios.reproductions.published_results import PublishedResult, published_results
+from scenarios.reproductions.formulas.table import FORMULAS
+from scenarios.reproductions.published_results import PublishedResult, folder_of, published_results
 from scenarios.reproductions.reproduce import outcomes, reproduce_formula
 from scenarios.reproductions.rule_file import rules
 from scenarios.reproductions.waiting import state_of
@@ -31,10 +32,10 @@ def collected() -> dict[str, dict[str, Any]]:
     """Returns every outcome there is: recorded ones, and formulas computed now."""
     recorded = outcomes()
     found = {}
-    for name, result in published_results().items():
+    for name in published_results():
         if name in recorded:
             found[name] = recorded[name]
-        elif state_of(result) == "formula":
+        elif name in FORMULAS:
             found[name] = reproduce_formula(name)
     return found
 
@@ -111,13 +112,18 @@ def _section(result: PublishedResult, outcome: Mapping[str, Any]) -> Iterator[st
 def _values(outcome: Mapping[str, Any]) -> Iterator[str]:
     if not outcome.get("values"):
         return
-    yield f"![{outcome['id']}](pictures/reproductions/{outcome['id']}.svg)\n"
+    yield f"![{outcome['id']}]({picture_path(outcome['id'])})\n"
     yield f"| settings | printed | measured `{outcome['figure']}`, mean and 95% interval |"
     yield "|---|---:|---:|"
     for row in outcome["values"]:
         settings = ", ".join(f"{name.rpartition('.')[2]} {_value(value)}" for name, value in row["settings"].items())
         yield f"| {_cell(settings)} | {printed_text(row['printed'])} | {interval_text(row)} |"
     yield ""
+
+
+def picture_path(name: str) -> str:
+    """Returns where the plot of a result lies, seen from the page."""
+    return f"pictures/reproductions/{folder_of(name)}/{name}.svg"
 
 
 def statement_text(part: Mapping[str, Any]) -> str:

@@ -62,6 +62,13 @@ def find_result(name: str) -> PublishedResult:
     return known[name]
 
 
+def folder_of(name: str) -> str:
+    """Returns the folder for files about a result: its paper, and the chapter of a thesis."""
+    paper, _, number = name.partition("-")
+    chapter, dot, _ = number[1:].partition(".")
+    return f"{paper}-chapter-{chapter}" if dot else paper
+
+
 def _hint(name: str, known: Mapping[str, Any]) -> str:
     by_case = next((each for each in known if each.lower() == name.lower()), None)
     if by_case is not None:

@@ -12,9 +12,9 @@ from typing import Any
 from p2p.config.errors import UserError
 from scenarios.metrics.comparison import FIGURES, interval
 from scenarios.metrics.privacy.privacy_verdict import epsilon_of
-from scenarios.reproductions.formula_verdicts import FORMULAS
+from scenarios.reproductions.formulas.table import FORMULAS
 from scenarios.reproductions.judging import Measured, judge_parts
-from scenarios.reproductions.published_results import find_result
+from scenarios.reproductions.published_results import find_result, folder_of
 from scenarios.reproductions.rule_file import Rule, rules
 from scenarios.reproductions.verdict import Verdict, judge
 from scenarios.run_folder import atomic_write
@@ -51,7 +51,7 @@ def reproduce_sweep(name: str, size: str, seeds: int | None, options: SweepOptio
     def cells_of(figure: str | None) -> list[Measured]:
         return cells if figure is None else [_measured(cell, store, figure) for cell in grid.cells]
 
-    verdict = judge(judge_parts(rule.parts, cells_of), rule.assumed)
+    verdict = _with_formula(name, judge(judge_parts(rule.parts, cells_of), rule.assumed))
     count = len({cell.seed for cell in grid.cells})
     command = f"peerveil reproduce {name} --size {size} --seeds {count}"
     return _outcome(name, verdict, command=command) | {
@@ -65,6 +65,15 @@ def reproduce_sweep(name: str, size: str, seeds: int | None, options: SweepOptio
         "seconds": round(sum(row["seconds"] or 0.0 for row in result.rows), 1),
         "probe": probe(grid, options.data_dir),
     }
+
+
+def _with_formula(name: str, measured: Verdict) -> Verdict:
+    """Adds the statements of the result's formula, if it has one; a refutation by proof outweighs what was measured."""
+    if name not in FORMULAS:
+        return measured
+    proof = FORMULAS[name]()
+    parts, readings = (*proof.parts, *measured.parts), (*proof.readings, *measured.readings)
+    return Verdict("refuted", parts, proof.because, readings) if proof.word == "refuted" else judge(parts, readings)
 
 
 def probe(grid: Grid, data_dir: Path | None) -> dict[str, Any]:
@@ -102,7 +111,7 @@ def outcomes() -> dict[str, dict[str, Any]]:
 
 def record(outcome: Mapping[str, Any]) -> None:
     """Keeps an outcome in the package, in the folder of its paper."""
-    file = _outcome_folder() / outcome["id"].partition("-")[0] / f"{outcome['id']}.json"
+    file = _outcome_folder() / folder_of(outcome["id"]) / f"{outcome['id']}.json"
     file.parent.mkdir(parents=True, exist_ok=True)
     atomic_write.write_text(file, to_json(outcome))
 

@@ -51,7 +51,7 @@ class Rule:
 def rules() -> dict[str, Rule]:
     """Returns all rules by id of their result."""
     found = {}
-    for path in sorted(_folder().glob("S*/*.yaml")):
+    for path in sorted(_folder().glob("S*/*.yaml"), key=lambda path: path.stem):
         content = parse_yaml(path.read_text(encoding="utf-8"))
         found[path.stem] = Rule(
             path.stem,

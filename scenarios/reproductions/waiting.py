@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scenarios.reproductions.formula_verdicts import FORMULAS
+from scenarios.reproductions.formulas.table import FORMULAS
 from scenarios.reproductions.published_results import PublishedResult
 from scenarios.reproductions.rule_file import rules
 
@@ -10,17 +10,12 @@ DRAWING = "a drawing, nothing measured"
 _REASONS = {
     "S0-F1.4": "no rule yet; FedAvg against classes per client runs today",
     "S0-F1.5": "needs ImageNet and a trained ResNet18, which are not at hand",
-    "S0-T3.1": "no rule yet; the catalog has ldp-fl and lcdp-fl at reduced size",
-    "S0-F3.2": "no rule yet; the catalog has ldp-fl at reduced size",
     "S0-F3.3": "no rule yet; needs ldp-fl with MNIST repeated ten times",
     "S0-F3.4": "no rule yet; the catalog has lcdp-fl at reduced size",
     "S0-F3.5": "no rule yet; needs lcdp-fl with MNIST repeated ten times",
     "S0-T3.2": "no rule yet; CIFAR-10 with a CNN takes hours",
-    "S0-T3.3": "no rule yet; its MLP part is F3.6 and F3.7, its CNN part takes hours",
     "S0-C3.3": "a reading of F3.8 and F3.9, which are not run",
-    "S0-C3.4": "formulas (3.24) to (3.29) are not in the calculator",
     "S0-C3.5": "a timing; not measured as a result",
-    "S0-C3.6": "no rule yet; needs two budget classes without learning",
     "S0-T4.2": "settings only, nothing measured",
     "S0-T5.3": "no rule yet; CIFAR-10 with a CNN takes hours",
     "S0-F5.3": "no rule yet; the system runs today",
@@ -30,20 +25,13 @@ _REASONS = {
     "S0-F5.11": "no rule yet; CIFAR-10 with a CNN takes hours",
     "S0-F5.12": "no rule yet; CIFAR-10 with a CNN takes hours",
     "S0-F5.14": "no rule yet; CIFAR-10 with a CNN takes hours",
-    "S0-C5.3": "a reading of T5.4",
     "S1-F5": "needs the IPUMS-US census, which is not at hand",
-    "S1-C2": "the bound of Theorem 2 is not in the calculator",
     "S2-F4": "no rule yet; CNNs take hours",
-    "S2-F5": "no rule yet; the attack runs today (attack-sum-of-shares)",
-    "S2-C1": "a reading of F3",
     "S2-C5": "no rule yet; the catalog has niss-coalitions",
     "S2-C6": "numbers of another paper",
     "S3-C1": "numbers of other papers",
-    "S4-F5": "no rule yet; its ResNet-50 part takes 5 to 76 hours a run",
     "S4-F7": "no rule yet; the data and the model run today (shakespeare-lstm)",
     "S4-TII": "settings only, nothing measured",
-    "S4-C3": "no convergence result remains to be tested: bounded steps do not make a Cauchy sequence",
-    "S4-C4": "a reading of TIV",
     "S4-C5": "a timing; not measured as a result",
     "S0-F3.10": "no rule yet; a CNN of 52 rounds takes two hours a run",
     "S0-F3.11": "no rule yet; a CNN of 52 rounds takes two hours a run",
@@ -65,11 +53,11 @@ _FAMILIES = {
 
 
 def state_of(result: PublishedResult) -> str:
-    """Returns `formula`, `sweep`, or why there is neither."""
-    if result.id in FORMULAS:
-        return "formula"
+    """Returns `sweep`, `formula`, or why there is neither; a sweep's verdict contains that of its formula."""
     if result.id in rules():
         return "sweep"
+    if result.id in FORMULAS:
+        return "formula"
     if result.diagram:
         return DRAWING
     family = (reason for start, reason in _FAMILIES.items() if result.id.startswith(start))

@@ -9,7 +9,7 @@ import numpy as np
 
 from p2p.log import records
 from p2p.log.log import Log
-from scenarios.metrics.communication.traffic import books
+from scenarios.metrics.communication.traffic import message_totals
 from scenarios.metrics.diagnosis import diagnose
 from scenarios.metrics.headline.headline import headline
 from scenarios.metrics.headline.run_facts import RunFacts
@@ -21,7 +21,7 @@ def summarise(facts: RunFacts) -> dict[str, Any]:
     """Returns the content of `summary.json`, headline first; costs and losses cover the measured rounds only."""
     # Digests below use the whole log, so that a warm-up setting does not change them.
     measured = facts if not facts.measure_from else replace(facts, log=measured_from(facts.log, facts.measure_from))
-    counts, sizes = books(measured.log.messages)
+    counts, sizes = message_totals(measured.log.messages)
     return {
         "headline": headline(measured),
         "diagnosis": [finding.to_json() for finding in diagnose(measured.log, facts.roles, facts.limits)],

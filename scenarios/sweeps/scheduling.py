@@ -105,7 +105,7 @@ class CellQueue:
         return self._texts[name].replace("\nseed: 0\n", f"\nseed: {cell.seed}\n", 1)
 
     def _take(self, cell: Cell, future: Future[CellOutcome]) -> bool:
-        """Books the end of a cell; returns whether the executor is broken."""
+        """Records the end of a cell; returns whether the executor is broken."""
         try:
             outcome = future.result()
         except BrokenExecutor:

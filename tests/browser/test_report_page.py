@@ -36,7 +36,7 @@ def shown(visit: Any, report: Path) -> Any:
     return visit(report)
 
 
-def test_the_page_draws_every_section_and_asks_nobody(visit: Any, report: Path, shown: Any) -> None:
+def test_the_page_draws_every_section_and_requests_nothing(visit: Any, report: Path, shown: Any) -> None:
     """No console message, no request but the page itself, a drawing in every chart, both themes."""
     for opened in (shown, visit(report, "dark")):
         assert opened.complaints == []
@@ -191,7 +191,7 @@ def test_pictures_alone_open_too(visit: Any, run_folders: list[Path], tmp_path: 
         assert "Round 2" in opened.page.inner_text(f"#{command}-status")
 
 
-def test_a_graph_shows_directions_figures_and_who_reached_nobody(visit: Any, tmp_path: Path) -> None:
+def test_a_graph_shows_directions_figures_and_unreached_members(visit: Any, tmp_path: Path) -> None:
     """A directed ring of which some train: arrowheads along the edges, crosses, and the figures of each round."""
     scenario = tmp_path / "ring.yaml"
     scenario.write_text(
@@ -210,7 +210,7 @@ def test_a_graph_shows_directions_figures_and_who_reached_nobody(visit: Any, tmp
     for x, y, angle in zip(arrows["x"], arrows["y"], arrows["angle"], strict=True):
         # Clients stand clockwise from the top and send to the next: along the tangent.
         assert math.cos(math.radians(angle - 90) - math.atan2(x, y)) > 0.99
-    crosses = next(trace for trace in traces if trace["name"] == "reached nobody")
+    crosses = next(trace for trace in traces if trace["name"] == "reached no node")
     assert len(crosses["x"]) == 8 - len(arrows["x"])
     assert page.inner_text("#topology-figures").startswith("ring redrawn never: nodes 8, edges ")
     first = page.inner_text("#topology-figures")

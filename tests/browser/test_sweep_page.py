@@ -40,7 +40,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, hostile_name: str) -> Path:
 
 
 @pytest.mark.slow
-def test_the_page_draws_all_charts_and_asks_nobody(visit: Any, folder: Path) -> None:
+def test_the_page_draws_all_charts_and_requests_nothing(visit: Any, folder: Path) -> None:
     """No message, no request but the page; a change of figure and axes draws anew; a hostile name stays text."""
     assert main(["report", str(folder)]) == 0
     opened = visit(folder / "report.html")

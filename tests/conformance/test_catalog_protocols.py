@@ -10,7 +10,7 @@ from p2p.config.errors import UserError
 from scenarios.build import build
 from scenarios.loading.catalog import catalog
 from scenarios.loading.load import load_scenario
-from scenarios.metrics.communication.traffic import books
+from scenarios.metrics.communication.traffic import message_totals
 from scenarios.metrics.privacy.privacy_report import report_privacy
 from scenarios.schema import Scenario
 
@@ -56,7 +56,7 @@ def loaded(name: str, kind: str) -> tuple[Scenario | None, list[str]]:
 @pytest.mark.parametrize("kind", sorted(PROTOCOLS))
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_every_system_runs_over_every_protocol_or_says_why_not(name: str, kind: str) -> None:
-    """A run balances its books and tells figures; a refusal names a key, a rule and a cure."""
+    """The totals of a run add up, and it tells figures; a refusal names a key, a rule and a cure."""
     scenario, problems = loaded(name, kind)
     assert len(problems) == REFUSED.get((name, kind), len(problems))
     if scenario is None:
@@ -66,7 +66,7 @@ def test_every_system_runs_over_every_protocol_or_says_why_not(name: str, kind: 
         return
     simulation = build(scenario, threads=1)
     simulation.run()
-    counts, _ = books(simulation.log.messages)
+    counts, _ = message_totals(simulation.log.messages)
     assert counts["sent"] == sum(counts[outcome] for outcome in ("delivered", "lost", "rejected", "in_flight"))
     assert counts["by_kind"]["update"] >= COHORT - 1
     report = report_privacy(simulation)

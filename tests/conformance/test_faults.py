@@ -1,4 +1,4 @@
-"""Whatever goes wrong, and in whatever combination: books balance, nothing is used that must not be, and runs end."""
+"""Whatever goes wrong, and in whatever combination: totals add up, nothing is used that must not be, and runs end."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def run_bounded(simulation: Simulation) -> None:
     else:
         pytest.fail("the run does not end")
     simulation.supervisor.close_books()
-    assert simulation.supervisor.ended.triggered, "nothing can happen any more, and nobody has said why"
+    assert simulation.supervisor.ended.triggered, "nothing can happen any more, and no node has said why"
 
 
 @pytest.mark.slow
@@ -45,7 +45,7 @@ def run_bounded(simulation: Simulation) -> None:
     st.one_of(troubled_worlds(), troubled_worlds(), quiet_worlds(), smooth_worlds()),
     st.lists(st.floats(0.05, 90), max_size=3),
 )
-def test_books_balance_and_runs_end_under_every_fault(
+def test_totals_add_up_and_runs_end_under_every_fault(
     prepare: Prepare, world: list[str], instants: list[float]
 ) -> None:
     """At every instant; the run ends with its reason, and no outcome is ever changed."""
@@ -79,7 +79,7 @@ def check_aggregations(log: Log, clients: int) -> None:
     edges = set(zip(*(log.graphs[name].tolist() for name in ("round", "sender", "receiver")), strict=True))
     columns = (table[name].tolist() for name in ("round", "aggregator", "contributor", "void"))
     rows = list(zip(*columns, strict=True))
-    assert len({row[:3] for row in rows}) == len(rows), "somebody averaged an update twice"
+    assert len({row[:3] for row in rows}) == len(rows), "an update was averaged twice by one node"
     for number, aggregator, contributor, _ in rows:
         assert contributor < clients
         assert contributor == aggregator or (number, contributor, aggregator) in edges

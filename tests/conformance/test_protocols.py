@@ -1,4 +1,4 @@
-"""What every protocol keeps: it ends, its books balance, nothing is used twice or too late, seeds repeat."""
+"""What every protocol keeps: it ends, its totals add up, nothing is used twice or too late, seeds repeat."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ RECALLED = [
 @MANY
 @given(worlds(sorted(PROTOCOLS), LOSSES))
 @example(RECALLED)
-def test_nobody_trains_twice_in_a_round(prepare: Prepare, world: list[str]) -> None:
-    """Nobody crashes here, so a second training would be a second release, with new noise, of the same round."""
+def test_no_client_trains_twice_in_a_round(prepare: Prepare, world: list[str]) -> None:
+    """No node crashes here, so a second training would be a second release, with new noise, of the same round."""
     simulation = prepare(*world)
     simulation.run()
     spans = simulation.log.spans
@@ -65,7 +65,7 @@ def test_nobody_trains_twice_in_a_round(prepare: Prepare, world: list[str]) -> N
 @pytest.mark.soak
 @MANY
 @given(worlds(sorted(PROTOCOLS), LOSSES), st.lists(st.floats(0.05, 60), max_size=4))
-def test_books_balance_at_every_instant(prepare: Prepare, world: list[str], instants: list[float]) -> None:
+def test_totals_add_up_at_every_instant(prepare: Prepare, world: list[str], instants: list[float]) -> None:
     """By messages, bytes and kind; an outcome, once written, stays; what is under way has not arrived."""
     simulation = prepare(*world)
     seen: list[np.ndarray[Any, Any]] = []

@@ -48,7 +48,7 @@ ENTRIES = pytest.mark.parametrize(
 
 @ENTRIES
 def test_a_strategy_is_a_frozen_value(strategy: Any) -> None:
-    """Its fields are the scenario's keys, given by name; nobody changes them later."""
+    """Its fields are the scenario's keys, given by name; they never change later."""
     assert dataclasses.is_dataclass(strategy)
     assert vars(strategy)["__dataclass_params__"].frozen
     assert all(field.kw_only for field in dataclasses.fields(strategy))

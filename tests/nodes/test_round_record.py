@@ -1,4 +1,4 @@
-"""What a round's record makes of the books when it closes: missing updates, dropouts, sending spans."""
+"""What a round's record makes of the message log when it closes: missing updates, dropouts, sending spans."""
 
 from __future__ import annotations
 

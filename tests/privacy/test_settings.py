@@ -45,7 +45,7 @@ def test_the_budget_follows_the_calibration() -> None:
 
 
 def test_a_plug_in_that_states_no_bound_has_none() -> None:
-    """A clipping of somebody else's counts as unbounded until it says `norm_bound`."""
+    """A clipping of a plug-in counts as unbounded until it says `norm_bound`."""
     privacy = Privacy(clip=object(), noise=GaussianNoise(sigma=1.0))  # type: ignore[arg-type]
     assert privacy.clip_norm == float("inf")
     assert privacy.problems() == []

@@ -53,7 +53,7 @@ def _round_record(number: int, start_s: float, end_s: float, **changes: Any) -> 
 
 
 def _random_log(seed: int, clients: int = 6, rounds: int = 3, messages: int = 60) -> Log:
-    """Rows of every table, every word and every hole (nobody, never) drawn by chance."""
+    """Rows of every table, every word and every hole (no node, never) drawn by chance."""
     random, log = stream(seed, "log"), Log()
     sent_s = random.uniform(0, 10.0 * rounds, messages)
     outcome = random.integers(0, 4, messages)
@@ -127,3 +127,9 @@ def scenario() -> SimpleNamespace:
     """The few things of a scenario that a summary reads."""
     evaluation = SimpleNamespace(target_accuracy=0.7)
     return SimpleNamespace(name="story", seed=7, question="Why?", rounds=3, clients=6, evaluation=evaluation)
+
+
+@pytest.fixture
+def each_round_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Checkpoints are written after every round, however short the time since the last one."""
+    monkeypatch.setattr("scenarios.running.journal.REST", 0)

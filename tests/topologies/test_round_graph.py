@@ -1,4 +1,4 @@
-"""The graph of a round: exact degrees at any size, and a law close to uniform."""
+"""The graph of a round: exact degrees at any size, and a distribution close to uniform."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_every_ordered_pair_is_equally_likely(count: int, degree: int) -> None:
 
 
 @pytest.mark.slow
-def test_the_law_is_uniform_over_all_graphs() -> None:
+def test_the_distribution_is_uniform_over_all_graphs() -> None:
     """Six members, degree 2: classes of isomorphic graphs as frequent as enumeration says, within 4 sigma.
 
     A plain shuffled circulant would draw few of the classes only; this also sees too few trades.

@@ -212,7 +212,7 @@ def _shares_fit_protocol(shares: NoiseShares, protocol: Any) -> Iterator[Finding
         yield ("noise_shares", "deadline"), shares.deadline, rule
     least = 3 if isinstance(protocol, RotatingLeader) else 2
     if protocol.train_per_round is not None and protocol.train_per_round < least:
-        rule = f"must be >= {least} to exchange noise shares: a leader is nobody's partner; raise it"
+        rule = f"must be >= {least} to exchange noise shares: a leader is no member's partner; raise it"
         yield ("protocol", "train_per_round"), protocol.train_per_round, rule
 
 

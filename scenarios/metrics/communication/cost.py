@@ -13,8 +13,17 @@ from p2p.log.column_table import Table
 from p2p.log.log import Log
 from scenarios.metrics.communication.critical_path import CriticalStep, critical_paths
 from scenarios.metrics.communication.roles import Roles, leaders, led_by
-from scenarios.metrics.communication.traffic import books, bytes_by_round, late, stalled_s, stalls, wasted_per_message
+from scenarios.metrics.communication.traffic import (
+    bytes_by_round,
+    late,
+    message_totals,
+    stalled_s,
+    stalls,
+    wasted_per_message,
+)
 
+_NO_NODE = "no node"
+"""Receiver of messages to an address that no node has."""
 _PHRASES = {
     "uplink": "their senders' uplinks",
     "downlink": "receivers' downlinks",
@@ -24,7 +33,7 @@ _PHRASES = {
 
 def cost_by_cause(log: Log, roles: Roles) -> dict[str, Any]:
     """Returns messages, bytes and seconds of a log by cause, and the cost of its dropouts, as plain data."""
-    counts, sizes = books(log.messages)
+    counts, sizes = message_totals(log.messages)
     return {
         "rounds": [record["round"] for record in log.rounds],
         "messages": counts,
@@ -73,14 +82,14 @@ def by_role(log: Log, roles: Roles) -> dict[str, dict[str, dict[str, int]]]:
             kinds = {kind: int(size) for kind, size in zip(records.KINDS, sizes, strict=True) if size}
             totals.setdefault(name, {"sent": {}, "received": {}})[direction] = kinds
     # Messages to an unknown address have no receiving node.
-    totals.pop("nobody", None)
+    totals.pop(_NO_NODE, None)
     return totals
 
 
 def _role_of(log: Log, roles: Roles, end: str) -> NDArray[np.str_]:
     nodes = log.messages[end]
     distinct, place = np.unique(nodes, return_inverse=True)
-    names = ["nobody" if node == records.NOBODY else roles.role(node) for node in distinct.tolist()]
+    names = [_NO_NODE if node == records.NOBODY else roles.role(node) for node in distinct.tolist()]
     role = np.array(names, dtype="<U8")[place]
     role[led_by(log.messages["round"], nodes, leaders(log)) & (role == "client")] = "leader"
     return role

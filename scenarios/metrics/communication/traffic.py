@@ -17,7 +17,7 @@ _ALL = slice(None)
 Rows = slice | NDArray[Any]
 
 
-def books(messages: Table) -> tuple[dict[str, Any], dict[str, Any]]:
+def message_totals(messages: Table) -> tuple[dict[str, Any], dict[str, Any]]:
     """Returns message counts and bytes by outcome, kind and reason.
 
     Guarantees:

@@ -33,21 +33,21 @@ def share_summary(simulation: Simulation) -> dict[str, Any]:
     sharing = simulation.sharing
     if sharing is None:
         return {}
-    book, log = sharing.book, simulation.log
-    measured = np.array([one.measured for one in book.residuals])
-    predicted = np.array([one.predicted for one in book.residuals])
+    share_log, log = sharing.share_log, simulation.log
+    measured = np.array([one.measured for one in share_log.residuals])
+    predicted = np.array([one.predicted for one in share_log.residuals])
     return {
         "noise_shares": {
             "residual_variance": _mean(measured),
             "predicted_variance": _mean(predicted),
             "aggregations": len(predicted),
             "worst_residual_variance": _most(measured),
-            "skipped_uploads": len(book.skipped),
-            "corrected_aggregations": sum(bool(nodes) for nodes in book.repairs.values()),
+            "skipped_uploads": len(share_log.skipped),
+            "corrected_aggregations": sum(bool(nodes) for nodes in share_log.repairs.values()),
             "bytes": _bytes(simulation, sharing),
             "residuals": [
                 [one.round_number, one.aggregator, one.contributors, one.measured, one.predicted]
-                for one in book.residuals
+                for one in share_log.residuals
             ]
             if len(predicted) <= _MAX_RESIDUALS
             else [],
@@ -75,7 +75,7 @@ def _bytes(simulation: Simulation, sharing: NoiseSharing) -> dict[str, Any]:
     count = max(int(np.count_nonzero(rows)), 1)
     senders = np.unique(np.column_stack([messages["round"][rows], messages["origin"][rows]]), axis=0)
     sealed = simulation.scenario.anonymity.sealed
-    as_vector = message_size(vector_size(sharing.book.maker.dimension), many=False, sealed=sealed)
+    as_vector = message_size(vector_size(sharing.share_log.maker.dimension), many=False, sealed=sealed)
     sent = int(messages["size_bytes"][rows].sum())
     return {
         "shares": sent,
@@ -111,10 +111,10 @@ def add_share_views(simulation: Simulation, report: Mapping[str, Any]) -> dict[s
 
 def _exposed(simulation: Simulation, sharing: NoiseSharing) -> list[list[int]]:
     """Returns (round, client) whose upload came after its noise had been opened: a curious aggregator keeps it."""
-    log, book, found = simulation.log, sharing.book, []
+    log, share_log, found = simulation.log, sharing.share_log, []
     rows = rows_by_round(log.messages)
     clients = simulation.scenario.clients
-    for number, by_node in book.opened.items():
+    for number, by_node in share_log.opened.items():
         lost = {share.receiver for sent, _ in by_node.values() for share in sent}
         lost |= {one.share.sender for _, taken in by_node.values() for one in taken}
         came = received_pairs(log.messages, rows[number], "update", clients, np.zeros(0, dtype=np.int64))
@@ -128,7 +128,7 @@ def _epsilon(mu2: float, delta: float) -> float:
 
 def _released(sharing: NoiseSharing) -> list[tuple[Upload, float]]:
     """Returns the uploads that carry shares, with sigma_k of each."""
-    uploads = [one for by_node in sharing.book.uploads.values() for one in by_node.values() if one.sent]
+    uploads = [one for by_node in sharing.share_log.uploads.values() for one in by_node.values() if one.sent]
     return [(upload, math.sqrt(sum(share.std**2 for share in upload.sent))) for upload in uploads]
 
 

@@ -161,7 +161,7 @@ class ContentReader:
         clients = table["node"][mine].astype(np.int64)
         if self.sharing is None:
             return clients, np.ones(len(mine)), np.square(table["noise_std"][mine]), []
-        uploads = self.sharing.book.released(number, clients.tolist())
+        uploads = self.sharing.share_log.released(number, clients.tolist())
         clients = np.array([upload.node for upload in uploads], dtype=np.int64)
         weight = np.array([upload.weight for upload in uploads], dtype=np.float64)
         own = np.square(self.sharing.plan.noise_std[clients] * weight)
@@ -189,7 +189,7 @@ class ContentReader:
         """Returns the aggregators of the round whose sums were corrected."""
         if self.sharing is None:
             return []
-        return [node for when, node in self.sharing.book.repairs if when == number]
+        return [node for when, node in self.sharing.share_log.repairs if when == number]
 
     def _pairs(self, messages: Ids, kind: str) -> Ids:
         services = np.arange(self.clients, self.clients + _SERVICES)

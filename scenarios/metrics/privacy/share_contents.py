@@ -50,14 +50,14 @@ def share_noise(
         for one in upload.taken:
             place = column[_name(one.share)]
             spread[place] = max(one.tau, spread[place])
-    maker, settings = sharing.book.maker, sharing.plan.settings
+    maker, settings = sharing.share_log.maker, sharing.plan.settings
     agreed = settings.share_as == "pairwise"
     return ShareNoise(
         variance=np.square(std),
         factor=sparse.csr_matrix((table[:, 2] / std[places[1]], places), shape=(len(uploads), len(column))),
-        repairs=_repairs(number, sharing.book, aggregators, column) / std,
+        repairs=_repairs(number, sharing.share_log, aggregators, column) / std,
         spread=spread,
-        known=_known(number, sharing.book, column, received, agreed=agreed, overheard=in_the_clear and not agreed),
+        known=_known(number, sharing.share_log, column, received, agreed=agreed, overheard=in_the_clear and not agreed),
         coordinates=maker.dimension if maker.tau_mode == "vector" else 1,
     )
 
@@ -80,12 +80,12 @@ def _columns(uploads: Sequence[Upload]) -> tuple[dict[_Name, int], Floats]:
     return {name: place for place, name in enumerate(first)}, np.array(list(first.values()), dtype=np.float64)
 
 
-def _repairs(number: int, book: NoiseShareLog, aggregators: Ids, column: Mapping[_Name, int]) -> Floats:
+def _repairs(number: int, share_log: NoiseShareLog, aggregators: Ids, column: Mapping[_Name, int]) -> Floats:
     """Returns what corrections took off each aggregate: for each opened part the negative of what the upload added."""
     found = np.zeros((len(aggregators), len(column)))
     for place, aggregator in enumerate(aggregators.tolist()):
-        for node in book.repairs.get((number, aggregator), ()):
-            sent, taken = book.answers[number, aggregator, node]
+        for node in share_log.repairs.get((number, aggregator), ()):
+            sent, taken = share_log.answers[number, aggregator, node]
             for share in sent:
                 found[place, column[_name(share)]] -= share.std
             for one in taken:
@@ -95,7 +95,7 @@ def _repairs(number: int, book: NoiseShareLog, aggregators: Ids, column: Mapping
 
 def _known(
     number: int,
-    book: NoiseShareLog,
+    share_log: NoiseShareLog,
     column: Mapping[_Name, int],
     received: Mapping[str, Ids],
     *,
@@ -112,10 +112,10 @@ def _known(
         if overheard:
             pairs.append((RECEIVERS, place))
     answered = set(map(tuple, received["correction"].tolist()))
-    for when, asker, survivor in book.answers:
+    for when, asker, survivor in share_log.answers:
         if when == number and ((survivor, asker) in answered or survivor == asker):
             # All that the survivor opened in the round: an asker that asks twice knows both answers.
-            sent, taken = book.opened[number][survivor]
+            sent, taken = share_log.opened[number][survivor]
             names = [_name(share) for share in (*sent, *(one.share for one in taken))]
             places = [column[name] for name in names if name in column]
             pairs += [(observer, place) for place in places for observer in (asker, RECEIVERS)]

@@ -192,7 +192,7 @@ PV.privacyCharts = () => {
   if (spent.record) burn("record", hue.blue, false);
 
   chart("seen", narrow => {
-    if (!seen.names.length) return { empty: "No update reached anybody." };
+    if (!seen.names.length) return { empty: "No update reached another node." };
     return {
       traces: [{ type: "heatmap", x: seen.names.map((_, i) => i), y: seen.names.map((_, i) => i), text: seen.counts.map((row, r) => row.map((count, s) => `${seen.names[r]} received ${count} of ${seen.names[s]}`)), z: seen.counts.map(row => row.map(count => count || null)), colorscale: PV.isDark() ? [[0, "#1d3a52"], [1, "#9fd8ff"]] : [[0, "#dcebf6"], [1, "#003f66"]], hoverongaps: false, ...PV.countBar(Math.max(...seen.counts.flat()), "updates"), hovertemplate: "%{text}<extra></extra>" }],
       layout: { height: 420, xaxis: { title: { text: "sender (numbers are clients)" }, ...PV.nodeTicks(seen.names, narrow ? 5 : 12), showgrid: false, zeroline: false }, yaxis: { title: { text: "receiver" }, ...PV.nodeTicks(seen.names, 12), autorange: "reversed", showgrid: false, zeroline: false } },

@@ -28,7 +28,7 @@ PV.timeline = () => {
   const control = name => document.getElementById(name);
   const [roundBox, spanBox, orderBox, nodeBox, pathBox] = ["timeline-round", "timeline-span", "timeline-order", "timeline-node", "timeline-path"].map(control);
   numbers.forEach(n => PV.option(roundBox, n, n === 0 ? "joining" : lastRound && n > lastRound ? "collection" : String(n)));
-  PV.option(nodeBox, "", "nobody");
+  PV.option(nodeBox, "", "no node");
   pictures.nodes.id.forEach((id, i) => PV.option(nodeBox, id, pictures.nodes.name[i]));
   const first = data.rounds.round[0];
   roundBox.value = data.open_round ?? (numbers.includes(first) ? first : numbers[0]);
@@ -99,7 +99,7 @@ PV.timeline = () => {
       own.forEach(message => {
         const text = `${names.get(message.sender)} to ${names.get(message.receiver)}: ${message.kind}, ${PV.bytesText(message.bytes)}, ${fate.replace("_", " ")}${message.arrived == null ? "" : ` after ${PV.secondsText(message.arrived - message.sent)}`}`;
         const from = rowOf.get(message.sender), to = rowOf.get(message.receiver);
-        // What never arrived ends half way, where nobody stands.
+        // What never arrived ends half way, between two nodes.
         x.push(message.sent, message.arrived ?? message.sent, null);
         y.push(from, message.arrived == null ? (from + to) / 2 : to, null);
         sizes.push(3, 9, 0);

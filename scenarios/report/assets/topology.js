@@ -110,14 +110,14 @@ PV.topology = () => {
     const role = nodes.id.map((id, i) => (unreached.has(id) ? "unreached" : id === leader && nodes.role[i] === "client" ? "leader" : nodes.role[i] === "client" && !traffic.has(id) ? "absent" : nodes.role[i]));
     const published = epsilons(n, "published"), rigorous = epsilons(n, "rigorous");
     const accuracy = latest(n, pictures.accuracy, "accuracy");
-    const told = nodes.id.map((id, i) => `${nodes.name[i]}${role[i] === nodes.role[i] ? "" : ` (${role[i] === "absent" ? "no data in this round" : unreached.has(id) ? `reached nobody: ${unreached.get(id)}` : role[i]})`}<br>${PV.bytesText(traffic.get(id) || 0)} in this round${pictures.drawn_note ? " with shown nodes" : ""}${accuracy.get(id) == null ? "" : `<br>accuracy ${accuracy.get(id).toFixed(3)}`}${published.get(id) == null ? "" : `<br>epsilon published ${PV.epsilonText(published.get(id))}`}${rigorous.get(id) == null ? "" : `<br>epsilon rigorous (local) ${PV.epsilonText(rigorous.get(id))}`}`);
+    const told = nodes.id.map((id, i) => `${nodes.name[i]}${role[i] === nodes.role[i] ? "" : ` (${role[i] === "absent" ? "no data in this round" : unreached.has(id) ? `reached no node: ${unreached.get(id)}` : role[i]})`}<br>${PV.bytesText(traffic.get(id) || 0)} in this round${pictures.drawn_note ? " with shown nodes" : ""}${accuracy.get(id) == null ? "" : `<br>accuracy ${accuracy.get(id).toFixed(3)}`}${published.get(id) == null ? "" : `<br>epsilon published ${PV.epsilonText(published.get(id))}`}${rigorous.get(id) == null ? "" : `<br>epsilon rigorous (local) ${PV.epsilonText(rigorous.get(id))}`}`);
     const size = i => (nodes.id[i] === chosen ? 17 : nodes.role[i] === "client" && role[i] !== "leader" ? (nodes.id.length > 400 ? 4 : nodes.id.length > 120 ? 7 : 10) : 15);
     const make = (rows, marker, name) => ({ x: rows.map(i => nodes.x[i]), y: rows.map(i => nodes.y[i]), customdata: rows.map(i => nodes.id[i]), text: rows.map(i => told[i]), mode: "markers", name, marker: { opacity: 1, size: rows.map(size), line: { width: rows.map(i => (nodes.id[i] === chosen ? 3 : 1)), color: PV.style("--bg") }, ...marker }, hovertemplate: "%{text}<extra></extra>", showlegend: Boolean(name) });
     // Proxy and server stand inside the circle: without data they would only cover edges of others.
     const every = nodes.id.map((_, i) => i).filter(i => nodes.role[i] === "client" || traffic.has(nodes.id[i]) || nodes.id[i] === chosen);
     const symbols = { client: "circle", leader: "star", proxy: "square", server: "diamond", absent: "circle-open", unreached: "x" };
     if (colour.value === "role") {
-      return [...new Set(every.map(i => role[i]))].map(one => make(every.filter(i => role[i] === one), { color: PV.roleColours[one], symbol: symbols[one] || "hexagon" }, ({ absent: "no data in this round", unreached: "reached nobody" })[one] || one));
+      return [...new Set(every.map(i => role[i]))].map(one => make(every.filter(i => role[i] === one), { color: PV.roleColours[one], symbol: symbols[one] || "hexagon" }, ({ absent: "no data in this round", unreached: "reached no node" })[one] || one));
     }
     const source = { traffic, published, rigorous, accuracy }[colour.value];
     const known = every.filter(i => Number.isFinite(source.get(nodes.id[i])));

@@ -68,8 +68,8 @@ def topology(data: Mapping[str, Any]) -> str:
         "Who sent data to whom in one round; arrowheads show the direction, width and shade the bytes. Nodes keep "
         "their places from round to round: as suits a graph that stays (a grid for a torus, clusters apart), else "
         "clients by id, clockwise from the top, or near those they talk to where few edges join all of them. Crosses: "
-        "members whose update reached nobody. Graphs with many edges are drawn faintly; choose a node (or click it) "
-        "to see its own. Bytes are those handed over; arrow keys move the slider.",
+        "members whose update reached no other node. Graphs with many edges are drawn faintly; choose a node (or click "
+        "it) to see its own. Bytes are those handed over; arrow keys move the slider.",
         "Graph of one round: an edge where one node sent data to another. The fold below lists them.",
         controls,
     )

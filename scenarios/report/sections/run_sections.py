@@ -112,7 +112,7 @@ def _accuracy(run_data: RunData, data: Mapping[str, Any]) -> str:
         "accuracy-rounds",
         "Share of test records classified correctly after each round's aggregation. Line: mean over the evaluated "
         "clients; band: worst to best client; dotted: mean of the local models before aggregation, "
-        "as trained: without clipping and noise, so nobody but their owners ever has them.",
+        "as trained: without clipping and noise, so only their owners ever have them.",
         accuracy_alternative(rounds, "round"),
     )
     over_time = html.figure(
@@ -169,7 +169,7 @@ def _dropouts(run_data: RunData) -> str:
         rows.append((name, f"{count_text(entry.get('total'))}{f': {reasons}' if reasons else ''}"))
     facts = html.facts(rows)
     if not len(run_data.log.dropouts):
-        return html.section("dropouts", "Dropouts", facts, html.paragraph("Nobody dropped out in this run."))
+        return html.section("dropouts", "Dropouts", facts, html.paragraph("No member dropped out in this run."))
     options = [("dropout", "dropouts"), ("missing", "missing updates"), ("absence", "absences")]
     which = html.controls(html.choice("dropouts-what", "Show", options))
     by_round = html.figure(

@@ -57,7 +57,7 @@ def last_leader(simulation: Simulation) -> int:
 
 @pytest.mark.slow
 def test_leaders_go_on_with_the_momentum_of_the_one_before() -> None:
-    """V <- beta V + (1 - beta) mean over all rounds, whoever leads; the model is that of one aggregator."""
+    """V <- beta V + (1 - beta) mean over all rounds, under any leader; the model is that of one aggregator."""
     simulation, found = by_round(LEADER, "aggregate={momentum: 0.6, step_size: 1.3}", "seed=9")
     learning = simulation.deferred_learning
     assert learning is not None

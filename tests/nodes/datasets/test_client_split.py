@@ -26,7 +26,7 @@ def deal(split: DataSplit, labels: Ints, clients: int, seed: int = 1) -> list[In
 def test_every_split_deals_disjoint_nonempty_shards(
     kind: str, records: int, clients: int, classes: int, seed: int
 ) -> None:
-    """No record is dealt twice, nobody gets nothing, and with enough owners all records are dealt."""
+    """No record is dealt twice, no client gets nothing, and with enough owners all records are dealt."""
     labels = stream(seed, "labels").integers(classes, size=records)
     shards = deal(SPLITS[kind](), labels, clients, seed)
     dealt = np.concatenate(shards)
@@ -76,7 +76,7 @@ def test_dirichlet_is_skewed_for_small_alpha_and_even_for_large() -> None:
 
 
 def test_dirichlet_tops_up_the_poor() -> None:
-    """Even a tiny alpha leaves `min_records` for everybody."""
+    """Even a tiny alpha leaves `min_records` for every client."""
     shards = deal(Dirichlet(alpha=1e-4, min_records=7), np.arange(100) % 3, 10)
     assert min(map(len, shards)) == 7
     assert sum(map(len, shards)) == 100

@@ -59,7 +59,7 @@ def _equal(old: Input, new: Input) -> bool:
 
 @pytest.mark.parametrize("keys", SOUND, ids=lambda keys: str(keys["standardise"]))
 def test_one_clients_records_leave_the_others_inputs_alone(tmp_path: Path, keys: dict[str, Any]) -> None:
-    """Features times 1e4 and other labels: nobody else trains on anything else, to the last bit."""
+    """Features times 1e4 and other labels: no other client trains on anything else, to the last bit."""
     assert changes(tmp_path / "x.npz", **keys) == [7]
     assert pooled_releases(File(path="x.npz", **keys)) == []
 
@@ -71,7 +71,7 @@ def test_pooled_moments_move_every_clients_input(tmp_path: Path) -> None:
 
 
 def test_each_clients_own_moments(tmp_path: Path) -> None:
-    """Mean 0 and deviation 1 at every client, and on the test set, which belongs to nobody."""
+    """Mean 0 and deviation 1 at every client, and on the test set, which belongs to no client."""
     data = File(path=str(write(tmp_path / "x.npz", False)), standardise="per_client")
     loaded, shards = client_records(data, CLIENTS, tmp_path, 3)
     for part in [*(loaded.train_x[shard] for shard in shards), loaded.test_x]:

@@ -42,8 +42,8 @@ def test_clients_leave_independently_of_each_other() -> None:
         assert abs(np.corrcoef(one, other)[0, 1]) < 0.08
 
 
-def test_churn_by_laws() -> None:
-    """Constant laws give a clockwork; nobody leaves before the start."""
+def test_churn_by_distributions() -> None:
+    """Constant distributions give a clockwork; no client leaves before the start."""
     churn = Churn(up=Constant(value=20.0), down_for=Constant(value=5.0), start=100.0)
     assert list(islice(churn.down(0, 1), 2)) == [(120.0, 125.0), (145.0, 150.0)]
 

@@ -136,7 +136,7 @@ def test_a_node_that_comes_back_catches_up() -> None:
 
 
 def test_an_intruder_gets_nothing_used() -> None:
-    """All that it sends is refused with a reason, or is a message that serves nobody: none of it is used."""
+    """All that it sends is refused with a reason, or is a message that serves no node: none of it is used."""
     simulation = run(GOSSIP, "faults=[{kind: intruder, every: 100 ms}]")
     messages = simulation.log.messages
     sent = messages["sender"] >= simulation.scenario.clients + 4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,7 +30,9 @@ class Halver:
         """Eights."""
         return np.full(3, 8.0, dtype=np.float32)
 
-    def train(self, models: Matrix, nodes: Sequence[int], round_number: int, numbers: Sequence[int]) -> Matrix:
+    def train(
+        self, models: Matrix, nodes: Sequence[int], round_number: int, numbers: Sequence[int], losses: Any = None
+    ) -> Matrix:
         """Half of each."""
         self.together.append(list(nodes))
         return models / np.float32(2)
@@ -64,7 +67,7 @@ def first(vector: Vector) -> float:
     return float(vector.array()[0])
 
 
-def test_nothing_is_computed_before_somebody_looks() -> None:
+def test_nothing_is_computed_before_it_is_read() -> None:
     """And then all who wait are trained in one call, in the order of their numbers."""
     learning, teacher = bench()
     for node in (2, 0, 3):
@@ -148,16 +151,16 @@ def test_scores_before_are_those_of_the_trained_models() -> None:
 
 
 def test_an_interrupt_in_training_loses_nothing() -> None:
-    """Whoever asks again gets what was promised."""
+    """A second read gives what was promised."""
     learning, teacher = bench()
     learning.start_training(0, 1)
     learning.step(1, [learning.release(0, 1)])
     train = teacher.train
 
-    def interrupted(models: Matrix, nodes: Sequence[int], round_number: int, numbers: Sequence[int]) -> Matrix:
+    def interrupted(*arguments: Any) -> Matrix:
         raise KeyboardInterrupt
 
-    teacher.train = interrupted  # type: ignore[method-assign]
+    teacher.train = interrupted  # type: ignore[method-assign,assignment]
     with pytest.raises(KeyboardInterrupt):
         learning.model(1)
     teacher.train = train  # type: ignore[method-assign]

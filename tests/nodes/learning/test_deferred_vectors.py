@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,9 @@ class Halver:
         """Eights."""
         return np.full(3, 8.0, dtype=np.float32)
 
-    def train(self, models: Matrix, nodes: Sequence[int], round_number: int, numbers: Sequence[int]) -> Matrix:
+    def train(
+        self, models: Matrix, nodes: Sequence[int], round_number: int, numbers: Sequence[int], losses: Any = None
+    ) -> Matrix:
         """Half of each."""
         return models / np.float32(2)
 
@@ -49,7 +52,7 @@ def bench() -> DeferredLearning:
 
 
 def test_a_sleeper_wakes_where_another_stopped() -> None:
-    """Models, noise, vectors in somebody's hands and updates not yet released are those of the one that learned."""
+    """Models, noise, referenced vectors and updates not yet released are those of the one that learned."""
     learned, replayed = bench(), bench()
     replayed.pause()
     kept = []

@@ -28,7 +28,7 @@ FORGED = 77
 
 
 class Forger:
-    """Knows all keys (the simulation's are drawn from its seed) and writes messages in anybody's name."""
+    """Knows all keys (the simulation's are drawn from its seed) and writes messages in any node's name."""
 
     def __init__(self, simulation: Simulation) -> None:
         self.simulation, self.world = simulation, simulation.world
@@ -88,7 +88,7 @@ def refusals(simulation: Simulation, book_rows: Rows) -> list[str]:
 
 
 @SEALED
-def test_an_address_that_nobody_has(prepare: Prepare, book_rows: Rows, sealed: str) -> None:
+def test_an_address_that_no_node_has(prepare: Prepare, book_rows: Rows, sealed: str) -> None:
     """The router finds no one behind it."""
 
     def act(forger: Forger) -> None:
@@ -101,7 +101,7 @@ def test_an_address_that_nobody_has(prepare: Prepare, book_rows: Rows, sealed: s
 
 
 @SEALED
-def test_a_sender_that_nobody_is(prepare: Prepare, book_rows: Rows, sealed: str) -> None:
+def test_a_sender_that_does_not_exist(prepare: Prepare, book_rows: Rows, sealed: str) -> None:
     """A message from an address that was never handed out."""
 
     def act(forger: Forger) -> None:
@@ -147,7 +147,7 @@ def test_the_same_message_twice(prepare: Prepare, book_rows: Rows, sealed: str) 
     seen: list[int] = []
     simulation.world.network.listen(partial(repeat, forger, seen))
     for number in range(1, 500):
-        # The wire is read every tenth of a second: whoever intercepts is soon after the first.
+        # The wire is read every tenth of a second: an interception comes soon after the first.
         simulation.clock.call_at(number / 10, Rank.START, 10**6, simulation.world.network.read_wire)
     simulation.run()
     assert len(seen) == 3
@@ -203,8 +203,8 @@ def test_orders_come_from_the_proxy_only(prepare: Prepare, book_rows: Rows, seal
 
 
 @SEALED
-def test_nobody_has_two_votes(prepare: Prepare, book_rows: Rows, sealed: str) -> None:
-    """A neighbour that seals two updates of one round is heard once, and crowds nobody out."""
+def test_no_member_has_two_votes(prepare: Prepare, book_rows: Rows, sealed: str) -> None:
+    """A neighbour that seals two updates of one round is heard once, and crowds no other out."""
     ring = (*RING, "protocol.exchange_with=2", f"anonymity.sealed={sealed}")
     at_s = training_s(prepare, 1, *ring)
     simulation = prepare(*ring)
@@ -257,7 +257,7 @@ def test_a_message_may_overtake_its_assignment(prepare: Prepare, book_rows: Rows
 
 
 @pytest.mark.parametrize("protocol", ["gossip", "rotating_leader"])
-def test_counting_seals_gives_the_same_books_as_sealing(prepare: Prepare, book_rows: Rows, protocol: str) -> None:
+def test_counting_seals_gives_the_same_message_log_as_sealing(prepare: Prepare, book_rows: Rows, protocol: str) -> None:
     """`sizes` and `true` differ in arithmetic only."""
     chosen = f"protocol={{kind: {protocol}, train_per_round: 3}}"
     more = ["protocol.exchange_with=2"] if protocol == "gossip" else []

@@ -17,7 +17,7 @@ PROXY, SERVER = 3, 6
 
 
 def test_setting_up(simulate: Simulate, story: Story) -> None:
-    """Everyone registers; the server hands out the first model, which overtakes nobody here."""
+    """Everyone registers; the server hands out the first model, which overtakes no message here."""
     assert story(simulate().log, 0) == [
         # Register, 115 bytes: 0.115 + 0.1 s; the server has no limits, only latency.
         (0.0, 0, "sends control to 3"),
@@ -57,7 +57,7 @@ def test_setting_up(simulate: Simulate, story: Story) -> None:
 
 
 def test_a_round_of_three_with_ideal_links(simulate: Simulate, story: Story, spans: Callable[..., Any]) -> None:
-    """Nobody waits for anybody: all update at once."""
+    """No member waits for another: all update at once."""
     log = simulate().log
     expected = []
     for node in range(3):
@@ -199,7 +199,7 @@ def test_barrier_sends_at_one_instant(simulate: Simulate, story: Story) -> None:
 
 
 def test_barrier_holds_back_the_fast(simulate: Simulate, spans: Callable[..., Any]) -> None:
-    """Whoever is ready before waits idle, and all send at one instant although they train at different speeds."""
+    """A member that is ready before waits idle, and all send at one instant although they train at different speeds."""
     log = simulate("protocol.send_at=barrier", "compute={kind: uniform, low: 5 samples/s, high: 40 samples/s}").log
     sent_s = log.messages["sent_s"][log.messages["kind"] == records.KIND["update"]]
     assert len(set(sent_s.tolist())) == 1

@@ -33,7 +33,7 @@ protocol: {kind: gossip, train_per_round: 16, graph: ring, redraw: never}
 STILL = "training.learning_rate=1e-30"
 """Training that moves nothing, so that only mixing does."""
 LOCAL = "protocol={kind: gossip, train_per_round: 16, graph: ring, redraw: never, exchange: model, min_updates: 9}"
-"""Nobody has nine neighbours, so models are those after the local step alone."""
+"""No member has nine neighbours, so models are those after the local step alone."""
 
 
 class Models:
@@ -221,7 +221,7 @@ def test_a_listed_weight_costs_eight_bytes() -> None:
 
 
 def test_a_round_without_any_edge_is_skipped() -> None:
-    """Two members at opposite places of a ring: nobody has anyone to send to, and the run goes on."""
+    """Two members at opposite places of a ring: neither has a neighbour to send to, and the run goes on."""
     simulation, _ = run("protocol.train_per_round=2", "learning=none", "rounds=3")
     empty = [number for number in range(1, 4) if not len(graph(simulation, number))]
     assert empty

@@ -109,7 +109,7 @@ def test_a_round_of_four_with_queues(simulate: Simulate, story: Story) -> None:
 def test_stale_members_get_the_model_from_the_last_leader_first(
     simulate: Simulate, story: Story, book_rows: Callable[..., list[dict[str, Any]]]
 ) -> None:
-    """Whoever was left out of a round is served before it trains, as kind `handover`."""
+    """A client that was left out of a round is served before it trains, as kind `handover`."""
     simulation = simulate(
         "clients=6", "data.samples=120", "rounds=5", "protocol={kind: rotating_leader, train_per_round: 3}"
     )
@@ -162,7 +162,7 @@ def test_a_last_leader_outside_the_cohort_only_hands_over(simulate: Simulate) ->
 
 
 def test_newcomers_stay_stale_when_asked(simulate: Simulate) -> None:
-    """As published: nobody is served."""
+    """As published: no newcomer is served."""
     protocol = "protocol={kind: rotating_leader, train_per_round: 3, newcomers: stale}"
     simulation = simulate("clients=6", "data.samples=120", "rounds=4", protocol)
     assert not (simulation.log.messages["kind"] == records.KIND["handover"]).any()

@@ -80,16 +80,16 @@ def test_who_did_not_answer_is_invited_again(simulate: Simulate, book_rows: Rows
 
 
 def test_it_gives_up_inviting_after_the_timeout(simulate: Simulate, dropouts: Callable[..., Any]) -> None:
-    """Nobody can answer (everything is lost): the run ends with its reason, and all are absent."""
+    """No client can answer (everything is lost): the run ends with its reason, and all are absent."""
     simulation = simulate(*SIX, "network.loss=1.0", "protocol.invite_timeout=30 s")
     assert simulation.proxy.outcome.rounds_completed == 0
     assert "0 of 4 needed clients joined" in simulation.proxy.outcome.stopped_because
-    assert dropouts(simulation.log) == []  # nobody registered, so nobody was invited
+    assert dropouts(simulation.log) == []  # no client registered, so none was invited
 
 
 @pytest.mark.slow
 def test_a_run_stops_when_too_few_have_budget(simulate: Simulate, dropouts: Callable[..., Any]) -> None:
-    """Nobody ever overspends; when fewer than a cohort can still pay, the run says so and ends."""
+    """No client ever overspends; when fewer than a cohort can still pay, the run says so and ends."""
     privacy = "privacy={clip: {kind: flat, norm: 1.0}, noise: {kind: gaussian, sigma: 2.0}, delta: 1.0e-5}"
     budget = "privacy.budget={by: rigorous, epsilon: 9.0}"
     simulation = simulate(*SIX, "rounds=20", privacy, budget)

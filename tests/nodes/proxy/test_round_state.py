@@ -22,7 +22,7 @@ def test_the_current_leader_may_commit_and_ask_again() -> None:
     assert running.may_commit(REQUEST)
 
 
-def test_nobody_else_may() -> None:
+def test_no_other_may() -> None:
     """Of another round, an earlier plan, another node, or one that counts as lost."""
     running = state()
     assert not running.may_commit(REQUEST._replace(round_number=2))

@@ -38,7 +38,7 @@ def test_each_release_is_charged_once(simulate: Simulate, protocol: str) -> None
 
 
 @PROTOCOLS
-def test_whoever_sends_an_update_has_paid_for_it(simulate: Simulate, protocol: str) -> None:
+def test_every_update_that_is_sent_has_been_paid_for(simulate: Simulate, protocol: str) -> None:
     """No privacy is spent that is not recorded, and none recorded that was not spent."""
     simulation = simulate(*SIX, protocol, NOISY)
     messages, table = simulation.log.messages, simulation.log.privacy
@@ -90,7 +90,7 @@ def test_a_client_declines_without_budget_and_says_so(simulate: Simulate, dropou
 @pytest.mark.slow
 @pytest.mark.parametrize("start", ["0 s", "100 ms", "300 ms"])
 def test_a_damaged_set_up_is_repeated(prepare: Callable[..., Simulation], start: str) -> None:
-    """Refused registrations, assignments or first models leave nobody outside for ever."""
+    """Refused registrations, assignments or first models leave no client outside for ever."""
     faults = f"faults=[{{kind: corrupt, probability: 1.0, start: {start}, end: 9 s}}]"
     simulation = prepare(faults, "protocol.invite_timeout=60 s")
     simulation.run()

@@ -8,7 +8,7 @@ from typing import Any
 import simpy
 
 from nodes.messaging.control_messages import Assignment, Peer
-from nodes.messaging.endpoint import Received
+from nodes.messaging.round_session import Received
 from p2p.clock import Rank
 from p2p.log.log import Log
 from scenarios.composition.simulation import Simulation
@@ -35,7 +35,7 @@ def collecting(simulation: Simulation, deadline_s: float) -> list[tuple[float, i
 
 
 def put(simulation: Simulation, at_s: float, row: int) -> None:
-    """An opened update from the sender of a row of the books."""
+    """An opened update from the sender of a row of the message log."""
     item = Received(b"a" * 32, simulation.learning.first_model(), row)
     inbox = simulation.clients[0].endpoint.inbox
     simulation.clock.call_at(at_s, Rank.ARRIVAL, 0, lambda: inbox.put(("update", 1), item))

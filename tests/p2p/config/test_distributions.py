@@ -26,7 +26,7 @@ from p2p.config.errors import UserError
 from p2p.random_streams import draws
 
 RATE = Drawn("bytes/s", low=0.0, low_open=True)
-LAWS: dict[str, Distribution] = {
+EXAMPLES: dict[str, Distribution] = {
     "constant": Constant(value=3.0),
     "uniform": Uniform(low=1.0, high=2.0),
     "lognormal": Lognormal(median=20.0, sigma=0.5),
@@ -37,38 +37,38 @@ LAWS: dict[str, Distribution] = {
 }
 
 
-def test_every_law_is_tried() -> None:
+def test_every_distribution_is_tried() -> None:
     """The tests below go over the whole table."""
-    assert {kind: type(law) for kind, law in LAWS.items()} == DISTRIBUTIONS
+    assert {kind: type(distribution) for kind, distribution in EXAMPLES.items()} == DISTRIBUTIONS
 
 
-@pytest.mark.parametrize("kind", sorted(LAWS))
-def test_laws_rise_stay_in_their_support_and_have_their_mean(kind: str) -> None:
+@pytest.mark.parametrize("kind", sorted(EXAMPLES))
+def test_quantiles_rise_stay_in_their_support_and_have_their_mean(kind: str) -> None:
     """The inverse distribution function is monotone, bounded by the support, and integrates to the mean."""
-    law = LAWS[kind]
+    distribution = EXAMPLES[kind]
     u = (np.arange(200_000) + 0.5) / 200_000
-    values = law.quantiles(u)
-    low, high = law.support()
+    values = distribution.quantiles(u)
+    low, high = distribution.support()
     assert values.dtype == np.float64
     assert np.all(np.diff(values) >= 0)
     assert low <= values[0]
     assert values[-1] <= high
-    assert values.mean() == pytest.approx(law.expectation(), rel=2e-3)
+    assert values.mean() == pytest.approx(distribution.expectation(), rel=2e-3)
 
 
 @given(st.lists(st.integers(min_value=0, max_value=10**9), min_size=1, max_size=20))
 def test_a_draw_belongs_to_its_id(ids: list[int]) -> None:
-    """Whoever else draws, an id gets the same value."""
-    law = Lognormal(median=1.0, sigma=1.0)
-    together = law.quantiles(draws(7, "uplink", np.array(ids)))
-    alone = [law.quantiles(draws(7, "uplink", np.array([one])))[0] for one in ids]
+    """Whichever other ids draw, an id gets the same value."""
+    distribution = Lognormal(median=1.0, sigma=1.0)
+    together = distribution.quantiles(draws(7, "uplink", np.array(ids)))
+    alone = [distribution.quantiles(draws(7, "uplink", np.array([one])))[0] for one in ids]
     assert together.tolist() == alone
 
 
 def test_lognormal_is_normal_in_the_logarithm() -> None:
     """Median in the middle; the 97.5% quantile 1.96 sigmas above."""
-    law = Lognormal(median=100.0, sigma=0.5)
-    values = law.quantiles(np.array([0.5, 0.9750021048517795]))
+    distribution = Lognormal(median=100.0, sigma=0.5)
+    values = distribution.quantiles(np.array([0.5, 0.9750021048517795]))
     assert values == pytest.approx([100.0, 100.0 * np.exp(0.5 * 1.96)], rel=1e-12)
 
 
@@ -83,9 +83,9 @@ def test_a_column_is_read_once(tmp_path: Path) -> None:
     """Cells may carry units; the numbers are kept."""
     path = tmp_path / "rates.csv"
     path.write_text("node,rate\n1,8 Mbit/s\n2,1000\n\n")
-    law = RATE.finish(Empirical(path=str(path), column="rate"))
+    distribution = RATE.finish(Empirical(path=str(path), column="rate"))
     path.unlink()
-    assert law.quantiles(np.array([0.1, 0.9])).tolist() == [1000.0, 1_000_000.0]
+    assert distribution.quantiles(np.array([0.1, 0.9])).tolist() == [1000.0, 1_000_000.0]
 
 
 @pytest.mark.parametrize(
@@ -128,6 +128,6 @@ def test_many_bad_cells_are_one_mistake(tmp_path: Path) -> None:
 
 
 def test_reversed_bounds_are_refused() -> None:
-    """A uniform law needs low <= high."""
+    """A uniform distribution needs low <= high."""
     with pytest.raises(UserError, match="high = 1: must be >= low, which is 2"):
         Uniform(low=2.0, high=1.0)

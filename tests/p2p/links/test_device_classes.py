@@ -22,7 +22,7 @@ FALLBACK = Constant(value=77.0)
 
 @given(st.lists(st.floats(0.01, 1.0), min_size=1, max_size=6), st.lists(st.floats(1e-9, 1 - 1e-9), max_size=20))
 def test_draws_fall_into_shares(weights: list[float], us: list[float]) -> None:
-    """A part takes exactly its stretch of (0, 1), and shares that sum to 1 but for rounding lose nobody."""
+    """A part takes exactly its stretch of (0, 1), and shares that sum to 1 but for rounding lose no client."""
     shares = [weight / sum(weights) for weight in weights]
     assert not share_problem("x", shares)
     places = place_of(np.array(us), shares)
@@ -53,10 +53,10 @@ def test_names_are_given_once() -> None:
 def test_a_class_goes_before_its_preset_and_the_preset_before_the_network() -> None:
     """What a class gives, what its preset gives, and what the network gives, in this order."""
     device = Device(name="x", share=1.0, preset="server", uplink=Constant(value=5.0))
-    assert device.law("uplink", FALLBACK) == Constant(value=5.0)
-    assert device.law("downlink", FALLBACK) == Constant(value=125e6)
-    assert device.law("compute", FALLBACK) == Constant(value=5000.0)
-    assert Device(name="y", share=1.0).law("downlink", FALLBACK) is FALLBACK
+    assert device.distribution("uplink", FALLBACK) == Constant(value=5.0)
+    assert device.distribution("downlink", FALLBACK) == Constant(value=125e6)
+    assert device.distribution("compute", FALLBACK) == Constant(value=5000.0)
+    assert Device(name="y", share=1.0).distribution("downlink", FALLBACK) is FALLBACK
 
 
 def test_presets_are_those_a_scenario_may_name() -> None:
@@ -100,8 +100,8 @@ def test_clients_have_the_links_of_their_class() -> None:
 
 def test_without_classes_nothing_changes() -> None:
     """A draw belongs to its id and name alone, with one class or none."""
-    law = Uniform(low=1e6, high=2e6)
-    alone = per_client((), "uplink", law, 5, 50)
-    classed = per_client((Device(name="x", share=1.0, uplink=law),), "uplink", FALLBACK, 5, 50)
+    distribution = Uniform(low=1e6, high=2e6)
+    alone = per_client((), "uplink", distribution, 5, 50)
+    classed = per_client((Device(name="x", share=1.0, uplink=distribution),), "uplink", FALLBACK, 5, 50)
     np.testing.assert_array_equal(alone, classed)
     assert not device_classes((), 5, 50).any()

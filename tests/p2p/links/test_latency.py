@@ -93,7 +93,7 @@ def test_round_trips_are_halved_and_directions_kept(tmp_path: Path) -> None:
 
 
 def test_rows_are_drawn_per_node(tmp_path: Path) -> None:
-    """Every node keeps its row whoever else asks, and all rows are taken alike."""
+    """Every node keeps its row whichever others ask, and all rows are taken alike."""
     matrix = SECONDS.finish(Matrix(path=str(write(tmp_path, "0,1,2\n1,0,3\n2,3,0\n"))))
     rows = matrix.row_of(7, np.arange(3000))
     assert rows[[5]] == matrix.row_of(7, np.array([5]))
@@ -102,9 +102,9 @@ def test_rows_are_drawn_per_node(tmp_path: Path) -> None:
 
 def test_regions_take_half_the_round_trip() -> None:
     """London to Washington DC was 76 ms there and back; within a region `same_region` holds; both ways are equal."""
-    law = Regions(regions={"eu-west": 0.5, "us-east": 0.5}, same_region=0.002)
-    here = law.region_of(3, NODES)
-    times = pair_latencies(law, 3, NODES[:, None], NODES[None, :])
+    distribution = Regions(regions={"eu-west": 0.5, "us-east": 0.5}, same_region=0.002)
+    here = distribution.region_of(3, NODES)
+    times = pair_latencies(distribution, 3, NODES[:, None], NODES[None, :])
     assert set(np.unique(times).tolist()) == {0.002, 0.038}
     np.testing.assert_array_equal(times == 0.002, here[:, None] == here[None, :])
     np.testing.assert_array_equal(times, times.T)
@@ -112,8 +112,8 @@ def test_regions_take_half_the_round_trip() -> None:
 
 def test_all_regions_alike_unless_given() -> None:
     """Without shares every region has nodes."""
-    law = Regions()
-    assert len(np.unique(law.region_of(1, np.arange(2000)))) == len(law.names) == 10
+    distribution = Regions()
+    assert len(np.unique(distribution.region_of(1, np.arange(2000)))) == len(distribution.names) == 10
 
 
 @pytest.mark.parametrize(
@@ -132,9 +132,9 @@ def test_impossible_regions_are_refused(regions: dict[str, float], said: str) ->
 @given(st.integers(0, 10**6), st.integers(0, 10**6))
 def test_drawn_latencies_are_equal_in_both_directions(one: int, other: int) -> None:
     """A distribution draws for the pair, not for the direction."""
-    law = Uniform(low=0.02, high=0.12)
-    there = pair_latencies(law, 5, np.array([one]), np.array([other]))
-    back = pair_latencies(law, 5, np.array([other]), np.array([one]))
+    distribution = Uniform(low=0.02, high=0.12)
+    there = pair_latencies(distribution, 5, np.array([one]), np.array([other]))
+    back = pair_latencies(distribution, 5, np.array([other]), np.array([one]))
     assert there == back
 
 

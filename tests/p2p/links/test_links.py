@@ -70,7 +70,7 @@ def test_another_seed_is_another_world() -> None:
 
 
 def test_a_link_has_a_rate() -> None:
-    """No rate comes out as zero, whatever the law."""
+    """No rate comes out as zero, whatever the distribution."""
     settings = NetworkSettings(uplink=Uniform(low=0.1, high=0.4))
     assert (Links(settings, 1, 20, 20).up >= 1).all()
 

@@ -31,12 +31,12 @@ def test_dropouts_know_their_reasons(what: str, reason: str) -> None:
 
 
 def test_an_unknown_reason_is_a_mistake() -> None:
-    """Words that nobody has agreed on do not get in."""
+    """Words outside the code tables do not get in."""
     with pytest.raises(KeyError):
         Log().dropout("missing", 1, 1, "tired", 0.0)
 
 
-def test_the_words_of_the_books_are_those_of_the_design() -> None:
+def test_the_words_of_the_log_are_those_of_the_design() -> None:
     """Other parts build on these words."""
     assert set(records.OUTCOMES) == {"delivered", "rejected", "lost", "in_flight"}
     assert {"unknown_address", "stale_round", "replay", "corrupt", "not_neighbour"} <= set(records.REASONS)

@@ -195,7 +195,7 @@ def test_reading_the_log_early_changes_nothing(book_rows: Rows) -> None:
 
 
 def test_a_message_in_the_inbox_is_not_under_way_any_more() -> None:
-    """The round is drained although nobody has read the message."""
+    """The round is drained although no process has read the message."""
     post, drained = network(), list[float]()
     send_at(post, 1.0, "unread")
     post.clock.call_at(1.0, Rank.START, 9, lambda: post.network.when_drained(1, lambda: drained.append(post.clock.now)))

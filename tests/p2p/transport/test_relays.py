@@ -1,4 +1,4 @@
-"""Messages over relays: ways, times, books, and what happens when something is lost or down."""
+"""Messages over relays: ways, times, totals, and what happens when something is lost or down."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_three_hops_by_hand(book_rows: Rows) -> None:
 
 
 def test_control_messages_go_straight(book_rows: Rows) -> None:
-    """The proxy knows everybody anyway."""
+    """The proxy knows all nodes anyway."""
     post = Post()
     post.send(0, [1, 2], kind="control")
     post.clock.run()
@@ -103,7 +103,7 @@ def test_relays_are_chosen_alike() -> None:
     sharing=st.sampled_from(sorted(SHARINGS)),
     jitter=st.booleans(),
 )
-def test_books_balance_under_loss(
+def test_totals_add_up_under_loss(
     book_rows: Rows, loss: float, hops: int, tries: int, sharing: str, jitter: bool
 ) -> None:
     """A hop that is lost is sent again by its own sender; a message arrives once or stops with a loss."""
@@ -148,7 +148,7 @@ def test_a_relay_that_is_down_loses_what_comes_and_the_way_stays(book_rows: Rows
 
 
 def test_a_relay_that_goes_down_takes_its_messages_along(book_rows: Rows) -> None:
-    """What it was sending is lost and nobody sends it again; the round is drained all the same."""
+    """What it was sending is lost and no node sends it again; the round is drained all the same."""
     post, drained = Post(relays=1, hops=1), []
     post.send(0, [1])
     post.network.when_drained(1, lambda: drained.append(float(post.clock.now)))
@@ -162,8 +162,8 @@ def test_a_relay_that_goes_down_takes_its_messages_along(book_rows: Rows) -> Non
     assert drained == [0.9]
 
 
-def test_an_address_of_nobody_is_refused_at_the_end_of_the_way(book_rows: Rows) -> None:
-    """Relays cannot know; whoever keeps the last hop's address book does."""
+def test_an_address_of_no_node_is_refused_at_the_end_of_the_way(book_rows: Rows) -> None:
+    """Relays cannot know; the node that keeps the last hop's addresses does."""
     post = Post()
     post.send(0, [NOBODY])
     post.clock.run()

@@ -85,7 +85,7 @@ def closures(rounds: list[Round], clients: int) -> tuple[list[set[tuple[int, int
     model: list[set[tuple[int, int]]] = [set() for _ in range(clients)]
     for number, one in enumerate(rounds):
         before = [set(held) for held in model]
-        # If a client released twice in a round, whoever got one release is taken to have got both.
+        # If a client released twice in a round, a receiver of one release is taken to have received both.
         fresh = [
             {(number, row) for row, one_of in enumerate(one.releases) if one_of.client == u} for u in range(clients)
         ]

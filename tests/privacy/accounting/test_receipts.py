@@ -60,7 +60,7 @@ def test_what_reached_a_node(row: dict[str, Any], counts: bool) -> None:
 
 
 def test_a_replay_may_be_any_message_that_was_meant_for_its_receiver() -> None:
-    """It brings what was lost on the way, and nothing to others; a forgery to nobody tells nothing."""
+    """It brings what was lost on the way, and nothing to others; a forgery to no node tells nothing."""
     lost = {"outcome": "lost", "reason": "random"}
     copy = {"sender": INTRUDER, "outcome": "rejected", "reason": "replay"}
     assert pairs(log_of(lost, lost | {"sender": 2}, lost | {"receiver": 3}, copy)) == [(0, 1), (2, 1)]

@@ -1,4 +1,4 @@
-"""The proxy's book: addresses change, name nobody, and are forgotten."""
+"""The proxy's address table: addresses change, reveal no node, and are forgotten."""
 
 from __future__ import annotations
 

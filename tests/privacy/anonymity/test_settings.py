@@ -18,7 +18,7 @@ def test_sealed_takes_three_values(sealed: object) -> None:
 
 
 def test_defaults_protect() -> None:
-    """Whoever says nothing gets rehashing, neighbours only and real sealing."""
+    """By default there is rehashing, neighbours only and real sealing."""
     expected = Anonymity(rehash="every_round", hand_out="neighbours", sealed=True, routing="assumed")
     assert TypeAdapter(Anonymity).validate_python({}) == expected
 

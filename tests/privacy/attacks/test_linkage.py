@@ -56,7 +56,7 @@ def test_independent_vectors_are_not() -> None:
     assert rates["content_at_least"] == pytest.approx(1 / 30, abs=0.035)
 
 
-def test_kept_addresses_link_everybody() -> None:
+def test_kept_addresses_link_all() -> None:
     """`rehash: never` links every returning client, whatever it sends."""
     assert linkability(play(4, own=0.0, rehash="never"))["address"] == 1.0
 
@@ -78,7 +78,7 @@ def test_hand_made_case() -> None:
     assert rates["content_at_least"] >= 0.5
 
 
-def test_nobody_returns() -> None:
+def test_no_client_returns() -> None:
     """Without returning clients there is no rate, and an unseen round breaks the chain."""
     one, two = play(2, own=0.9)
     nothing: Round = ([], Seen([], np.zeros((0, 64), np.float32), NONE))

@@ -71,7 +71,7 @@ def test_sigma_by_either_formula() -> None:
         ("noise_shares={epsilon: 1, partners: co_recipients}", "is for gossip"),
         ("noise_shares={epsilon: 1, share_as: pairwise, weights: records}", "use `seed`"),
         ("privacy=none", "needs bounded updates"),
-        ("protocol.train_per_round=2", "a leader is nobody's partner"),
+        ("protocol.train_per_round=2", "a leader is no member's partner"),
         ("privacy.noise={kind: gaussian, calibrate: {kind: rigorous, epsilon: 8}}", "noise that cancels as privacy"),
         ("privacy.noise={kind: gaussian, calibrate: {kind: dp_fedavg, epsilon: 8}}", ""),
     ],

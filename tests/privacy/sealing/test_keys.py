@@ -56,7 +56,7 @@ def test_a_message_is_named_once() -> None:
 
 
 def test_useless_public_keys_are_refused() -> None:
-    """A key of small order would give a secret that everybody knows; a stand-in gives none at all."""
+    """A key of small order would give a secret that is publicly known; a stand-in gives none at all."""
     with pytest.raises(ValueError, match="shared"):
         PairSecrets().secret(0, draw_key_pair(1, 0, 0), bytes(32))
     with pytest.raises(ValueError, match="stand-in"):

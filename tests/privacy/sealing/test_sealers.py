@@ -159,7 +159,7 @@ def test_real_sealing_ignores_the_flag() -> None:
 
 
 def test_unsealed_messages_arrive_altered() -> None:
-    """Without sealing nobody notices a flipped bit in the payload; a damaged length is still unreadable."""
+    """Without sealing no node notices a flipped bit in the payload; a damaged length is still unreadable."""
     group, vector = party(False), row()
     envelope = group.send(vector_payload(vector), 1)[0]
     copies = [tamper(envelope, stream(seed, "tamper")) for seed in range(40)]
@@ -196,7 +196,7 @@ def test_bytes_are_made_for_real_sealing_only(sealed: Sealed) -> None:
     """The other modes never encode, so a run without learning can use them."""
 
     def encode() -> bytes:
-        raise AssertionError("nobody needs the bytes")
+        raise AssertionError("the bytes are not needed")
 
     group = party(sealed)
     envelopes = group.send(Payload("value", 10**9, encode), 1, 2)
@@ -271,7 +271,7 @@ def test_late_messages_open_after_the_round_was_closed() -> None:
     assert group.open(envelope, 1) is vector
 
 
-def test_nobody_to_send_to() -> None:
+def test_no_receiver() -> None:
     """No receivers, no envelopes."""
     assert [party(mode).send(vector_payload(row())) for mode in MODES] == [[], [], []]
 

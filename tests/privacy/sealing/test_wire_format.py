@@ -52,7 +52,7 @@ def test_decoding_a_vector_copies_nothing() -> None:
     assert not wire_format.decode_vector(data).flags.writeable
 
 
-def test_kinds_are_those_of_the_books() -> None:
+def test_kinds_are_those_of_the_message_log() -> None:
     """One code per kind, none with the `MANY` bit."""
     assert set(wire_format.KINDS) == {
         "control", "bootstrap", "update", "model", "handover", "share", "correction", "collect"

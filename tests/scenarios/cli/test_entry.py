@@ -89,8 +89,8 @@ def test_a_folder_that_may_not_be_written_is_told(tmp_path: Path) -> None:
         assert "Traceback" not in done.stderr
 
 
-@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder that nobody may write to")
-def test_a_folder_nobody_may_write_to_is_told() -> None:
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder that cannot be written to")
+def test_a_folder_that_cannot_be_written_to_is_told() -> None:
     """Not even root."""
     done = peerveil("run", "tiny", "--quiet", "--out", "/proc/peerveil-run")
     assert done.returncode == 2

@@ -390,7 +390,7 @@ def test_unreadable_files_are_told(tmp_path: Path) -> None:
 
 
 def test_scenarios_are_frozen_values() -> None:
-    """Equal text, equal scenario; nobody can change it on the way."""
+    """Equal text, equal scenario; it cannot be changed on the way."""
     assert parse_scenario(SMALL) == parse_scenario(SMALL)
     with pytest.raises(AttributeError):
         parse_scenario(SMALL).rounds = 3  # type: ignore[misc]

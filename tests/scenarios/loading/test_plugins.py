@@ -109,7 +109,7 @@ def test_a_plugin_s_keys_are_checked(tmp_path: Path) -> None:
     ],
 )
 def test_what_goes_wrong_in_a_plugin_is_told(tmp_path: Path, module: str, text: str, kind: str, expected: str) -> None:
-    """Somebody else's mistake never becomes a traceback."""
+    """A plug-in's mistake never becomes a traceback."""
     path = write(tmp_path, module, text)
     line = problem_of(path, allow_plugins=True, overrides=[f'protocol.kind="{kind}"'])
     assert line.startswith(f"protocol.kind = {kind}: ")

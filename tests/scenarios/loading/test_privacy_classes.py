@@ -69,7 +69,7 @@ def test_they_survive_a_round_trip(override: str) -> None:
         ("epsilon: 1, classes: [{clients: 4-6, epsilon: 2}]",
          "privacy.budget.classes.0.clients = 4-6: there are clients 0 to 5"),
         ("classes: [{clients: 0-3, epsilon: 2}]", "these clients are in no class"),
-        ("by: none, classes: [{share: 1, epsilon: 2}]", "with `by: none` nobody ever stops"),
+        ("by: none, classes: [{share: 1, epsilon: 2}]", "with `by: none` no client ever stops"),
     ],
 )  # fmt: skip
 def test_bad_classes_are_told(privacy: str, problem: str) -> None:
@@ -108,7 +108,7 @@ def test_a_share_of_colluders_is_that_many_clients() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["gossip, exchange_with: 2", "rotating_leader", "central"])
 def test_a_coalition_sees_at_least_what_each_member_sees(kind: str) -> None:
-    """And no more than whoever receives everything; without colluders it is left out."""
+    """And no more than an observer that receives everything; without colluders it is left out."""
     protocol = f"protocol={{kind: {kind}, train_per_round: 4}}"
     found = report(protocol, "rounds=4", "privacy.noise.sigma=5", "privacy.colluders=[0, 2, 4]")["rigorous"]
     assert found["model"] * (1 - 1e-9) <= found["coalition"] <= found["local"] * (1 + 1e-9)

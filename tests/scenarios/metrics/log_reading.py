@@ -83,7 +83,7 @@ def _add_releases(found: Round, simulation: Simulation, number: int) -> None:
             found.releases.append(Release(client, noise.sensitivity, {own: 1.0}))
         return
     nodes = {int(table["node"][row]) for row in charged}
-    uploads = [*sharing.book.uploads.get(number, {}).values(), *sharing.book.replaced.get(number, [])]
+    uploads = [*sharing.share_log.uploads.get(number, {}).values(), *sharing.share_log.replaced.get(number, [])]
     for upload in sorted((one for one in uploads if one.node in nodes), key=lambda one: one.node):
         own = ("own", len(found.releases))
         found.variances[own] = (sharing.plan.noise_std[upload.node] * upload.weight) ** 2 + upload.independent_std**2
@@ -98,7 +98,7 @@ def _add_releases(found: Round, simulation: Simulation, number: int) -> None:
 
 def _add_knowledge(found: Round, simulation: Simulation, number: int, rows: list[dict[str, Any]]) -> None:
     assert simulation.sharing is not None
-    book = simulation.sharing.book
+    book = simulation.sharing.share_log
     came = _reached(simulation, rows, "share")
     for name in list(found.variances):
         if not isinstance(name, tuple) or name[0] != "share":
@@ -120,7 +120,7 @@ def _add_knowledge(found: Round, simulation: Simulation, number: int, rows: list
 
 def _repairs(simulation: Simulation, number: int, aggregator: int) -> Form:
     assert simulation.sharing is not None
-    book = simulation.sharing.book
+    book = simulation.sharing.share_log
     form: Form = {}
     for node in book.repairs.get((number, aggregator), ()):
         sent, taken = book.answers[number, aggregator, node]

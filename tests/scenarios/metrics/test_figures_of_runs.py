@@ -105,7 +105,7 @@ def test_random_factors_do_not_count_for_those_who_see_uploads() -> None:
     assert found["receiver"] >= alone
 
 
-def test_what_was_opened_protects_nobody_from_the_asker() -> None:
+def test_what_was_opened_protects_no_client_from_the_asker() -> None:
     """Two peers crash after the exchange: the leader that corrects knows all shares with them."""
     simulation = simulate(
         LEADER, PLUS[:-1] + ", policy: correct}", "rounds=1", "protocol.train_per_round=8",
@@ -113,7 +113,7 @@ def test_what_was_opened_protects_nobody_from_the_asker() -> None:
     )  # fmt: skip
     (one,) = rounds_of(simulation)
     assert simulation.sharing is not None
-    leader = next(asker for _, asker, _ in simulation.sharing.book.answers)
+    leader = next(asker for _, asker, _ in simulation.sharing.share_log.answers)
     rows = {row for node, row in one.received if node == leader}
     known = max(oracle.mu2(one, rows, {leader}, u, sums=True) for u in range(10) if u != leader)
     one.known = {(node, name) for node, name in one.known if node != leader}

@@ -15,7 +15,7 @@ from scenarios.cli.main import main
 from scenarios.composition.simulation import Simulation
 from scenarios.loading.catalog import catalog
 from scenarios.loading.load import load_scenario
-from scenarios.metrics.communication.traffic import books
+from scenarios.metrics.communication.traffic import message_totals
 from scenarios.metrics.privacy.privacy_report import report_privacy
 from scenarios.planning.plan import make_plan
 from scenarios.planning.wire_bytes import transmissions
@@ -58,7 +58,11 @@ def run(*overrides: str) -> Simulation:
 def test_bytes_by_kind_are_those_of_the_run(protocol: str, change: str) -> None:
     """Without loss, every kind within 2 per cent."""
     planned = make_plan(scenario(protocol, change))["bytes"]["total"]["by_kind"]
-    real = {kind: amount for kind, amount in books(run(protocol, change).log.messages)[1]["by_kind"].items() if amount}
+    real = {
+        kind: amount
+        for kind, amount in message_totals(run(protocol, change).log.messages)[1]["by_kind"].items()
+        if amount
+    }
     assert planned.keys() == real.keys()
     for kind, amount in real.items():
         assert planned[kind] == pytest.approx(amount, rel=0.02), kind
@@ -76,7 +80,7 @@ def test_listed_weights_are_planned() -> None:
     """Metropolis weights come with the assignments."""
     weighted = (TORUS, "protocol.mixing=metropolis", "rounds=2")
     planned = make_plan(scenario(*weighted))["bytes"]["total"]["by_kind"]["control"]
-    assert planned == pytest.approx(books(run(*weighted).log.messages)[1]["by_kind"]["control"], rel=0.002)
+    assert planned == pytest.approx(message_totals(run(*weighted).log.messages)[1]["by_kind"]["control"], rel=0.002)
     assert planned > 1.01 * make_plan(scenario(TORUS, "rounds=2"))["bytes"]["total"]["by_kind"]["control"]
 
 
@@ -113,7 +117,7 @@ def test_loss_enters_by_its_expectation() -> None:
     assert transmissions(0.2, 5) == pytest.approx(1.2496)
     loss = ("network={loss: 0.2, retransmit: {tries: 5, timeout: 1 s}}", "protocol.deadline=200 s")
     planned = make_plan(scenario(GOSSIP, *loss))["bytes"]["total"]["by_kind"]["update"]
-    assert planned == pytest.approx(books(run(GOSSIP, *loss).log.messages)[1]["by_kind"]["update"], rel=0.05)
+    assert planned == pytest.approx(message_totals(run(GOSSIP, *loss).log.messages)[1]["by_kind"]["update"], rel=0.05)
 
 
 @pytest.mark.slow
@@ -234,7 +238,7 @@ def test_a_plan_counts_what_churn_sends_again() -> None:
     churn = "availability={kind: churn, mean_up: 60 s, mean_down: 10 s}"
     changes = (LEADER, churn, "model={kind: bytes, size: 1 MB}", "rounds=20", "clients=30")
     planned = make_plan(scenario(*changes))["bytes"]["total"]["sent"]
-    real = books(run(*changes).log.messages)[1]["sent"]
+    real = message_totals(run(*changes).log.messages)[1]["sent"]
     without = make_plan(scenario(*changes, "availability=always"))["bytes"]["total"]["sent"]
     assert planned == pytest.approx(real, rel=0.1)
     assert abs(without - real) > 2 * abs(planned - real)

@@ -118,7 +118,7 @@ def test_the_legend_stays_inside_the_picture(tmp_path: Path) -> None:
     (legend,) = drawn.legends
     names = [text.get_text() for text in legend.get_texts()]
     assert len(names) >= 4
-    assert "reached nobody" in names
+    assert "reached no node" in names
     # Services without data would stand on other nodes' edges.
     assert not {"proxy", "server"} & set(names)
     extent = legend.get_window_extent()

@@ -225,7 +225,7 @@ def test_many_nodes_are_sampled_with_the_notable_ones_kept(random_log: Callable[
 
 
 def test_the_spectral_gap_is_that_of_the_real_averaging() -> None:
-    """Everyone averages everyone: gap 1. Nobody hears anybody: gap 0. A leader: 1."""
+    """All average all: gap 1. No node hears another: gap 0. A leader: 1."""
     log = Log()
     for number, leader in ((1, -1), (2, -1), (3, 2)):
         log.rounds.append({"round": number, "leader": leader, "start_s": 0.0, "end_s": 1.0})

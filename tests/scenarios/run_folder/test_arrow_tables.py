@@ -33,7 +33,7 @@ def test_promised_columns_come_first(random_log: Callable[..., Log]) -> None:
 
 
 def test_words_and_nulls(add_message: Callable[..., int], random_log: Callable[..., Log]) -> None:
-    """Codes are written as words, nobody and never as null."""
+    """Codes are written as words, no node and never as null."""
     log = Log()
     add_message(log, kind="model", receiver=-1, arrived_s=np.nan, outcome="lost", reason="burst", left_bytes=7)
     log.dropout("absence", 1, 3, "budget", 2.0)

@@ -1,4 +1,4 @@
-"""Summaries: the books balance, the keys are there, and JSON can hold them."""
+"""Summaries: totals add up, the keys are there, and JSON can hold them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_promised_keys(scenario: SimpleNamespace, random_log: Callable[..., Log]
 
 @settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 1000))
-def test_books_balance(scenario: SimpleNamespace, random_log: Callable[..., Log], seed: int) -> None:
+def test_totals_add_up(scenario: SimpleNamespace, random_log: Callable[..., Log], seed: int) -> None:
     """Sent = delivered + lost + rejected + in_flight = the sum by kind, in messages and in bytes."""
     log = random_log(seed)
     summary = summarise(_facts(scenario, log))
@@ -74,7 +74,7 @@ def test_books_balance(scenario: SimpleNamespace, random_log: Callable[..., Log]
 def test_waste_is_what_left_before_a_loss_and_what_came_too_late(
     scenario: SimpleNamespace, add_message: Callable[..., int]
 ) -> None:
-    """Control messages are never late; rejected and unfinished messages are books of their own."""
+    """Control messages are never late; rejected and unfinished messages are counted apart."""
     log = Log()
     add_message(log, size_bytes=1000, outcome="lost", reason="random", left_bytes=300, used=False)
     add_message(log, size_bytes=500, used=False)

@@ -1,4 +1,4 @@
-"""Runs over relays: the same learning as without, at the price that the books say."""
+"""Runs over relays: the same learning as without, at the price that the message log shows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from scenarios.composition.simulation import Simulation
 from scenarios.loading.load import parse_scenario
 from scenarios.metrics.communication.critical_path import critical_paths
 from scenarios.metrics.communication.roles import Roles
-from scenarios.metrics.communication.traffic import books
+from scenarios.metrics.communication.traffic import message_totals
 from scenarios.metrics.headline.headline import bytes_headline
 from scenarios.node_numbers import relay_nodes
 
@@ -47,7 +47,9 @@ def test_relays_change_the_cost_and_nothing_else(simulate: Simulate) -> None:
     assert not len(relayed.log.dropouts)
     record, plain = relayed.records[1], direct.records[1]
     assert (record.used, record.missing) == (plain.used, plain.missing) == (6, 0)
-    sent = {name: books(one.log.messages)[1]["by_kind"] for name, one in (("direct", direct), ("relayed", relayed))}
+    sent = {
+        name: message_totals(one.log.messages)[1]["by_kind"] for name, one in (("direct", direct), ("relayed", relayed))
+    }
     assert sent["relayed"]["update"] == 3 * sent["direct"]["update"] + 6 * 3 * HEADER
     assert sent["relayed"]["control"] == sent["direct"]["control"]
     rows = [received_updates(simulation) for simulation in (relayed, direct)]
@@ -80,7 +82,7 @@ def test_relays_pay_and_only_peers_have_spans(simulate: Simulate) -> None:
 def test_what_relays_lose_is_told_by_its_true_ends(
     simulate: Simulate, prepare: Simulate, dropouts: Callable[..., list[tuple[int, str, int, int, str]]]
 ) -> None:
-    """Two relays go down: what they lose is missing at a client from a client, and nobody is said to have crashed."""
+    """Two relays go down: what they lose is missing at a client from a client, and no node is said to have crashed."""
     once = (*RELAY, "network.retransmit.tries=1", "protocol.deadline=10 s")
     start_s = simulate(*once).records[1].start_s
     simulation = prepare(*once)
@@ -88,7 +90,7 @@ def test_what_relays_lose_is_told_by_its_true_ends(
         take_down = partial(simulation.world.network.take_down, relay)
         simulation.clock.call_at(start_s, Rank.FAULT, 0, take_down)
     simulation.run()
-    counts, sizes = books(simulation.log.messages)
+    counts, sizes = message_totals(simulation.log.messages)
     for book in (counts, sizes):
         assert book["sent"] == book["delivered"] + book["lost"] + book["rejected"] + book["in_flight"]
     missing = [row for row in dropouts(simulation.log) if row[1] == "missing"]

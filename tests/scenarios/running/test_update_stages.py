@@ -50,7 +50,7 @@ def test_clipped_weights_are_averaged_as_models() -> None:
     np.testing.assert_allclose(_models(plain), _models(weights), atol=1e-5)
     held = run("privacy=none", "update=[{kind: clip, norm: 0.01, clip_object: weights}]")
     trained = _models(held)[:-1]
-    # Whoever averaged has a mean of clipped models; the others have their first model still.
+    # A node that averaged has a mean of clipped models; the others have their first model still.
     assert np.linalg.norm(trained, axis=1).min() <= 0.01 + 1e-6
 
 

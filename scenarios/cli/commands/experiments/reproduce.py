@@ -13,6 +13,7 @@ from scenarios.loading.problems import printable, shorten
 from scenarios.reproductions.book import (
     collected,
     interval_text,
+    picture_path,
     printed_text,
     statement_text,
     verdict_text,
@@ -110,10 +111,10 @@ def _list(args: argparse.Namespace) -> int:
 
 
 def _write_book(path: Path) -> int:
-    pictures = path.parent / "pictures" / "reproductions"
     for name, outcome in outcomes().items():
-        pictures.mkdir(parents=True, exist_ok=True)
-        draw(outcome, pictures / f"{name}.svg")
+        picture = path.parent / picture_path(name)
+        picture.parent.mkdir(parents=True, exist_ok=True)
+        draw(outcome, picture)
     atomic_write.write_text(path, write_book())
     print(f"book in {path}")
     return 0

@@ -39,7 +39,7 @@ class Case:
 WIDE = ("inf", "inf")
 CASES = (
     Case("the slower link counts", "ideal", [(10, 1), (1, 4)], 0.5, [(0, 1, 20, 1)], [1 + 20 / 4 + 0.5]),
-    Case("nobody waits", "ideal", [(10, 1), WIDE], 0.5, [(0, 1, 20, 0), (0, 1, 20, 0)], [2.5, 2.5]),
+    Case("no flow waits", "ideal", [(10, 1), WIDE], 0.5, [(0, 1, 20, 0), (0, 1, 20, 0)], [2.5, 2.5]),
     Case("messages leave one by one", "fifo", [(10, 1), WIDE], 0.5, [(0, 1, 20, 0), (0, 1, 30, 0)], [2.5, 5.5]),
     # First bytes reach the receiver at 0.5 and 0.75; it takes 2 s for each, the second waits for the first.
     Case(

@@ -52,7 +52,7 @@ def test_perfect_offset_is_no_privacy(tmp_path: Path) -> None:
 
 
 def test_residual_noise_is_what_protects(tmp_path: Path) -> None:
-    """With tau the sum is protected with a tail bound on the factors; whoever gets all uploads is not bounded."""
+    """With tau the sum is protected with a tail bound on the factors; an observer of all uploads is not bounded."""
     summary = summary_of(tmp_path, "noise_shares={epsilon: 10, tau: 1, tau_mode: vector}", "privacy.colluders=[0, 1]")
     rigorous, joint = summary["privacy"]["rigorous"], summary["privacy"]["noise_shares"]["joint"]
     assert rigorous["model"] <= rigorous["peer"]["worst"] <= rigorous["coalition"] == joint["with_colluders"] < math.inf

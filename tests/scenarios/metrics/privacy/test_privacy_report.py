@@ -59,7 +59,7 @@ def test_the_verdict_says_what_is_wrong(name: str) -> None:
 
 
 def test_first_come_claims_no_sampling() -> None:
-    """Whoever is fast is chosen: the model view has no amplification."""
+    """The fastest are chosen: the model view has no amplification."""
     first = "protocol={kind: central, train_per_round: 4, selection: first_come}"
     simulation = build(load_scenario("tiny", ["learning=none", PROVEN, first]))
     simulation.run()
@@ -67,7 +67,7 @@ def test_first_come_claims_no_sampling() -> None:
 
 
 def test_churn_raises_the_sampling_rate() -> None:
-    """A cohort drawn from those who are online is a larger share of them than of everybody."""
+    """A cohort drawn from those who are online is a larger share of them than of all clients."""
     crash = "faults=[{kind: crash, who: 0, round: 1, phase: train}]"
     leader = "protocol={kind: rotating_leader, train_per_round: 3, deadline: 5 s}"
     simulation = build(load_scenario("tiny", ["learning=none", PROVEN, crash, leader, "rounds=6"]))

@@ -41,7 +41,7 @@ def churned(tmp_path_factory: pytest.TempPathFactory) -> RunData:
 
 
 def rounds_with_outages(pictures: dict[str, Any]) -> set[int]:
-    """The rounds in which the page draws somebody as down."""
+    """The rounds in which the page draws a node as down."""
     packed = pictures["spans"]
     kind = {"u1": np.uint8, "i1": np.int8}[packed["name"]["type"]]
     names = np.frombuffer(base64.b64decode(packed["name"]["data"]), dtype=kind)
@@ -58,7 +58,7 @@ def test_an_outage_makes_no_round_of_its_own(crashed: RunData) -> None:
     assert sorted(found["round"][mine].tolist()) == [3, 4, 5]
     for number, start_s, end_s in zip(*(found[name][mine] for name in ("round", "start_s", "end_s")), strict=True):
         assert rounds[int(number)]["start_s"] <= start_s < end_s <= rounds[int(number)]["end_s"]
-    # The collection after the last round has spans of its own, and nobody is down in it.
+    # The collection after the last round has spans of its own, and no node is down in it.
     assert rounds_with_outages(picture_data(crashed)) == {3, 4, 5}
 
 
