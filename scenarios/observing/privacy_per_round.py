@@ -20,9 +20,9 @@ from privacy.accounting.record_level import RecordAccount
 from privacy.accounting.sampling_premises import Amplification, Draw
 from privacy.accounting.setting import Setting
 from privacy.calibration.noise_plan import NoisePlan
-from scenarios.metrics.privacy.round_contents import ContentReader, aggregation_of
-from scenarios.metrics.privacy.run_accountant import setting_of
-from scenarios.metrics.privacy.unaccounted import disclosed, unaccounted_releases
+from scenarios.accounting.round_contents import ContentReader, aggregation_of
+from scenarios.accounting.run_accountant import setting_of
+from scenarios.accounting.unaccounted import disclosed, unaccounted_releases
 from scenarios.schema import Scenario
 
 FIGURES = ("epsilon_published", "epsilon_local", "epsilon_peer_worst", "epsilon_model")

@@ -16,7 +16,7 @@ from privacy.accounting.content_log import Floats, Ids, RoundContents
 from privacy.accounting.curves.loss_events import LossEvent
 from privacy.accounting.receipts import received_pairs, rows_by_round
 from privacy.accounting.setting import Spread
-from scenarios.metrics.privacy.share_contents import share_noise
+from scenarios.accounting.share_contents import share_noise
 
 if TYPE_CHECKING:
     from nodes.noise_shares.run_exchange import NoiseSharing

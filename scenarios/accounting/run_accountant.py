@@ -9,8 +9,8 @@ from privacy.accounting.setting import Setting
 from privacy.calibration.noise_plan import NoisePlan
 from privacy.noise_shares.settings import NoiseShares
 from privacy.settings import Privacy
+from scenarios.accounting.unaccounted import disclosed
 from scenarios.loading.privacy_classes import budget_epsilons, colluding_nodes
-from scenarios.metrics.privacy.unaccounted import disclosed
 from scenarios.node_numbers import SERVER
 from scenarios.schema import Scenario
 
