@@ -71,4 +71,7 @@ def chosen(attack: Any, positions: Sequence[Position]) -> tuple[list[Position], 
     asked = [position for position in positions if not attack.by or position.name == attack.by]
     why = {position.name: attack.unfit(position) for position in asked}
     able = [position for position in asked if not why[position.name]]
-    return able, [] if able else [f"{name}: {reason}" for name, reason in why.items()]
+    reasons: dict[str, list[str]] = {}
+    for name, reason in why.items():
+        reasons.setdefault(reason, []).append(name)
+    return able, [] if able else [f"{', '.join(names)}: {reason}" for reason, names in reasons.items()]
