@@ -132,8 +132,8 @@ class Receiver:
     def _open(self, deliveries: Sequence[Delivery]) -> None:
         """Checks and files messages from the inbox; every change of sessions reads the inbox first."""
         # Most inboxes hold messages of one topic and round; by index, which is faster than by name.
-        _, _, _, _, _, number, first, *_ = deliveries[0]
-        alike = len(deliveries) == 1 or len({(one[5], one[6]) for one in deliveries}) == 1
+        number, first = deliveries[0][5:7]
+        alike = len({one[5] for one in deliveries}) == len({one[6] for one in deliveries}) == 1
         for (topic, round_number), group in [((first, number), deliveries)] if alike else _by_topic(deliveries):
             if topic >= FIRST_TOPIC:
                 self._open_controls(topic, group)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -26,11 +25,7 @@ class Received(NamedTuple):
     arrived_s: float = np.nan
 
 
-@lru_cache(maxsize=1024)
-def _accepted_once(sequence: int, epoch: int) -> tuple[tuple[int, int], ...]:
-    """Returns the record of a sender's first message; cached, since it is equal for most senders."""
-    return ((sequence, epoch),)
-
+_DAMAGED = CORRUPTED | CARRIED
 
 RoundSessions = dict[int, dict[int, "RoundSession"]]
 """The sessions of all nodes, by round and then by node: a round is forgotten as a whole, and most nodes are in one."""
@@ -89,19 +84,25 @@ class RoundSession:
         """Opens messages of one kind together, if none is altered, repeated, misdirected or enciphered; else None."""
         senders, heard = self.senders(kind), self.accepted.setdefault(kind, {})
         mine, epoch = (self.assignment.address, self.keys.public), self.assignment.epoch
+        if set(map(type, contents)) != {Bundle}:
+            return None
+        bundles = cast("Sequence[Bundle]", contents)
         news: dict[bytes, tuple[tuple[int, int], ...]] = {}
         opened: list[Received] = []
-        new = tuple.__new__  # `Received(...)` takes twice as long
-        for (row, _, place, _, _, _, _, flags, _, arrived_s), bundle in zip(deliveries, contents, strict=True):
-            if not isinstance(bundle, Bundle) or flags & (CORRUPTED | CARRIED):
-                return None
+        last, accepted = -1, ((-1, epoch),)
+        add, new = opened.append, tuple.__new__  # `Received(...)` takes twice as long
+        for (row, _, place, _, _, _, _, flags, _, arrived_s), bundle in zip(deliveries, bundles, strict=True):
             name, value = bundle.sender, bundle.plain
-            if value is ENCIPHERED or senders.get(name) != bundle.public or bundle.receivers[place] != mine:
+            if flags & _DAMAGED or value is ENCIPHERED:
                 return None
-            if name in heard or name in news:
+            if senders.get(name) != bundle.public or bundle.receivers[place] != mine:
                 return None
-            news[name] = _accepted_once(bundle.sequence, epoch)
-            opened.append(new(Received, (name, value, row, arrived_s)))
+            if bundle.sequence != last:  # equal for most senders, whose records are then one object
+                last, accepted = bundle.sequence, ((bundle.sequence, epoch),)
+            news[name] = accepted
+            add(new(Received, (name, value, row, arrived_s)))
+        if len(news) < len(opened) or not heard.keys().isdisjoint(news):
+            return None  # a sender's second message
         # Recorded for all or none: the checks have passed for the whole group.
         heard.update(news)
         return opened

@@ -49,7 +49,7 @@ class BatchContents:
     def of_batches(self, deliveries: Iterable[Delivery]) -> list[Contents]:
         """Returns for each message the contents of the batch that it belongs to."""
         contents = self._by_batch
-        return [contents[batch] for _, batch, *_ in deliveries]
+        return [contents[delivery[1]] for delivery in deliveries]  # by place, which is faster than by name
 
     def as_arrived(self, delivery: Delivery) -> Any:
         """Returns a message's content as it arrived; corrupted messages have other bytes."""
@@ -72,7 +72,7 @@ class BatchContents:
         """
         contents, makers, found = self._by_batch, self._makers, []
         for delivery in deliveries:
-            batch, topic = delivery[1], delivery[6]  # faster to read than by name
+            batch, topic = delivery[1], delivery[6]
             if batch <= at.MADE:
                 found.append(makers[topic](delivery))
                 continue

@@ -13,6 +13,7 @@ from p2p.config.errors import UserError
 from privacy.attacks.attack import Attack
 from privacy.attacks.observations import Position
 from scenarios.attacking.positions import chosen
+from scenarios.attacking.repeated_runs import comparisons_of
 from scenarios.attacking.result_files import write_result
 from scenarios.attacking.views import AttackedRun
 from scenarios.loading.load import parse_scenario
@@ -47,17 +48,20 @@ def attack_run(
 
 
 def _carry_out(attacked: AttackedRun, attack: Attack, position: Position, entries: Sequence[Entry]) -> Entry:
-    head = {"kind": kind_of(Choice(ATTACKS), attack), "by": position.name, "options": _options(attack)}
+    head = {"kind": kind_of(Choice(ATTACKS), attack), "by": position.name, "options": options_of(attack)}
     stem = _stem(head, entries)
     # Carrying out the same attack again tries nothing new.
-    tried = sum(entry.get("comparisons", 0) for entry in entries if not _same(entry, head))
+    tried = sum(comparisons_of(entry) for entry in entries if not _same(entry, head))
     guess = attack.guess(attacked.view(position))
     result = attack.score(guess, attacked.truth(position, tried))
     write_result(attacked.path, stem, result)
-    return {**head, "file": stem, "headline": result.headline, **result.figures}
+    # What several runs said together stays: their coins are the same as before.
+    before = next((entry for entry in entries if _same(entry, head)), {})
+    kept = {key: before[key] for key in ("together",) if key in before}
+    return {**head, "file": stem, "headline": result.headline, **result.figures, **kept}
 
 
-def _options(attack: Attack) -> dict[str, Any]:
+def options_of(attack: Attack) -> dict[str, Any]:
     plain: dict[str, Any] = json.loads(to_json(dump_keys(attack)))
     plain.pop("by", None)
     return plain

@@ -33,6 +33,7 @@ class ReconstructionAttack:
         manner: attack the messages of one round, the sum of linked messages of all rounds until then, or both
         models: all_round: match the sum at the first model, or at the model of each round
         target: one upload at a time, or the sum of all uploads of the round
+        local_steps: take an update for one_gradient, or simulate the client's steps (simulated); needs knows.batch_size
         round: the round that is attacked, first or last of those kept
         uploads: how many messages of the round are attacked, in order of arrival
         images: images behind an upload; by default the batch size, if that is a number and known
@@ -52,6 +53,7 @@ class ReconstructionAttack:
     manner: Manner = "one_round"
     models: Literal["first", "each"] = "first"
     target: Literal["upload", "sum"] = "upload"
+    local_steps: Literal["one_gradient", "simulated"] = "one_gradient"
     round: Annotated[int, Ge(1)] | Literal["first", "last"] = "last"
     uploads: Annotated[int, Ge(1)] = 1
     images: Annotated[int, Ge(1)] | None = None
@@ -74,6 +76,15 @@ class ReconstructionAttack:
             return "the model that updates were trained from is not kept; add `keep: {snapshots: true}` to the observer"
         if self.images is None and not self._known_batch(position):
             return "the number of images behind an update is not known; set `images`"
+        return self._cannot_simulate(position) if self.local_steps == "simulated" else ""
+
+    def _cannot_simulate(self, position: Position) -> str:
+        if not position.knows["batch_size"]:
+            return "batch size and epochs are not known; set knows.batch_size, or local_steps: one_gradient"
+        if self.target == "sum":
+            return "a sum has steps of many clients; use target: upload, or local_steps: one_gradient"
+        if position.public["training"].per_sample is not None:
+            return "steps that clip and noise single records are not simulated; use local_steps: one_gradient"
         return ""
 
     def _known_batch(self, position: Position) -> bool:

@@ -16,6 +16,7 @@ from nodes.adversaries.reconstruction.dlg import Dlg
 from nodes.adversaries.reconstruction.gradient_target import GradientTarget
 from nodes.adversaries.reconstruction.inversion import Inversion, Reconstruction
 from nodes.adversaries.reconstruction.label_recovery import recover_labels
+from nodes.adversaries.reconstruction.local_steps import LocalSteps, public_steps
 from nodes.datasets.dataset import PixelRange
 from p2p.config.errors import UserError
 from privacy.attacks.linkage_attack import LinkageAttack, Links, received_updates
@@ -116,7 +117,15 @@ class _Problem:
             count=count,
             shape=tuple(self._public["data_shape"]),
             pixels=self._public["pixels"],
+            steps=self._steps(rows, count),
         )
+
+    def _steps(self, rows: Rows, count: int) -> LocalSteps:
+        """Returns the local steps behind an update, if the attack simulates them."""
+        if self._attack.local_steps == "one_gradient":
+            return LocalSteps()
+        pull = getattr(self._public["objective"], "mu", 0.0)
+        return public_steps(self._public["training"], pull, count, self._round, self._attack.seed, int(rows[-1]))
 
     def _reconstruct(self, target: GradientTarget, rows: Rows, manner: str) -> Reconstruction:
         attack, classes = self._attack, self._public["classes"]

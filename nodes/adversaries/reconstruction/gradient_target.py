@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from nodes.adversaries.reconstruction.local_steps import LocalSteps
 from nodes.datasets.dataset import PixelRange
 from nodes.learning.kernels.generic import layer_columns, unflatten
 
@@ -24,10 +25,12 @@ class GradientTarget:
     Attributes:
         module: the model's architecture
         weights: the models at which the gradient was taken, [s, d]; of several, the mean gradient is matched
-        gradient: mean gradient of the cross-entropy of `count` images, [d], with clipping and noise as it was seen
+        gradient: mean gradient of the cross-entropy of `count` images, [d], with clipping and noise as it was seen; of
+            several local steps, the mean over these
         count: number of images
         shape: channels, height and width of an image
         pixels: values of black and white in the records that the model reads
+        steps: the local steps behind the gradient, as far as they are known
     """
 
     module: nn.Module
@@ -36,20 +39,27 @@ class GradientTarget:
     count: int
     shape: tuple[int, ...]
     pixels: PixelRange
+    steps: LocalSteps = field(default_factory=LocalSteps)
 
     def of(self, images: Tensor, targets: Tensor) -> Tensor:
-        """Returns the mean gradient [d] that images in [0, 1] would give, as a differentiable function of them.
+        """Returns the mean gradient [d] that training on images in [0, 1] would give, differentiable by them.
 
         Args:
             targets: labels [n], or the probability of each class [n, classes].
         """
         records = to_records(images, self.pixels)
-        found = [self._at(model, records, targets) for model in self.weights]
+
+        def gradient(model: Tensor, places: Tensor | None) -> Tensor:
+            some = (records, targets) if places is None else (records[places], targets[places])
+            return self._at(model, *some)
+
+        found = [self.steps.mean_gradient(model, gradient) for model in self.weights]
         return torch.stack(found).mean(0) if len(found) > 1 else found[0]
 
     def _at(self, model: Tensor, records: Tensor, targets: Tensor) -> Tensor:
-        # One flat leaf: the gradient then comes out flat, in the order of a released vector.
-        flat = model.detach().clone().requires_grad_()
+        # One flat vector: the gradient then comes out flat, in the order of a released one. After the first local step
+        # it depends on the images already.
+        flat = model if model.requires_grad else model.detach().clone().requires_grad_()
         scores = functional_call(self.module, unflatten(self.module, flat), (records,))
         loss = nn.functional.cross_entropy(scores, targets)
         (gradient,) = torch.autograd.grad(loss, flat, create_graph=True)

@@ -74,6 +74,21 @@ def test_labels_are_recovered_where_they_are_not_known(tmp_path: Path) -> None:
     assert entry["results"][0]["psnr_db"] > entry["results"][0]["prior_psnr_db"] + 3.0
 
 
+@pytest.mark.slow
+def test_simulated_local_steps_read_what_one_gradient_does_not(tmp_path: Path) -> None:
+    """Five passes at a large rate: one gradient is worth no more than a guess, the steps are worth 5 dB more."""
+    options = "images: 10, steps: 1000, local_steps"
+    attacks = ", ".join(f"{{kind: reconstruction, {options}: {how}}}" for how in ("one_gradient", "simulated"))
+    training = "training={epochs: 5, batch_size: all, learning_rate: 0.5}"
+    quiet = "privacy={clip: {kind: flat, norm: 100}, noise: {kind: gaussian, sigma: 1.0e-7}}"
+    found = run(tmp_path / "run", "attack-reconstruction", "rounds=1", training, quiet, f"attacks=[{attacks}]")[
+        "attacks"
+    ]
+    plain, simulated = (entry["results"][0]["psnr_db"] for entry in found)
+    assert plain < found[0]["results"][0]["prior_psnr_db"] + 1.0
+    assert simulated > plain + 5.0
+
+
 MEMBERSHIP = (
     "protocol={kind: central, train_per_round: 6, deadline: 60 s}",
     "adversaries=[{kind: server, keep: {snapshots: true}}]",
@@ -138,6 +153,21 @@ def test_in_gossip_the_observer_says_whose_model_it_uses() -> None:
         ("attack-reconstruction", ["data={name: synthetic, samples: 200}"], "records are no images"),
         ("attack-reconstruction", ["objective=hinge"], "gradients of cross-entropy are matched"),
         ("attack-reconstruction", ["attacks=[{kind: reconstruction}]"], "set `images`"),
+        (
+            "attack-reconstruction",
+            ["attacks.0.local_steps=simulated", "adversaries.0.knows.batch_size=false"],
+            "batch size and epochs are not known; set knows.batch_size",
+        ),
+        (
+            "attack-reconstruction",
+            ["attacks.0.local_steps=simulated", "attacks.0.target=sum"],
+            "a sum has steps of many clients; use target: upload",
+        ),
+        (
+            "attack-reconstruction",
+            ["attacks.0.local_steps=simulated", "training.per_sample={clip: 1, noise: 1}"],
+            "steps that clip and noise single records are not simulated",
+        ),
         ("attack-membership", ["reserved.victims=null"], "add `reserved: {victims: [0]}`"),
         ("attack-membership", ["adversaries=[{kind: eavesdropper}]", "attacks=[{kind: membership}]"], "holds no model"),
         (
