@@ -74,13 +74,23 @@ class CanaryTrainer:
         first: Matrix = self._trainer.initial()
         return first
 
-    def train(self, models: Matrix, nodes: Sequence[int], round_number: int, numbers: Sequence[int]) -> Matrix:
-        """Returns the models after local training; a canary's is its model minus its step."""
+    def train(
+        self,
+        models: Matrix,
+        nodes: Sequence[int],
+        round_number: int,
+        numbers: Sequence[int],
+        losses: NDArray[np.float64] | None = None,
+    ) -> Matrix:
+        """Returns the models after local training; a canary's is its model minus its step, and it has no loss."""
         trained = models.copy()
         others = [place for place, node in enumerate(nodes) if node not in self._rows]
         if others and not self._still:
             mine = [nodes[place] for place in others], round_number, [numbers[place] for place in others]
-            trained[others] = self._trainer.train(models[others], *mine)
+            told = None if losses is None else np.zeros(len(others))
+            trained[others] = self._trainer.train(models[others], *mine, told)
+            if losses is not None:
+                losses[others] = told
         for place, node in enumerate(nodes):
             if node in self._rows:
                 trained[place] -= self._steps[self._rows[node]]

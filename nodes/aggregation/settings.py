@@ -58,7 +58,8 @@ class Aggregate:
     Attributes:
         weights: uniform; records, by clients' records among the updates that arrived; records_of_all, by their share of
             all clients' records as Wei et al. print it, so that weights sum to the share that arrived;
-            loss_and_records, half by records and half by training loss (DP-FedASGP), which clients send with the update
+            loss_and_records, half by records and half by training loss summed over local epochs (DP-FedASGP), which
+            clients send with the update
         momentum: beta of `V <- beta V + (1 - beta) mean`; 0 is the mean itself
         step_size: factor on the step
         noise: noise on the aggregate; none adds nothing

@@ -27,7 +27,7 @@ class RoundTraining:
         watched: nodes whose local models are scored
         before: their scores
         start_losses: clipped loss of the model that a node trained from on its own records, and its noise draw's number
-        end_losses: loss of the trained model on the node's own records
+        summed_losses: training loss of a node, summed over local epochs
     """
 
     started: bool = False
@@ -37,7 +37,7 @@ class RoundTraining:
     watched: list[int] = field(default_factory=list)
     before: Scores | None = None
     start_losses: dict[int, tuple[float, int]] = field(default_factory=dict)
-    end_losses: dict[int, float] = field(default_factory=dict)
+    summed_losses: dict[int, float] = field(default_factory=dict)
 
     def add_scores(self, scores: Scores) -> None:
         """Appends the scores of nodes that were trained later than others."""
@@ -63,7 +63,7 @@ class CohortTraining:
         carried: what belongs to each model beside it
         seed: the seed of the noise
         releases_models: whether a release is the node's model after the noisy local step, instead of the noisy update
-        sends_loss: whether nodes measure the model that they have trained
+        sends_loss: whether nodes sum up their losses in training
         loss_bound: whether, and up to which value, nodes measure the model that they train from
     """
 
@@ -127,13 +127,14 @@ class CohortTraining:
         nodes = sorted(waiting)  # a fixed order: the grouping of models, and so rounding, must not depend on timing
         before = self.models[nodes]
         losses = self._start_losses(found, nodes, before)
-        trained = self.trainer.train(before, nodes, round_number, [waiting[node] for node in nodes])
+        summed = np.zeros(len(nodes)) if self.sends_loss else None
+        trained = self.trainer.train(before, nodes, round_number, [waiting[node] for node in nodes], summed)
         watched = set(found.watched)
         rows = [row for row, node in enumerate(nodes) if node in watched]
         if rows:
             found.add_scores(self.trainer.evaluate(trained[rows]))
-        if self.sends_loss:
-            found.end_losses.update(zip(nodes, self.trainer.own_losses(trained, nodes).tolist(), strict=True))
+        if summed is not None:
+            found.summed_losses.update(zip(nodes, summed.tolist(), strict=True))
         # `before` is a copy (fancy indexing), so it can hold the updates without another matrix.
         updates = np.subtract(before, trained, out=before)
         generators = streams(self.seed, [("noise", node, waiting[node]) for node in nodes])

@@ -120,8 +120,8 @@ class DeferredLearning:
         return self._named_vector(("release", round_number, node), wire=wire, loss=loss)
 
     def _loss_of(self, node: int, round_number: int) -> float:
-        """Returns the loss of a node's trained model on its own records; zero while learning is paused."""
-        return 0.0 if self.paused else self._training.computed(round_number).end_losses.get(node, 0.0)
+        """Returns a node's training loss, summed over local epochs; zero while learning is paused."""
+        return 0.0 if self.paused else self._training.computed(round_number).summed_losses.get(node, 0.0)
 
     def released(self, nodes: Sequence[int], round_number: int) -> Matrix:
         """Returns the releases of nodes as the rows of a read-only matrix."""

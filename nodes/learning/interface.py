@@ -61,8 +61,18 @@ class Trainer(Protocol):
     def initial(self) -> Matrix:
         """Returns the initial model."""
 
-    def train(self, models: Matrix, nodes: Sequence[int], round_number: int, numbers: Sequence[int]) -> Matrix:
-        """Returns the models after local training; `numbers` counts each node's trainings before this one."""
+    def train(
+        self,
+        models: Matrix,
+        nodes: Sequence[int],
+        round_number: int,
+        numbers: Sequence[int],
+        losses: NDArray[np.float64] | None = None,
+    ) -> Matrix:
+        """Returns the models after local training, and fills `losses` with their losses summed over local epochs.
+
+        `numbers` counts each node's trainings before this one.
+        """
 
     def evaluate(self, models: Matrix) -> Scores:
         """Returns accuracy and loss of each model on the test set."""

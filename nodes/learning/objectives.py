@@ -8,7 +8,8 @@ scenarios are checked without it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal, Protocol
 
 from annotated_types import Ge, Gt, Le, Lt
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 Slope = Callable[["Tensor", "Tensor"], "Tensor"]
 Pull = Callable[["Tensor"], "Tensor"]
+Note = Callable[["Tensor", "Tensor", "Tensor | None"], None]
 # Bounded, so that products of two strengths and a number of records stay float32.
 Strength = Annotated[float, Ge(0), Le(1e6)]
 Penalty = Literal["smoothed", "printed"]
@@ -38,10 +40,19 @@ class Terms:
         slope: from scores and one-hot labels [a, b, classes] to the gradient of each record's loss by its scores
         pull: from the squared distance of a layer from where training began [a] to the factor [a] of that distance in
             the gradient; none has no such term. A layer is the parameters of one torch module, weights with biases
+        note: takes down the losses of a step from its scores, one-hot labels, and weights that are zero where a record
+            is padding (none: no padding), before the slope is asked for; none where losses are not wanted
     """
 
     slope: Slope
     pull: Pull | None = None
+    note: Note | None = None
+
+    def noted_slope(self, scores: Tensor, targets: Tensor, weights: Tensor | None = None) -> Tensor:
+        """Returns the slope of each record's loss, after the losses were taken down."""
+        if self.note is not None:
+            self.note(scores, targets, weights)
+        return self.slope(scores, targets)
 
 
 class Objective(Protocol):
@@ -53,14 +64,29 @@ class Objective(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClientObjectives:
-    """The objective of the clients of a stack, and their numbers of training records [k]."""
+    """The objective of the clients of a stack, and their numbers of training records [k].
+
+    Attributes:
+        losses: to which the cross-entropy of every record that a client trains on is added, by client [k]; none if
+            losses are not wanted
+    """
 
     objective: Objective
     records: Tensor
+    losses: Tensor | None = None
 
     def terms(self, rows: slice = slice(None)) -> Terms:
         """Returns the gradients of some of the clients."""
-        return self.objective.terms(self.records[rows])
+        terms = self.objective.terms(self.records[rows])
+        return terms if self.losses is None else replace(terms, note=partial(_take_down, self.losses[rows]))
+
+
+def _take_down(losses: Tensor, scores: Tensor, targets: Tensor, weights: Tensor | None) -> None:
+    found = scores.logsumexp(2) - (scores * targets).sum(2)
+    if weights is not None:
+        # Not a product: a padded record may have no finite loss.
+        found.masked_fill_(weights == 0.0, 0.0)
+    losses[: len(found)] += found.sum(1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -107,12 +107,18 @@ class Learner:
         return len(self._shards[node])
 
     def train(
-        self, models: Floats, nodes: Sequence[int], round_number: int, numbers: Sequence[int] | None = None
+        self,
+        models: Floats,
+        nodes: Sequence[int],
+        round_number: int,
+        numbers: Sequence[int] | None = None,
+        losses: NDArray[np.float64] | None = None,
     ) -> Floats:
         """Returns the models [k, d] of `nodes` after a round's local training; the input is not changed.
 
         Args:
             numbers: how many trainings each node had before; needed for DP-SGD, which names its draws by them.
+            losses: filled with each node's mean cross-entropy in its steps, summed over local epochs.
         """
         # Sorted by number of steps: the models that still train are then always the first rows of a stack.
         by_length = np.argsort([-self._training.steps(self.records(node)) for node in nodes], kind="stable")
@@ -124,7 +130,8 @@ class Learner:
             stack = models[rows].astype(np.float32, copy=False)  # indexing copies, so the kernel may write to it
             members = [nodes[row] for row in rows.tolist()]
             records = torch.tensor([float(self.records(node)) for node in members])
-            objectives = ClientObjectives(self._objective, records)
+            told = None if losses is None else torch.zeros(len(members))
+            objectives = ClientObjectives(self._objective, records, told)
             if self._dp_sgd is None:
                 steps = self._steps(members, round_number)
                 task = StackTask(self._train, steps, self._training, rate, objectives)
@@ -133,6 +140,8 @@ class Learner:
                 own = _numbers(numbers, rows)
                 self._dp_sgd.train(torch.from_numpy(stack), self._train, members, own, round_number, objectives)
             trained[rows] = stack
+            if losses is not None and told is not None:
+                losses[rows] = (told / records.clamp(min=1.0)).numpy()
 
         self._run(train_chunk, len(nodes))
         return trained

@@ -118,8 +118,13 @@ def some_models(learner: Learner) -> Floats:
     return learner.initial() + np.float32(0.02) * shifts
 
 
-def train_plainly(model: Model, training: Training, start: Floats, node: int, round_number: int) -> Floats:
-    """The plain torch loop, written from the promise: module, optimiser, the client's own data order."""
+def train_plainly(
+    model: Model, training: Training, start: Floats, node: int, round_number: int
+) -> tuple[Floats, float]:
+    """The plain torch loop, written from the promise: module, optimiser, the client's own data order.
+
+    With it the sum over epochs of the mean loss of the epoch's records, each at the model that its step began with.
+    """
     dataset, shards = make_data()
     module = model.build(dataset.shape, dataset.classes)
     nn.utils.vector_to_parameters(torch.from_numpy(start.copy()), module.parameters())
@@ -129,16 +134,19 @@ def train_plainly(model: Model, training: Training, start: Floats, node: int, ro
     )
     rng, size = stream(3, "batches", node, round_number), training.batch_size
     assert size != "all"
+    summed = 0.0
     for _ in range(training.epochs):
         order = rng.permutation(shards[node])
         for first in range(0, len(order), size):
             rows = order[first : first + size]
             optimiser.zero_grad()
             scores = module(torch.from_numpy(dataset.train_x[rows]))
-            nn.functional.cross_entropy(scores, torch.from_numpy(dataset.train_y[rows])).backward()  # type: ignore[no-untyped-call]
+            loss = nn.functional.cross_entropy(scores, torch.from_numpy(dataset.train_y[rows]))
+            loss.backward()  # type: ignore[no-untyped-call]
             optimiser.step()
+            summed += loss.item() * len(rows) / len(order)
     flat: Floats = nn.utils.parameters_to_vector(module.parameters()).detach().numpy()
-    return flat
+    return flat, summed
 
 
 @pytest.mark.slow
@@ -149,12 +157,16 @@ def test_the_learner_does_what_plain_torch_does(model: Model, kernel: type, trai
     learner = make_learner(model, training, threads=2, at_once=4)
     models = some_models(learner)
     before = models.copy()
-    trained = learner.train(models, range(len(SIZES)), 2)
+    trained, losses = learner.train(models, range(len(SIZES)), 2), np.full(len(SIZES), np.nan)
     assert type(learner.kernel) is kernel
     assert trained.dtype == np.float32
+    # Taking down the losses changes no bit of what is learned.
+    assert np.array_equal(trained, learner.train(models, range(len(SIZES)), 2, losses=losses))
     assert np.array_equal(models, before)
     for node in range(len(SIZES)):
-        assert np.allclose(trained[node], train_plainly(model, training, models[node], node, 2), atol=TOLERANCE), node
+        expected, summed = train_plainly(model, training, models[node], node, 2)
+        assert np.allclose(trained[node], expected, atol=TOLERANCE), node
+        assert losses[node] == pytest.approx(summed, rel=1e-4)
 
 
 @pytest.mark.slow

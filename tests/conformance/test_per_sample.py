@@ -71,7 +71,7 @@ def make_learner(model: Model, training: Training, **options: Any) -> Learner:
     return Learner(model, dataset, shards, training, 3, record_noise=noise, **options)
 
 
-def one_by_one(model: Model, training: Training, start: Floats, node: int, number: int) -> Floats:
+def one_by_one(model: Model, training: Training, start: Floats, node: int, number: int) -> tuple[Floats, float]:
     """Plain torch: the gradient of each record by itself, clipped, summed, divided; then ordinary SGD."""
     dataset, shards = make_data()
     settings = training.per_sample
@@ -81,6 +81,7 @@ def one_by_one(model: Model, training: Training, start: Floats, node: int, numbe
     optimiser = torch.optim.SGD(
         module.parameters(), training.learning_rate, training.momentum, weight_decay=training.weight_decay
     )
+    summed = 0.0
     for step in draw_record_steps(shards, [node], [number], training, settings, 0.0, 3, 1):
         total = torch.zeros(len(start))
         for row, weight in zip(step.rows[0], step.weights[0], strict=True):
@@ -89,11 +90,12 @@ def one_by_one(model: Model, training: Training, start: Floats, node: int, numbe
                 scores = module(torch.from_numpy(dataset.train_x[[row]]))
                 loss = nn.functional.cross_entropy(scores, torch.from_numpy(dataset.train_y[[row]]))
                 loss.backward()  # type: ignore[no-untyped-call]
+                summed += loss.item() / len(shards[node])
                 own = torch.cat([part.grad.flatten() for part in module.parameters() if part.grad is not None])
                 total += float(weight) * own * min(1.0, settings.clip / float(own.norm()))
         nn.utils.vector_to_parameters(total, (part.grad for part in module.parameters()))  # type: ignore[misc]
         optimiser.step()
-    return nn.utils.parameters_to_vector(module.parameters()).detach().numpy()
+    return nn.utils.parameters_to_vector(module.parameters()).detach().numpy(), summed
 
 
 @pytest.mark.slow
@@ -103,9 +105,11 @@ def test_a_stack_takes_the_steps_of_single_records(model: Model, training: Train
     """To 1e-5, with clipping at work, momentum and weight decay included."""
     learner = make_learner(model, training, at_once=3)
     models = np.tile(learner.initial(), (len(SIZES), 1))
-    trained = learner.train(models, range(len(SIZES)), 1, [4] * len(SIZES))
+    losses = np.full(len(SIZES), np.nan)
+    trained = learner.train(models, range(len(SIZES)), 1, [4] * len(SIZES), losses)
     for node in range(len(SIZES)):
-        expected = one_by_one(model, training, models[node], node, 4)
+        expected, summed = one_by_one(model, training, models[node], node, 4)
+        assert losses[node] == pytest.approx(summed, rel=1e-4)
         assert np.abs(trained[node] - expected).max() < 1e-5
         assert np.abs(trained[node] - models[node]).max() > 1e-3
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
+import pytest
 
 from p2p.clock import Clock
 from p2p.config.distributions import Constant, Exponential
@@ -21,6 +22,14 @@ from p2p.transport.relays import Relays
 from p2p.transport.sharing import SHARINGS
 
 LAYER_BYTES = 100
+
+Rows = Callable[..., list[dict[str, Any]]]
+EACH_SHARING = pytest.mark.parametrize("sharing", sorted(SHARINGS))
+
+
+def nodes(*chosen: int) -> Any:
+    """A mask over four nodes."""
+    return np.isin(np.arange(4), chosen)
 
 
 class SmallNetwork:

@@ -127,3 +127,9 @@ def scenario() -> SimpleNamespace:
     """The few things of a scenario that a summary reads."""
     evaluation = SimpleNamespace(target_accuracy=0.7)
     return SimpleNamespace(name="story", seed=7, question="Why?", rounds=3, clients=6, evaluation=evaluation)
+
+
+@pytest.fixture
+def each_round_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Checkpoints are written after every round, however short the time since the last one."""
+    monkeypatch.setattr("scenarios.running.journal.REST", 0)

@@ -257,6 +257,6 @@ def _forward(chain: list[Layer], records: Tensor) -> Tensor:
 
 def _step(chain: list[Layer], records: Tensor, targets: Tensor, update: Update) -> None:
     """One SGD step on the mean loss of a batch."""
-    delta = update.terms.slope(_forward(chain, records)[None], targets[None])[0].div_(len(targets))
+    delta = update.terms.noted_slope(_forward(chain, records)[None], targets[None])[0].div_(len(targets))
     for depth in reversed(range(len(chain))):
         delta = chain[depth].backward(delta, update, depth > 0)  # the records' own gradient is not needed

@@ -43,7 +43,7 @@ class OneByOne:
         for rows in batches:
             optimiser.zero_grad()
             scores = functional_call(self._module, weights, (samples.records[rows],))
-            slope = terms.slope(scores.detach()[None], samples.targets[rows][None])[0]
+            slope = terms.noted_slope(scores.detach()[None], samples.targets[rows][None])[0]
             scores.backward(slope.div_(len(rows)))
             if terms.pull is not None:
                 self._add_pull(weights, model, terms.pull)
@@ -91,7 +91,8 @@ class Stacked:
         records = samples.records[step.rows]
         found: Any = vjp(lambda parts: self._forward_each(parts, records), unflatten(self._module, stack))
         scores, back = found
-        slope = terms.slope(scores, samples.targets[step.rows]).mul_(step.weights.unsqueeze(2))
+        targets = samples.targets[step.rows]
+        slope = terms.noted_slope(scores, targets, step.weights).mul_(step.weights.unsqueeze(2))
         # `named_parameters` and `parameters` have one order, so the concatenation matches the stack's columns.
         (parts,) = back(slope)
         return torch.cat([part.flatten(1) for part in parts.values()], dim=1)

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from nodes.learning.kernels.generic import layers
 from nodes.learning.kernels.interface import Samples, SgdStep, StackTask
 from nodes.learning.kernels.stacked_sgd import Descent, FirstLayer, Start, together
-from nodes.learning.objectives import Pull, Slope
+from nodes.learning.objectives import Pull, Terms
 from nodes.learning.training import Training
 
 Forward = Callable[[Tensor], Tensor]
@@ -68,7 +68,7 @@ class MlpKernel:
         with self.descent(models, task.training, task.rate, terms.pull) as descent:
             for run in together(task.steps, descent.ahead(task.steps[0].rows.shape[1])):
                 descent.narrow(len(run[0].rows))
-                self._take_run(run, task.samples, descent, terms.slope)
+                self._take_run(run, task.samples, descent, terms)
 
     def scores(self, models: Tensor, records: Tensor) -> Tensor:
         """Scores all models; the first layer is one product, as all models share the records."""
@@ -79,7 +79,7 @@ class MlpKernel:
             value = torch.baddbmm(biases[layer], self._bends[layer - 1].forward(value), weights[layer].mT)
         return value
 
-    def _take_run(self, run: list[SgdStep], samples: Samples, descent: Descent, slope: Slope) -> None:
+    def _take_run(self, run: list[SgdStep], samples: Samples, descent: Descent, terms: Terms) -> None:
         """Takes several steps of the same models, which the first layer processes at once."""
         rows = torch.cat([step.rows for step in run], dim=1)
         size, rows, batch = (*rows.shape, -1), rows.flatten(), run[0].rows.shape[1]
@@ -87,7 +87,7 @@ class MlpKernel:
         targets = torch.split(samples.targets.index_select(0, rows).view(size), batch, dim=1)
         for step, target in zip(run, targets, strict=True):
             values = self.forward(descent, first.forward())
-            delta = slope(values.pop(), target).mul_(step.weights.unsqueeze(2))
+            delta = terms.noted_slope(values.pop(), target, step.weights).mul_(step.weights.unsqueeze(2))
             descent.measure_pulls()
             for layer in reversed(range(1, len(descent.weights))):
                 before = values.pop()

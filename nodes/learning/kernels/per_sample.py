@@ -22,7 +22,7 @@ from nodes.learning.kernels.generic import OneByOne, descend, layer_columns, unf
 from nodes.learning.kernels.interface import Kernel, Samples, StackTask
 from nodes.learning.kernels.mlp import MlpKernel
 from nodes.learning.kernels.stacked_sgd import Descent
-from nodes.learning.objectives import Slope, Terms
+from nodes.learning.objectives import Terms
 from p2p.config.errors import UserError
 
 # Floats of single records' gradients that are held at once (64 MiB).
@@ -107,20 +107,21 @@ class PrivateMlp:
         with self._kernel.descent(models, task.training, task.rate, terms.pull) as descent:
             for step in task.steps:
                 descent.narrow(len(step.rows))
-                self._add_gradients(step, task.samples, descent, terms.slope, protection)
+                self._add_gradients(step, task.samples, descent, terms, protection)
                 parts = self._kernel.views(protection.fill(noise, step))
                 for layer, (to_weights, to_biases) in enumerate(zip(*parts, strict=True)):
                     descent.add_noise(layer, to_weights, to_biases)
 
     def _add_gradients(
-        self, step: PrivateStep, samples: Samples, descent: Descent, slope: Slope, protection: RecordProtection
+        self, step: PrivateStep, samples: Samples, descent: Descent, terms: Terms, protection: RecordProtection
     ) -> None:
         size, rows = (*step.rows.shape, -1), step.rows.flatten()
         records = samples.records.flatten(1).index_select(0, rows).view(size)
         targets = samples.targets.index_select(0, rows).view(size)
         first = torch.baddbmm(descent.biases[0], records, descent.turned[0])
         inputs = [records, *self._kernel.forward(descent, first)]
-        deltas = self._kernel.deltas(descent, inputs, slope(inputs.pop(), targets))
+        slope = terms.noted_slope(inputs.pop(), targets, step.weights)
+        deltas = self._kernel.deltas(descent, inputs, slope)
         factors = _ghost_factors(inputs, deltas, step, protection)
         descent.measure_pulls()
         for layer, (before, delta) in enumerate(zip(inputs, deltas, strict=True)):
@@ -175,7 +176,8 @@ class PrivateStack:
         for begin in range(0, step.rows.shape[1], width):
             rows = step.rows[:, begin : begin + width]
             records = samples.records[rows]
-            slopes = terms.slope(self._scores(parts, records), samples.targets[rows])
+            weights = step.weights[:, begin : begin + width]
+            slopes = terms.noted_slope(self._scores(parts, records), samples.targets[rows], weights)
             found: dict[str, Tensor] = self._gradients(parts, records, slopes)
             flat = torch.cat([part.flatten(2) for part in found.values()], dim=2)
             squares = flat.square().sum(2)
@@ -183,7 +185,7 @@ class PrivateStack:
             if infinite.any():
                 flat.masked_fill_(infinite.unsqueeze(2), 0.0)
             some = None if step.protected is None else step.protected[:, begin : begin + width]
-            factors = protection.factors(squares, step.weights[:, begin : begin + width], some)
+            factors = protection.factors(squares, weights, some)
             total.add_(torch.bmm(factors.unsqueeze(1), flat).squeeze(1))
         return total
 

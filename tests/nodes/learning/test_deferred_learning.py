@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,7 +30,9 @@ class Halver:
         """Eights."""
         return np.full(3, 8.0, dtype=np.float32)
 
-    def train(self, models: Matrix, nodes: Sequence[int], round_number: int, numbers: Sequence[int]) -> Matrix:
+    def train(
+        self, models: Matrix, nodes: Sequence[int], round_number: int, numbers: Sequence[int], losses: Any = None
+    ) -> Matrix:
         """Half of each."""
         self.together.append(list(nodes))
         return models / np.float32(2)
@@ -154,10 +157,10 @@ def test_an_interrupt_in_training_loses_nothing() -> None:
     learning.step(1, [learning.release(0, 1)])
     train = teacher.train
 
-    def interrupted(models: Matrix, nodes: Sequence[int], round_number: int, numbers: Sequence[int]) -> Matrix:
+    def interrupted(*arguments: Any) -> Matrix:
         raise KeyboardInterrupt
 
-    teacher.train = interrupted  # type: ignore[method-assign]
+    teacher.train = interrupted  # type: ignore[method-assign,assignment]
     with pytest.raises(KeyboardInterrupt):
         learning.model(1)
     teacher.train = train  # type: ignore[method-assign]

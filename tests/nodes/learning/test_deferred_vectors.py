@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,9 @@ class Halver:
         """Eights."""
         return np.full(3, 8.0, dtype=np.float32)
 
-    def train(self, models: Matrix, nodes: Sequence[int], round_number: int, numbers: Sequence[int]) -> Matrix:
+    def train(
+        self, models: Matrix, nodes: Sequence[int], round_number: int, numbers: Sequence[int], losses: Any = None
+    ) -> Matrix:
         """Half of each."""
         return models / np.float32(2)
 

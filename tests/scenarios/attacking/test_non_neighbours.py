@@ -8,11 +8,9 @@ from typing import Any
 import pytest
 
 from scenarios.cli.main import main
-from tests.scenarios.running.test_resume import MODELS, _each_round_is_written, run
+from tests.scenarios.running.resumed_runs import MODELS, run
 
-__all__ = ["_each_round_is_written"]
-
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("each_round_is_written")]
 WATCHED = "adversaries=[{kind: peer, who: 1}, {kind: model}]"
 ATTACK = "attacks=[{kind: non_neighbours}]"
 COMMON = ("faults=[]", "clients=8", "rounds=6", "network.loss=0", "availability=always", WATCHED, ATTACK)

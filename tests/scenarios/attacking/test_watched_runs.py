@@ -13,11 +13,9 @@ import pytest
 from safetensors.numpy import load_file
 
 from scenarios.cli.main import main
-from tests.scenarios.running.test_resume import CRASHES, LEADER, MODELS, _each_round_is_written, run
+from tests.scenarios.running.resumed_runs import CRASHES, LEADER, MODELS, run
 
-__all__ = ["_each_round_is_written"]
-
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("each_round_is_written")]
 WATCHED = (
     "adversaries=[{kind: peer, who: 1, keep: {snapshots: true}}, {kind: coalition, size: 3}, {kind: server}, "
     "{kind: eavesdropper}, {kind: model}, {kind: proxy, peers: [2]}]"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import io
 import json
 import subprocess
@@ -170,26 +169,46 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         command(flows, str(tmp_path))
 
 
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | st.text(),
+    lambda x: (
+        st.lists(x)
+        | st.dictionaries(
+            st.sampled_from(["nodes", "flows", "up", "down", "src", "dst", "bytes", "start_s", "latency_s", "sharing"]),
+            x,
+        )
+    ),
+)
+AMOUNTS = st.integers(1, 100) | st.floats(0.1, 1e6)
+RIGHT = st.fixed_dictionaries(
+    {
+        "sharing": st.sampled_from(["ideal", "fifo", "fair"]),
+        "nodes": st.just([{"up": 10, "down": 1e3}, {"up": 1e3, "down": 7}]),
+        "flows": st.lists(
+            st.fixed_dictionaries({"src": st.just(0), "dst": st.just(1), "bytes": AMOUNTS, "start_s": AMOUNTS}),
+            min_size=1,
+            max_size=4,
+        ),
+    },
+    optional={"latency_s": AMOUNTS},
+)
+
+
 @pytest.mark.slow
 @settings(deadline=None)
-@given(
-    st.recursive(
-        st.none() | st.booleans() | st.floats() | st.integers() | st.text(),
-        lambda x: (
-            st.lists(x)
-            | st.dictionaries(
-                st.sampled_from(
-                    ["nodes", "flows", "up", "down", "src", "dst", "bytes", "start_s", "latency_s", "sharing"]
-                ),
-                x,
-            )
-        ),
-    )
-)
+@given(ANYTHING | RIGHT)
 def test_whatever_stands_in_the_file_it_is_read_or_refused(content: Any) -> None:
-    """No other error than the user's."""
-    with contextlib.suppress(UserError):
-        parse_case(json.dumps(content).encode(), "x").arrived_s()
+    """No other error than the user's; what is read has a time for each flow, not before its start."""
+    try:
+        case = parse_case(json.dumps(content).encode(), "x")
+    except UserError as error:
+        problems = error.problems
+    else:
+        assert len(case.arrived_s()) == len(case.flows.start_s)
+        assert (case.arrived_s() >= case.flows.start_s).all()
+        return
+    assert problems
+    assert all(line.isprintable() for line in problems)
 
 
 def test_every_closed_form_agrees(capsys: pytest.CaptureFixture[str]) -> None:
