@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from p2p.config.errors import UserError
+from scenarios.loading.load import parse_mapping
 from scenarios.loading.problems import Problems, printable
 from scenarios.loading.writing.dump import to_flow
-from scenarios.loading.yaml_text import MOST_CHARACTERS, parse_yaml
+from scenarios.loading.yaml_text import MOST_CHARACTERS
 
 KEYS = ("name", "question", "bases", "settings", "axes", "zip", "seeds")
 MOST_VALUES = 100_000
@@ -81,12 +82,7 @@ def parse_sweep(text: str, source: str = "sweep", folder: Path | None = None) ->
 
     Axes that are wrong in themselves are left out and told in `problems`, so that the rest can be checked too.
     """
-    try:
-        data = parse_yaml(text)
-    except ValueError as reason:
-        raise UserError(printable(str(reason)), printable(source)) from reason
-    if not isinstance(data, dict):
-        raise UserError("must be a mapping of keys to values; start with `name: ...`", printable(source))
+    data = parse_mapping(text, source)
     problems = Problems()
     for key in data:
         if key not in KEYS:
