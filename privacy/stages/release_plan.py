@@ -12,7 +12,7 @@ from p2p.config.errors import UserError
 from privacy.calibration.noise_plan import NO_FORMULA, NoisePlan, PlanContext
 from privacy.settings import Privacy
 from privacy.stages.api import Declared, Stage
-from privacy.stages.order import ANY_SHAPE
+from privacy.stages.order import ANY_SHAPE, final_bounds
 
 NOTHING_ADDED = "no noise is added, so nothing is claimed"
 NO_NOISE = "no accounted noise: rigorous epsilon is infinite"
@@ -51,9 +51,15 @@ def plan_stages(stages: Sequence[Stage], context: PlanContext) -> list[PlannedSt
 
 def unaccounted_stages(stages: Sequence[Stage]) -> Iterator[tuple[int, str]]:
     """Yields (place, sentences) of what stages release uncharged or read of private data, in a run of any size."""
-    records = np.ones(2, dtype=np.int64)
+    clients = max(2, len(final_bounds(stages).l2))
     some_run = PlanContext(
-        clients=2, train_per_round=2, exchange_with=None, rounds=1, records=records, topology="central", shape=ANY_SHAPE
+        clients=clients,
+        train_per_round=2,
+        exchange_with=None,
+        rounds=1,
+        records=np.ones(clients, dtype=np.int64),
+        topology="central",
+        shape=ANY_SHAPE,
     )
     before: tuple[str, ...] = ()
     for place, planned in enumerate(plan_stages(stages, some_run)):
@@ -72,13 +78,15 @@ def _plan(known: Declared, context: PlanContext) -> NoisePlan:
     notes = list(known.notes)
     if not known.noised:
         notes.append(NO_NOISE)
-    if math.isinf(known.bounds.l2):
+    bound = known.bounds.largest.l2
+    if math.isinf(bound):
         why = "are clipped by private bounds" if known.bounds.private else "are not clipped"
         notes.append(f"updates {why}: sensitivity and rigorous epsilon are infinite")
     return NoisePlan(
         noise_std=known.std,
-        clip_norm=known.bounds.l2,
-        sensitivity=2.0 * known.bounds.l2,
+        clip_norm=bound,
+        sensitivity=2.0 * bound,
+        own_sensitivity=None if known.bounds.equal else 2.0 * np.broadcast_to(known.bounds.l2, context.clients),
         published=known.published,
         unpublished=known.unpublished or (NO_FORMULA if known.noised else NOTHING_ADDED),
         view_share=known.view_share,

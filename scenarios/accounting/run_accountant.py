@@ -50,7 +50,8 @@ def _preset_rho(scenario: Scenario, privacy: Privacy, noise: NoisePlan) -> float
     by, _, delta = privacy.resolved_budget()
     if by == "rigorous":
         return zcdp_budget(float(budget_epsilons(privacy, scenario.clients, scenario.seed).max()), delta)
-    each = release_mu2(float(noise.noise_std.min()), noise.sensitivity)
+    pairs = zip(noise.noise_std.tolist(), noise.sensitivities.tolist(), strict=True)
+    each = max(release_mu2(std, sensitivity) for std, sensitivity in set(pairs))
     return scenario.rounds * each / 2.0 + _reports_rho(scenario)
 
 

@@ -155,7 +155,7 @@ class RoundPrivacy:
             clients=self._scenario.clients,
             spread=disclosed(self._scenario).spread,
             sends_first=disclosed(self._scenario).sends_first,
-            sensitivity=math.inf if self._noise is None else self._noise.sensitivity,
+            sensitivity=np.zeros(0) if self._noise is None else self._noise.sensitivities,
             in_the_clear=self._scenario.anonymity.sealed is False,
             sharing=self._sharing,
             aggregation=self._aggregation,

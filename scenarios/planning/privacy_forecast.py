@@ -207,7 +207,7 @@ def _contents(
     return RoundContents(
         round_number=planned.number,
         clients=clients,
-        sensitivity=np.full(len(clients), noise.sensitivity),
+        sensitivity=noise.sensitivities[clients],
         variance=np.square(noise.noise_std[clients]),
         receipts=receipts,
         losses=tuple(noise.losses[client] for client in clients.tolist()) if noise.losses else (),
