@@ -12,13 +12,14 @@ from privacy.settings import Privacy
 from scenarios.loading.catalog import catalog_path
 from scenarios.loading.checks.cross_checks import check_parts
 from scenarios.loading.checks.graph_checks import refuse_gossip_keys
+from scenarios.loading.mappings import parse_mapping
 from scenarios.loading.overrides import Change, apply_changes, read_overrides
 from scenarios.loading.plugins import Plugins, blaming_plugins
 from scenarios.loading.problems import Problems, printable
 from scenarios.loading.ratio_keys import shares_to_counts
 from scenarios.loading.reader import Reader
 from scenarios.loading.writing.field_docs import REQUIRED, keys_of
-from scenarios.loading.yaml_text import MOST_CHARACTERS, parse_mapping
+from scenarios.loading.yaml_text import MOST_CHARACTERS
 from scenarios.schema import Scenario
 
 

@@ -12,9 +12,6 @@ from typing import Any
 
 import yaml
 
-from p2p.config.errors import UserError
-from scenarios.loading.problems import printable
-
 MOST_CHARACTERS = 500_000
 DEEPEST = 40
 FLOAT = re.compile(
@@ -37,17 +34,6 @@ def parse_yaml(text: str) -> Any:
         raise ValueError(_explain(error)) from error
     except (yaml.YAMLError, RecursionError) as error:
         raise ValueError("is not YAML text: it has characters that YAML does not allow") from error
-
-
-def parse_mapping(text: str, source: str) -> dict[str, Any]:
-    """Returns the keys and values of a YAML text; `source` names it in errors."""
-    try:
-        data = parse_yaml(text)
-    except ValueError as reason:
-        raise UserError(printable(str(reason)), printable(source)) from reason
-    if not isinstance(data, dict):
-        raise UserError("must be a mapping of keys to values; start with `name: ...`", printable(source))
-    return data
 
 
 def _construct(text: str) -> Any:

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from p2p.config.errors import UserError
+from scenarios.loading.mappings import parse_mapping
 from scenarios.loading.problems import Problems, printable
 from scenarios.loading.writing.dump import to_flow
-from scenarios.loading.yaml_text import MOST_CHARACTERS, parse_mapping
+from scenarios.loading.yaml_text import MOST_CHARACTERS
 
 KEYS = ("name", "question", "bases", "settings", "axes", "zip", "seeds")
 MOST_VALUES = 100_000
