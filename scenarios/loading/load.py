@@ -12,13 +12,14 @@ from privacy.settings import Privacy
 from scenarios.loading.catalog import catalog_path
 from scenarios.loading.checks.cross_checks import check_parts
 from scenarios.loading.checks.graph_checks import refuse_gossip_keys
+from scenarios.loading.mappings import parse_mapping
 from scenarios.loading.overrides import Change, apply_changes, read_overrides
 from scenarios.loading.plugins import Plugins, blaming_plugins
 from scenarios.loading.problems import Problems, printable
 from scenarios.loading.ratio_keys import shares_to_counts
 from scenarios.loading.reader import Reader
 from scenarios.loading.writing.field_docs import REQUIRED, keys_of
-from scenarios.loading.yaml_text import MOST_CHARACTERS, parse_yaml
+from scenarios.loading.yaml_text import MOST_CHARACTERS
 from scenarios.schema import Scenario
 
 
@@ -48,7 +49,7 @@ def parse_scenario(
 ) -> Scenario:
     """Parses a scenario; files and plug-ins are searched for in `folder`."""
     problems = Problems()
-    data = _mapping(text, source)
+    data = parse_mapping(text, source)
     return read_scenario(data, read_overrides(overrides, problems), source, folder, allow_plugins, problems)
 
 
@@ -101,17 +102,7 @@ def dump_scenario(scenario: Scenario) -> str:
 def scenario_keys(ref: str | Path) -> tuple[dict[str, Any], Path]:
     """Returns the plain values of a scenario's keys, found by path or catalog name, and the folder it lies in."""
     path = catalog_path(ref)
-    return _mapping(_read_text(path), str(ref)), path.parent
-
-
-def _mapping(text: str, source: str) -> dict[str, Any]:
-    try:
-        data = parse_yaml(text)
-    except ValueError as reason:
-        raise UserError(printable(str(reason)), printable(source)) from reason
-    if not isinstance(data, dict):
-        raise UserError("must be a mapping of keys to values; start with `name: ...`", printable(source))
-    return data
+    return parse_mapping(_read_text(path), str(ref)), path.parent
 
 
 def _join_stages(parts: dict[str, Any], data: dict[str, Any]) -> None:

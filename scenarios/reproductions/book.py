@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from scenarios.reproductions.formulas.table import FORMULAS
+from scenarios.reproductions.pictures import setting_text
 from scenarios.reproductions.published_results import PublishedResult, folder_of, published_results
 from scenarios.reproductions.reproduce import outcomes, reproduce_formula
 from scenarios.reproductions.rule_file import rules
@@ -46,7 +47,7 @@ def verdict_text(name: str, found: Mapping[str, Mapping[str, Any]]) -> str:
         stale = ", stale" if found[name].get("stale") else ""
         return f"{found[name]['verdict']}{stale}"
     state = state_of(published_results()[name])
-    return "rule written, not run yet" if state == "sweep" else state
+    return f"rule written, not run; about {rules()[name].minutes:g} min of one core" if state == "sweep" else state
 
 
 def write_book() -> str:
@@ -69,10 +70,11 @@ def _counts(found: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     words = Counter(outcome["verdict"] for outcome in found.values())
     total, values = len(published_results()), sum(len(one.rows) for one in published_results().values())
     counted = ", ".join(f"{number} {word}" for word, number in words.most_common())
-    unrun = [name for name in rules() if name not in found]
+    unrun = [name for name in rules() if name not in outcomes()]
     yield f"{total} results with {values} printed values; {len(found)} have a verdict: {counted}."
     if unrun:
-        yield f"Rules are written and not run yet for {', '.join(unrun)}."
+        minutes = sum(rules()[name].minutes for name in unrun)
+        yield f"Rules are written and not run for {', '.join(unrun)}: about {minutes:g} minutes of one core."
     yield ""
 
 
@@ -116,7 +118,9 @@ def _values(outcome: Mapping[str, Any]) -> Iterator[str]:
     yield f"| settings | printed | measured `{outcome['figure']}`, mean and 95% interval |"
     yield "|---|---:|---:|"
     for row in outcome["values"]:
-        settings = ", ".join(f"{name.rpartition('.')[2]} {_value(value)}" for name, value in row["settings"].items())
+        settings = ", ".join(
+            f"{name.rpartition('.')[2]} {setting_text(value)}" for name, value in row["settings"].items()
+        )
         yield f"| {_cell(settings)} | {printed_text(row['printed'])} | {interval_text(row)} |"
     yield ""
 
@@ -143,12 +147,6 @@ def interval_text(row: Mapping[str, Any]) -> str:
     if row["low"] is None:
         return f"{row['mean']:.4g}"
     return f"{row['mean']:.4g} ({row['low']:.4g} to {row['high']:.4g})"
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return " ".join(str(part) for part in value.values() if not isinstance(part, Mapping))
-    return str(value)
 
 
 def _cell(text: str) -> str:
