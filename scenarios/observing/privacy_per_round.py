@@ -22,7 +22,7 @@ from privacy.accounting.setting import Setting
 from privacy.calibration.noise_plan import NoisePlan
 from scenarios.metrics.privacy.round_contents import ContentReader, aggregation_of
 from scenarios.metrics.privacy.run_accountant import setting_of
-from scenarios.metrics.privacy.unaccounted import disclosed, unaccounted_releases
+from scenarios.metrics.privacy.unaccounted import disclosed, sums_hide, unaccounted_releases
 from scenarios.schema import Scenario
 
 FIGURES = ("epsilon_published", "epsilon_local", "epsilon_peer_worst", "epsilon_model")
@@ -160,7 +160,7 @@ class RoundPrivacy:
             sharing=self._sharing,
             aggregation=self._aggregation,
             losses=() if self._noise is None else self._noise.losses,
-            linear=self._noise is None or self._noise.linear,
+            linear=self._noise is None or sums_hide(self._scenario, self._noise),
         )
 
     def _draw(self, record: RoundRecord, messages: NDArray[np.int64]) -> Draw:

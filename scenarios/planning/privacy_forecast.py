@@ -35,7 +35,7 @@ from scenarios.metrics.privacy.privacy_report import (
 from scenarios.metrics.privacy.privacy_verdict import verdict
 from scenarios.metrics.privacy.round_contents import Aggregation, aggregated, aggregation_of
 from scenarios.metrics.privacy.run_accountant import setting_of
-from scenarios.metrics.privacy.unaccounted import disclosed, unaccounted_releases
+from scenarios.metrics.privacy.unaccounted import disclosed, sums_hide, unaccounted_releases
 from scenarios.planning.participation import PlannedRound, Rehearsal
 from scenarios.schema import Scenario
 
@@ -202,7 +202,7 @@ def _contents(
         sums = np.zeros((len(aggregators), len(clients)))
         sums[np.searchsorted(aggregators, used[:, 1]), used[:, 0]] = 1.0
         known = {"sums": sums} | aggregated(aggregation, sums, clients, aggregators)
-        if not noise.linear:
+        if not sums_hide(scenario, noise):
             known = {"sums": sums[:0], "opened": np.flatnonzero(sums.any(axis=0))}
     return RoundContents(
         round_number=planned.number,
