@@ -51,16 +51,28 @@ def plan_stages(stages: Sequence[Stage], context: PlanContext) -> list[PlannedSt
 
 def unaccounted_stages(stages: Sequence[Stage]) -> Iterator[tuple[int, str]]:
     """Yields (place, sentences) of what stages release uncharged or read of private data, in a run of any size."""
-    records = np.ones(2, dtype=np.int64)
-    some_run = PlanContext(
-        clients=2, train_per_round=2, exchange_with=None, rounds=1, records=records, topology="central", shape=ANY_SHAPE
-    )
     before: tuple[str, ...] = ()
-    for place, planned in enumerate(plan_stages(stages, some_run)):
+    for place, planned in enumerate(plan_stages(stages, _some_run())):
         now = (*planned.declared.reads, *planned.declared.unaccounted)
         if new := [sentence for sentence in now if sentence not in before]:
             yield place, ", and ".join(new)
         before = now
+
+
+def first_not_linear(stages: Sequence[Stage]) -> int | None:
+    """Returns the place of the first stage after which a sum hides no release in the noise of others, if there is one.
+
+    In a run of any size.
+    """
+    planned = plan_stages(stages, _some_run())
+    return next((place for place, each in enumerate(planned) if not each.declared.linear), None)
+
+
+def _some_run() -> PlanContext:
+    records = np.ones(2, dtype=np.int64)
+    return PlanContext(
+        clients=2, train_per_round=2, exchange_with=None, rounds=1, records=records, topology="central", shape=ANY_SHAPE
+    )
 
 
 def _nothing(context: PlanContext) -> Declared:
