@@ -206,7 +206,7 @@ class RigorousCalibration:
     releases: Annotated[int, Ge(1)] | None = None
 
     def plan(self, clip_norm: float, context: PlanContext) -> NoisePlan:
-        """Returns the noise for the planned releases; `model` divides it by the square root of the updates in a mean."""
+        """Returns the noise for the planned releases; `model` divides it by the root of the updates in a mean."""
         from privacy.accounting.curves.gaussian import analytic_std
 
         # A mean contains the noise of all k updates in it, so each needs only 1/sqrt(k) of it; k is what an aggregator

@@ -111,4 +111,6 @@ CENTRAL = "protocol={kind: central, train_per_round: 4, deadline: 60 s}"
 def test_noise_calibrated_for_means_needs_means_that_hide_all_alike(overrides: list[str], place: str) -> None:
     """Otherwise a budget of the model view would be overspent in every run; `view: local` is no problem."""
     assert f"{place}: leaves a client in a mean with less" in problems_of(CENTRAL, *overrides)
-    load_scenario("tiny", ["privacy=none", CENTRAL, *(text.replace("view: model", "view: local") for text in overrides)])
+    load_scenario(
+        "tiny", ["privacy=none", CENTRAL, *(text.replace("view: model", "view: local") for text in overrides)]
+    )
