@@ -22,12 +22,16 @@ DEV := build editables hatchling hypothesis import-linter mypy pandas-stubs play
 demo: $(READY)  ## a hundred peers by gossip and by rotating leader, side by side (about a minute)
 	$(BIN)/peerveil run adpdfl-gossip adpdfl-leader
 	@printf '%s\n' '' 'Next:' \
-	  '  $(BIN)/peerveil report runs/adpdfl-gossip-7      a page of a run; open it in any browser' \
-	  '  $(BIN)/peerveil serve runs                       all runs on a page of this machine' \
+	  '  $(BIN)/peerveil report runs/adpdfl-gossip-7' \
+	  '      a page of a run; open it in any browser' \
+	  '  $(BIN)/peerveil serve runs' \
+	  '      all runs on a page of this machine' \
 	  '  $(BIN)/peerveil compare adpdfl-leader --protocols gossip,rotating_leader,central' \
-	  '                                                 which protocol to take, in two sentences' \
-	  '  $(BIN)/peerveil new mine && $(BIN)/peerveil run mine.yaml    a scenario of your own' \
-	  '  $(BIN)/peerveil list                             all that ships, and the question each asks'
+	  '      which protocol to take, whom users must trust, and what decides it' \
+	  '  $(BIN)/peerveil new mine && $(BIN)/peerveil run mine.yaml' \
+	  '      a scenario of your own' \
+	  '  $(BIN)/peerveil list' \
+	  '      all that ships, and the question each asks; docs/tutorial.md takes ten minutes'
 
 compile: $(READY)  ## the event core, so that nothing else waits for it
 	$(BIN)/python -m p2p.transport

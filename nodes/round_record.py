@@ -80,6 +80,7 @@ class RoundRecord:
     def _record_missing(self, log: Log, rows: NDArray[np.int64]) -> None:
         columns = log.messages
         updates = rows[columns["kind"][rows] == KIND["update"]]
+        self.crashed |= self._unreachable(log, rows)
         heard = self._contributions(log)
         self.used = len(heard)
         reasons: dict[int, set[str]] = {}
@@ -94,6 +95,13 @@ class RoundRecord:
                 self.missing += 1
         # The upper half of a pair is the sender (see `_pairs`).
         self._record_dropouts(log, set((heard >> 32).tolist()), reasons)
+
+    def _unreachable(self, log: Log, rows: NDArray[np.int64]) -> set[int]:
+        """Returns the members that went down between their answer and their assignment, and so never took part."""
+        columns = log.messages
+        missed = rows[(columns["kind"][rows] == KIND["control"]) & (columns["reason"][rows] == REASON["receiver_down"])]
+        sent = np.unique(columns["origin"][rows[columns["kind"][rows] == KIND["update"]]])
+        return set(np.setdiff1d(np.intersect1d(columns["destination"][missed], self.cohort), sent).tolist())
 
     def _contributions(self, log: Log) -> NDArray[np.int64]:
         """Returns the distinct pairs (contributor, aggregator) without void aggregations and own updates."""

@@ -73,8 +73,6 @@ def sweep(
 ) -> Cells:
     """Runs a grid of scenarios, or what is left of it, and returns its cells.
 
-    A program that calls this needs the usual `if __name__ == "__main__":`, since cells run in processes of their own.
-
     Args:
         grid: the path of a sweep file, or a mapping of its keys.
         out: folder of the sweep; `runs/sweeps/<name>` by default.

@@ -113,7 +113,7 @@ class Privacy:
     @property
     def clip_norm(self) -> float:
         """L2 bound that the stages enforce; infinite if there is none, or a plug-in does not state it."""
-        return final_bounds(self.release_stages).l2
+        return final_bounds(self.release_stages).largest.l2
 
     def resolved_budget(self) -> ResolvedBudget:
         """Returns the budget with its defaults: `by` and epsilon from the calibration, `none` if nothing is limited.

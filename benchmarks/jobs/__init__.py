@@ -23,7 +23,7 @@ JOBS = {
     "simpy": "peers:against_simpy",
     "startup": "startup:startup",
     "accounting": "accounting:accounting",
-    "sweep": "sweeps:sweep_overhead",
+    "sweep": "sweeps:sweeps",
     "demo": "sealing:demo",
     "inversion": "attacks:inversion",
     "linkage": "linking:linkage",

@@ -18,7 +18,8 @@ _PHONE_SPREAD = (
     "speed: sigma 0.93 measured on the CPU scores of 333 phones of 2019-20 (AI Benchmark list in FLASH, WWW 2021), "
     "median assumed"
 )
-_HUANG = "(power model of Huang et al., MobiSys 2012)"
+# Quoted from memory: the table of the paper was not at hand when these figures were written, nor later on.
+_HUANG = "(power model of Huang et al., MobiSys 2012; slopes quoted from memory, not checked against the paper)"
 _LTE = f"energy per byte: LTE radio at work, 438.39 and 51.97 mW per Mbit/s up and down {_HUANG}"
 _WIFI = f"energy per byte: Wi-Fi radio at work, 283.17 and 137.01 mW per Mbit/s up and down {_HUANG}"
 _BITS_PER_BYTE = 8

@@ -25,11 +25,13 @@ class Heard(NamedTuple):
     Attributes:
         rows: by round, the rows of models that it received
         unknown: why it does not know the mixing matrix; empty if it does
+        assumes: what knowing it rests on, beside the graphs; empty if nothing
     """
 
     own: tuple[int, ...]
     rows: dict[int, Rows]
     unknown: str
+    assumes: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +58,8 @@ class NonNeighboursAttack:
     def guess(self, view: View) -> Heard:
         """Returns which messages make the knowledge matrix, and whether the observer knows its entries."""
         rows = {number: view.rows.received("update", number) for number in view.rows.rounds("update")}
-        return Heard(view.position.nodes, rows, str(view.position.public["mixing_unknown"]))
+        public = view.position.public
+        return Heard(view.position.nodes, rows, str(public["mixing_unknown"]), str(public["mixing_assumes"]))
 
     def score(self, guess: Heard, truth: Truth) -> Result:
         """Returns who is exposed after each round, with the mixing that really took place."""
@@ -68,7 +71,7 @@ class NonNeighboursAttack:
         beyond = np.ones(len(rounds[0].weights), dtype=np.bool_)
         beyond[own], beyond[near] = False, False
         found = {name: dict(_over_rounds(list(knowledge(rounds, heard, own)))) for name, knowledge in _CASES.items()}
-        return _result(found, beyond, unknown)
+        return _result(found, beyond, unknown, "" if unknown else guess.assumes)
 
 
 def _senders(origin: Rows) -> Rows:
@@ -85,15 +88,21 @@ def _over_rounds(parts: Sequence[Matrix]) -> Iterator[tuple[int, Exposure]]:
             yield number, exposure(np.concatenate(parts[:number]))
 
 
-def _result(found: dict[str, dict[int, Exposure]], beyond: NDArray[np.bool_], unknown: str) -> Result:
+def _result(found: dict[str, dict[int, Exposure]], beyond: NDArray[np.bool_], unknown: str, assumes: str) -> Result:
     cases = {name: _figures(list(by_round.values())[-1], beyond) for name, by_round in found.items()}
     others = int(beyond.sum())
-    known = f" if it knew the mixing matrix ({unknown})" if unknown else ""
+    known = f" if it knew the mixing matrix ({unknown})" if unknown else f"; assumes that {assumes}" if assumes else ""
     told = (
         f"{cases['averaging']['exposed']} of {others} non-neighbours exposed by averaging, "
         f"{cases['training']['exposed']} by training with equal steps{known}"
     )
-    figures = {"non_neighbours": others, "mixing_known": not unknown, "mixing_unknown": unknown, **cases}
+    figures = {
+        "non_neighbours": others,
+        "mixing_known": not unknown,
+        "mixing_unknown": unknown,
+        "mixing_assumes": assumes,
+        **cases,
+    }
     last = {name: list(by_round.values())[-1] for name, by_round in found.items()}
     table: dict[str, Any] = {"client": np.arange(len(beyond)), "non_neighbour": beyond}
     for name, one in last.items():

@@ -130,7 +130,8 @@ class Position:
         knows: the `knows` section, by key
         public: the parts of the scenario that everybody knows, by name: `model, training, objective, protocol,
             anonymity, privacy, noise_shares, reserved, clients, rounds, learning, data_shape, classes, pixels,
-            protocol_kind, mixing_unknown` (why the graphs are not known); never the seed
+            protocol_kind, mixing_unknown` (why the graphs are not known), `mixing_assumes` (what knowing them rests
+            on); never the seed
     """
 
     name: str

@@ -73,8 +73,9 @@ class NoisePlan:
 
     Attributes:
         noise_std: standard deviation of Gaussian noise added to each coordinate, for each client.
-        clip_norm: bound on an update's norm; infinite without clipping.
-        sensitivity: L2 sensitivity of an update at client level, replace-one: twice the clip norm.
+        clip_norm: bound on any client's update; infinite without clipping.
+        sensitivity: L2 sensitivity of any client's update at client level, replace-one: twice the clip norm.
+        own_sensitivity: that of each client, where clients have bounds of their own.
         published: accounting rule of the papers; None where there is none.
         unpublished: why there is none.
         view_share: fraction of a release's mu^2 that the budgeted view sees (1 for `local`).
@@ -100,6 +101,12 @@ class NoisePlan:
     wire: WireFormat = DENSE
     kept: int | None = None
     linear: bool = True
+    own_sensitivity: NDArray[np.float64] | None = None
+
+    @property
+    def sensitivities(self) -> NDArray[np.float64]:
+        """L2 sensitivity of each client's update."""
+        return np.full(len(self.noise_std), self.sensitivity) if self.own_sensitivity is None else self.own_sensitivity
 
     @property
     def stds(self) -> NDArray[np.float64]:

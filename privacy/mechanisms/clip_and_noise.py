@@ -78,8 +78,8 @@ CLIPS: dict[str, type] = {"flat": FlatClip, "none": NoClip}
 NOISES: dict[str, type] = {"gaussian": GaussianNoise, "none": NoNoise}
 
 
-def clip_rows(rows: Matrix, norm: float) -> NDArray[np.float64]:
-    """Scales every row down to an L2 norm of at most `norm`, in place; returns the norms from before.
+def clip_rows(rows: Matrix, norm: float | NDArray[np.float64]) -> NDArray[np.float64]:
+    """Scales every row down to an L2 norm of at most `norm`, or one for each row, in place; returns the norms before.
 
     Guarantees:
         Every row has L2 norm at most `norm`, rounding included; a row that is not finite becomes zero.
@@ -88,8 +88,9 @@ def clip_rows(rows: Matrix, norm: float) -> NDArray[np.float64]:
     # A diverged update cannot be scaled, and one NaN would destroy every model that averages it.
     rows[~np.isfinite(norms)] = 0.0
     # A float64 factor: NumPy 2 then computes the product in float64 and rounds it once.
-    for index in np.flatnonzero(np.isfinite(norms) & (norms > norm)):
-        factor = np.float64(norm / norms[index] * _ROUND_DOWN)
+    most = np.broadcast_to(norm, len(rows))
+    for index in np.flatnonzero(np.isfinite(norms) & (norms > most)):
+        factor = np.float64(most[index] / norms[index] * _ROUND_DOWN)
         np.multiply(rows[index], factor, out=rows[index], casting="same_kind")
     return norms
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,28 +85,56 @@ class Released:
     scalars: dict[str, Floats] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+class Norms(NamedTuple):
+    """Three bounds as numbers, of one client or of all."""
+
+    l1: float
+    l2: float
+    linf: float
+
+
+_UNBOUNDED = np.full(1, math.inf)
+_UNBOUNDED.flags.writeable = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Bounds:
-    """How far one client's content can be from a public point, by three norms; infinite where nothing bounds it.
+    """How far each client's content can be from a public point, by three norms; infinite where nothing bounds it.
 
     Two contents are at most twice as far from each other, which is all that proofs about noise need.
 
     Attributes:
+        l1, l2, linf: one number for each client, or one for all of them.
         centred: whether the public point is zero, so that the norms bound the content itself.
         private: whether clipping used a bound that depends on private data, so that no public one is known.
     """
 
-    l1: float = math.inf
-    l2: float = math.inf
-    linf: float = math.inf
+    l1: Floats = field(default_factory=lambda: _UNBOUNDED)
+    l2: Floats = field(default_factory=lambda: _UNBOUNDED)
+    linf: Floats = field(default_factory=lambda: _UNBOUNDED)
     centred: bool = True
     private: bool = False
 
+    @property
+    def largest(self) -> Norms:
+        """The bounds that hold for all clients."""
+        return Norms(*(float(norm.max()) for norm in (self.l1, self.l2, self.linf)))
+
+    @property
+    def equal(self) -> bool:
+        """Whether all clients have the same bounds."""
+        return all(float(norm.min()) == float(norm.max()) for norm in (self.l1, self.l2, self.linf))
+
+    def of(self, node: int) -> Norms:
+        """Returns the bounds of one client."""
+        return Norms(*(float(norm[min(node, len(norm) - 1)]) for norm in (self.l1, self.l2, self.linf)))
+
     def within(self, dimension: int) -> Bounds:
         """Returns the bounds with each norm at most what the other two imply for this many coordinates."""
-        linf = min(self.linf, self.l2, self.l1)
-        l2 = min(self.l2, math.sqrt(dimension) * linf, self.l1)
-        return replace(self, l1=min(self.l1, math.sqrt(dimension) * l2), l2=l2, linf=min(linf, l2))
+        least, root = np.minimum, math.sqrt(dimension)
+        linf = least(least(self.linf, self.l2), self.l1)
+        l2 = least(least(self.l2, root * linf), self.l1)
+        return replace(self, l1=least(self.l1, root * l2), l2=l2, linf=least(linf, l2))
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ class Binomial(PlainStage):
 
     def problems(self, before: Bounds) -> Iterator[Problem]:
         """Yields a missing bound."""
-        if math.isinf(before.l2):
+        if math.isinf(before.largest.l2):
             yield (
                 "levels",
                 self.levels,
@@ -67,14 +67,15 @@ class Binomial(PlainStage):
         grid = self.grid(before.bounds, dimension)
         # A rotation keeps the L2 norm only; the grid cuts every coordinate off.
         known = Bounds(l2=before.bounds.l2) if self.rotate else before.bounds
-        cut = replace(known, linf=min(known.linf, grid.limit)).within(dimension)
+        # One grid serves all clients, and so does the loss of the one with the largest bounds.
+        cut = replace(known, linf=np.minimum(known.linf, grid.limit)).within(dimension).largest
         l1, l2, linf = (2.0 * norm / grid.step for norm in (cut.l1, cut.l2, cut.linf))
         loss = BinomialLoss(self.trials, dimension, l1, l2, linf)
         budget = context.budget
         claim = CpsgdRule(
             trials=self.trials * context.train_per_round,
             dimension=dimension,
-            distance=2.0 * before.bounds.l2 / grid.step,
+            distance=2.0 * before.bounds.largest.l2 / grid.step,
             levels=self.levels,
             delta=1e-5 if budget is None else budget.delta,
         )
@@ -94,8 +95,9 @@ class Binomial(PlainStage):
         limit = self.limit
         if limit is None:
             # A rotated coordinate is close to normal with variance C^2/d; it exceeds this with probability 0.1 in all.
-            usual = bounds.l2 * math.sqrt(2.0 * math.log(20.0 * dimension) / dimension)
-            limit = min(usual, bounds.l2) if self.rotate else bounds.linf
+            norms = bounds.largest
+            usual = norms.l2 * math.sqrt(2.0 * math.log(20.0 * dimension) / dimension)
+            limit = min(usual, norms.l2) if self.rotate else norms.linf
         return Quantised(limit, self.levels, self.trials, self.rotate)
 
     def apply(self, rows: Update, plan: Declared, batch: Batch) -> Released:

@@ -17,6 +17,7 @@ from privacy.stages.api import Batch, Bounds, Declared, Matrix, PlainStage, Rele
 if TYPE_CHECKING:
     from privacy.calibration.noise_plan import PlanContext
 
+Norm = Annotated[float, Gt(0)]
 ClipObject = Literal["update", "gradient", "weights"]
 _OWN_MEDIAN = "the clipping bound is the median of the client's own norms, which the noise scaled by it tells (E-T16)"
 _COHORT_MEDIAN = "the clipping bound is the median norm of the round, which depends on other clients' records (E-T16)"
@@ -29,7 +30,7 @@ class Clip(PlainStage):
     """Scales an update down to a norm of at most `norm`, all layers as one vector.
 
     Attributes:
-        norm: C, the largest L2 norm.
+        norm: C, the largest L2 norm; or a list with one for each client, public and fixed before the run.
         clip_object: `update`, the change of the model; `gradient`, the update divided by the round's learning rate,
             released as such; `weights`, the trained model itself, so that models are averaged.
 
@@ -39,7 +40,7 @@ class Clip(PlainStage):
     """
 
     with_shares: ClassVar[bool] = True
-    norm: Annotated[float, Gt(0)] = 1.0
+    norm: Norm | tuple[Norm, ...] = 1.0
     clip_object: ClipObject = "update"
 
     def bounds(self, before: Bounds, shape: Shape) -> Bounds:
@@ -53,7 +54,7 @@ class Clip(PlainStage):
     def apply(self, rows: Update, plan: Declared, batch: Batch) -> Update:
         """Clips each row."""
         enter_object(rows.rows, self.clip_object, batch)
-        clip_rows(rows.rows, self.norm)
+        clip_rows(rows.rows, np.array(self.norm)[batch.nodes] if isinstance(self.norm, tuple) else self.norm)
         leave_object(rows, self.clip_object, batch)
         return rows
 
@@ -118,7 +119,7 @@ class ClipCoordinates(PlainStage):
         """Returns a largest absolute value of at most zeta."""
         # Cutting coordinates off brings no two contents further apart, by any norm.
         known = _entered(before, self.clip_object)
-        return replace(known, linf=min(known.linf, self.bound)).within(shape.dimension)
+        return replace(known, linf=np.minimum(known.linf, self.bound)).within(shape.dimension)
 
     def declare(self, before: Declared, context: PlanContext) -> Declared:
         """Declares the bound; nothing else leaves."""
@@ -221,13 +222,16 @@ def _entered(before: Bounds, clip_object: ClipObject) -> Bounds:
     return replace(before, centred=False) if clip_object == "weights" else before
 
 
-def _scaled_down(before: Bounds, norm: float, clip_object: ClipObject, shape: Shape) -> Bounds:
+def _scaled_down(before: Bounds, norm: float | tuple[float, ...], clip_object: ClipObject, shape: Shape) -> Bounds:
     """Returns the bounds after scaling to an L2 norm."""
     known = _entered(before, clip_object)
     if not known.centred:
         # Two contents come no further apart by the L2 norm, but around a point other than zero they may by others.
-        known = replace(known, l1=np.inf, linf=np.inf)
-    return replace(known, l2=min(known.l2, norm)).within(shape.dimension)
+        known = replace(known, l1=Bounds().l1, linf=Bounds().linf)
+    norms = np.atleast_1d(norm)
+    if len(norms) > 1 and len(known.l2) not in (1, len(norms)):
+        norms = norms.max(keepdims=True)  # lists for different numbers of clients are refused elsewhere
+    return replace(known, l2=np.minimum(known.l2, norms)).within(shape.dimension)
 
 
 def layer_slices(layers: Sequence[int], dimension: int) -> list[slice]:
@@ -268,7 +272,7 @@ class ForeignClip(PlainStage):
     def bounds(self, before: Bounds, shape: Shape) -> Bounds:
         """Returns the bound that the plug-in states, if it does."""
         norm = float(getattr(self.plugin, "norm_bound", np.inf))
-        return replace(before, l2=min(before.l2, norm)).within(shape.dimension)
+        return replace(before, l2=np.minimum(before.l2, norm)).within(shape.dimension)
 
     def declare(self, before: Declared, context: PlanContext) -> Declared:
         """Declares the bound; that the plug-in is undeclared is reported from the list of plug-ins."""

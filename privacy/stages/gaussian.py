@@ -13,7 +13,7 @@ from annotated_types import Ge, Gt
 from p2p.config.choices import Choice
 from privacy.calibration.claims import CLAIMS, MomentsClaim
 from privacy.calibration.noise_plan import NoisePlan, PlanContext, given_plan
-from privacy.calibration.strategies import CALIBRATIONS, Calibration
+from privacy.calibration.strategies import CALIBRATIONS, PUBLISHED, Calibration
 from privacy.mechanisms.clip_and_noise import row_norms
 from privacy.stages.api import Batch, Bounds, Declared, Floats, Matrix, PlainStage, Problem, Released, Shape, Update
 
@@ -63,9 +63,13 @@ class Gaussian(PlainStage):
     def problems(self, before: Bounds) -> Iterator[Problem]:
         """Yields a missing bound for noise that follows from it."""
         cure = "needs a bound; put a stage such as `{kind: clip}` before"
-        if self.calibrate is not None and math.isinf(before.l2):
+        unbounded = math.isinf(before.largest.l2)
+        if self.calibrate is not None and unbounded:
             yield "calibrate", type(self.calibrate).__name__, cure
-        if self.multiplier is not None and self.scale == "bound" and math.isinf(before.l2) and not before.private:
+        elif isinstance(self.calibrate, PUBLISHED) and not before.equal:
+            rule = "is a paper's formula for one bound of all clients; give one number, or use `kind: rigorous`"
+            yield "calibrate", type(self.calibrate).__name__, rule
+        if self.multiplier is not None and self.scale == "bound" and unbounded and not before.private:
             yield "multiplier", self.multiplier, f"{cure}, or set `scale: own_norm`"
 
     def bounds(self, before: Bounds, shape: Shape) -> Bounds:
@@ -74,11 +78,11 @@ class Gaussian(PlainStage):
 
     def declare(self, before: Declared, context: PlanContext) -> Declared:
         """Declares the noise of each client, calibrated or given; of a private scale, only that it is one."""
-        if self.multiplier is not None and (self.scale == "own_norm" or math.isinf(before.bounds.l2)):
+        if self.multiplier is not None and (self.scale == "own_norm" or math.isinf(before.bounds.largest.l2)):
             claimed = self.claim.rule(self.multiplier, context) if self.claim else None
             after = replace(before, noised=True, published=claimed, unpublished="" if claimed else _NO_CLAIM)
             return after.reading(_OWN_NORM) if self.scale == "own_norm" else after
-        plan = self._plan(before.bounds.l2, context)
+        plan = self._plan(before.bounds, context)
         return replace(
             before,
             noised=True,
@@ -90,14 +94,19 @@ class Gaussian(PlainStage):
             notes=(*before.notes, *plan.notes),
         )
 
-    def _plan(self, norm: float, context: PlanContext) -> NoisePlan:
-        if self.calibrate is not None:
-            return self.calibrate.plan(norm, context)
-        if self.multiplier is None:
+    def _plan(self, bounds: Bounds, context: PlanContext) -> NoisePlan:
+        """Returns the plan for the largest bound; noise that follows from bounds has each client's own size."""
+        norm = bounds.largest.l2
+        if self.calibrate is None and self.multiplier is None:
             return given_plan(self.sigma or 0.0, norm, context)
-        plan = given_plan(self.multiplier * norm, norm, context)
-        stds = plan.noise_std / np.maximum(context.records, 1) if self.per_record else plan.noise_std
-        claimed = self.claim.rule(self.multiplier, context) if self.claim else plan.published
+        own = np.broadcast_to(bounds.l2 / norm, context.clients)
+        if self.calibrate is not None:
+            plan = self.calibrate.plan(norm, context)
+            return replace(plan, noise_std=plan.noise_std * own)
+        plan = given_plan((self.multiplier or 0.0) * norm, norm, context)
+        stds = plan.noise_std * own
+        stds = stds / np.maximum(context.records, 1) if self.per_record else stds
+        claimed = self.claim.rule(self.multiplier or 0.0, context) if self.claim else plan.published
         return replace(plan, noise_std=stds, published=claimed)
 
     def apply(self, rows: Update, plan: Declared, batch: Batch) -> Released:

@@ -40,7 +40,7 @@ class Laplace(PlainStage):
 
     def problems(self, before: Bounds) -> Iterator[Problem]:
         """Yields a missing bound for a scale that follows from it."""
-        if self.epsilon is not None and math.isinf(before.l1):
+        if self.epsilon is not None and math.isinf(before.largest.l1):
             yield "epsilon", self.epsilon, "needs a bound; put a stage such as `{kind: clip}` before"
 
     def bounds(self, before: Bounds, shape: Shape) -> Bounds:
@@ -49,20 +49,19 @@ class Laplace(PlainStage):
 
     def declare(self, before: Declared, context: PlanContext) -> Declared:
         """Declares the noise and the loss of one release."""
-        scale = self._scale(before)
-        losses = (
-            () if math.isinf(before.bounds.l1) else (LaplaceLoss(2.0 * before.bounds.l1 / scale),) * context.clients
-        )
-        return replace(
-            before, noised=True, losses=losses, coordinate_std=np.full(context.clients, scale * math.sqrt(2.0))
-        )
+        nodes = range(context.clients)
+        scales = [self._scale(before, node) for node in nodes]
+        losses: tuple[LaplaceLoss, ...] = ()
+        if math.isfinite(before.bounds.largest.l1):
+            losses = tuple(LaplaceLoss(2.0 * before.bounds.of(node).l1 / scales[node]) for node in nodes)
+        return replace(before, noised=True, losses=losses, coordinate_std=np.array(scales) * math.sqrt(2.0))
 
     def apply(self, rows: Update, plan: Declared, batch: Batch) -> Released:
         """Adds each client's noise to its row, from the row's own stream."""
-        scale = self._scale(plan)
-        for index, generator in enumerate(batch.generators):
+        for index, (node, generator) in enumerate(zip(batch.nodes.tolist(), batch.generators, strict=True)):
+            scale = self._scale(plan, node)
             rows.add(index, generator.laplace(0.0, scale, rows.sent(index)).astype(np.float32))
         return Released(rows.rows)
 
-    def _scale(self, known: Declared) -> float:
-        return self.scale if self.scale is not None else 2.0 * known.bounds.l1 / (self.epsilon or 1.0)
+    def _scale(self, known: Declared, node: int) -> float:
+        return self.scale if self.scale is not None else 2.0 * known.bounds.of(node).l1 / (self.epsilon or 1.0)

@@ -55,5 +55,6 @@ def _misplaced(stage: Stage, noise: str) -> str:
 def _scales(stage: object, place: str) -> Iterator[tuple[str, float | None]]:
     for field in dataclasses.fields(stage) if dataclasses.is_dataclass(stage) else ():
         value = getattr(stage, field.name)
-        if isinstance(value, float):
-            yield f"{place}.{field.name}", value
+        for one in value if isinstance(value, tuple) else (value,):
+            if isinstance(one, float):
+                yield f"{place}.{field.name}", one

@@ -12,7 +12,7 @@ from p2p.config.errors import UserError
 from privacy.calibration.noise_plan import NO_FORMULA, NoisePlan, PlanContext
 from privacy.settings import Privacy
 from privacy.stages.api import Declared, Stage
-from privacy.stages.order import ANY_SHAPE
+from privacy.stages.order import ANY_SHAPE, final_bounds
 
 NOTHING_ADDED = "no noise is added, so nothing is claimed"
 NO_NOISE = "no accounted noise: rigorous epsilon is infinite"
@@ -52,7 +52,7 @@ def plan_stages(stages: Sequence[Stage], context: PlanContext) -> list[PlannedSt
 def unaccounted_stages(stages: Sequence[Stage]) -> Iterator[tuple[int, str]]:
     """Yields (place, sentences) of what stages release uncharged or read of private data, in a run of any size."""
     before: tuple[str, ...] = ()
-    for place, planned in enumerate(plan_stages(stages, _some_run())):
+    for place, planned in enumerate(plan_stages(stages, _some_run(stages))):
         now = (*planned.declared.reads, *planned.declared.unaccounted)
         if new := [sentence for sentence in now if sentence not in before]:
             yield place, ", and ".join(new)
@@ -64,14 +64,20 @@ def first_not_linear(stages: Sequence[Stage]) -> int | None:
 
     In a run of any size.
     """
-    planned = plan_stages(stages, _some_run())
+    planned = plan_stages(stages, _some_run(stages))
     return next((place for place, each in enumerate(planned) if not each.declared.linear), None)
 
 
-def _some_run() -> PlanContext:
-    records = np.ones(2, dtype=np.int64)
+def _some_run(stages: Sequence[Stage]) -> PlanContext:
+    clients = max(2, len(final_bounds(stages).l2))
     return PlanContext(
-        clients=2, train_per_round=2, exchange_with=None, rounds=1, records=records, topology="central", shape=ANY_SHAPE
+        clients=clients,
+        train_per_round=2,
+        exchange_with=None,
+        rounds=1,
+        records=np.ones(clients, dtype=np.int64),
+        topology="central",
+        shape=ANY_SHAPE,
     )
 
 
@@ -84,13 +90,15 @@ def _plan(known: Declared, context: PlanContext) -> NoisePlan:
     notes = list(known.notes)
     if not known.noised:
         notes.append(NO_NOISE)
-    if math.isinf(known.bounds.l2):
+    bound = known.bounds.largest.l2
+    if math.isinf(bound):
         why = "are clipped by private bounds" if known.bounds.private else "are not clipped"
         notes.append(f"updates {why}: sensitivity and rigorous epsilon are infinite")
     return NoisePlan(
         noise_std=known.std,
-        clip_norm=known.bounds.l2,
-        sensitivity=2.0 * known.bounds.l2,
+        clip_norm=bound,
+        sensitivity=2.0 * bound,
+        own_sensitivity=None if known.bounds.equal else 2.0 * np.broadcast_to(known.bounds.l2, context.clients),
         published=known.published,
         unpublished=known.unpublished or (NO_FORMULA if known.noised else NOTHING_ADDED),
         view_share=known.view_share,

@@ -61,7 +61,7 @@ class Asgp(PlainStage):
 
     def problems(self, before: Bounds) -> Iterator[Problem]:
         """Yields a missing bound, from which the sensitivity is taken."""
-        if self.sensitivity is None and math.isinf(before.l2):
+        if self.sensitivity is None and math.isinf(before.largest.l2):
             yield "sensitivity", "none", "needs a bound; put `{kind: clip}` before, or give a number"
 
     def bounds(self, before: Bounds, shape: Shape) -> Bounds:
@@ -86,7 +86,7 @@ class Asgp(PlainStage):
     def _sensitivity(self, plan: Declared, batch: Batch, index: int) -> float:
         if self.sensitivity is not None:
             return self.sensitivity
-        return 2.0 * batch.rate * plan.bounds.l2 / max(float(batch.records[index]), 1.0)
+        return 2.0 * batch.rate * plan.bounds.of(int(batch.nodes[index])).l2 / max(float(batch.records[index]), 1.0)
 
     def _select(self, row: Matrix, size: float, batch: Batch, generator: np.random.Generator) -> NDArray[np.int64]:
         values = np.abs(row) if self.select_on == "abs" else row

@@ -48,7 +48,7 @@ class AsgpSound(PlainStage):
 
     def problems(self, before: Bounds) -> Iterator[Problem]:
         """Yields a missing bound."""
-        if math.isinf(before.linf):
+        if math.isinf(before.largest.linf):
             yield "epsilon", self.epsilon, "needs bounded coordinates; put `{kind: clip_coordinates}` or a clip before"
 
     def bounds(self, before: Bounds, shape: Shape) -> Bounds:
@@ -73,8 +73,8 @@ class AsgpSound(PlainStage):
         """Returns the Laplace scales of query, threshold and value."""
         budget = divide_budget(self.epsilon, self.value_fraction, float(self.positives))
         if not bounds.centred:
-            return budget.sound(2.0 * bounds.linf)
-        sound = budget.sound(bounds.linf)
+            return budget.sound(2.0 * bounds.largest.linf)
+        sound = budget.sound(bounds.largest.linf)
         # Sizes move by at most linf, but a value may change its sign.
         return replace(sound, value=2.0 * sound.value)
 
@@ -94,7 +94,7 @@ class AsgpSound(PlainStage):
         generator: np.random.Generator,
     ) -> None:
         scales = self.laplace_scales(bounds)
-        line = self.threshold * bounds.linf + generator.laplace(0.0, scales.threshold)
+        line = self.threshold * bounds.largest.linf + generator.laplace(0.0, scales.threshold)
         # All query noises are drawn at once; those after the last positive are not used, as if they had not been asked.
         noisy = np.abs(row[asked]) + generator.laplace(0.0, scales.query, len(row))
         positive = asked[np.flatnonzero(noisy >= line)[: self.positives]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from scenarios.loading.load import parse_scenario
 from scenarios.loading.writing.dump import dump_keys, kind_of
 from scenarios.run_folder import atomic_write
 from scenarios.run_folder.json_text import to_json
+from scenarios.run_folder.observation_files import FOLDER
 from scenarios.run_folder.reader import open_run
 from scenarios.schema import Scenario
 
@@ -38,13 +40,40 @@ def attack_run(
     entries: list[Entry] = list(run.summary.get("attacks", []))
     for attack in attacks:
         able, problems = chosen(attack, attacked.positions)
+        if known.adversaries and not attacked.positions:
+            problems = [f"the files of its observers are gone from {FOLDER}/; run the scenario again"]
         if problems:
-            raise UserError([f"RUN = {path}: {problem}" for problem in problems])
-        for position in able:
-            _replace(entries, _carry_out(attacked, attack, position, entries))
+            raise UserError([_about(path, problem) for problem in problems])
+        for problem in _carry_out_by_all(attacked, attack, able, entries):
+            print(_about(path, problem), file=sys.stderr)
     summary = {**run.summary, "attacks": entries}
     atomic_write.write_text(path / "summary.json", to_json(summary))
     return summary
+
+
+def _carry_out_by_all(
+    attacked: AttackedRun, attack: Attack, able: Sequence[Position], entries: list[Entry]
+) -> list[str]:
+    """Adds the results of all positions; returns why some have none, in this run.
+
+    Raises:
+        UserError: none has a result. What a position can do in general is known before; what it got is not.
+    """
+    problems: list[str] = []
+    added = 0
+    for position in able:
+        try:
+            _replace(entries, _carry_out(attacked, attack, position, entries))
+            added += 1
+        except UserError as error:
+            problems += [f"{position.name}: {problem}" for problem in error.problems]
+    if not added:
+        raise UserError([_about(attacked.path, problem) for problem in problems])
+    return problems
+
+
+def _about(path: Path, problem: str) -> str:
+    return f"RUN = {path}: {problem}"
 
 
 def _carry_out(attacked: AttackedRun, attack: Attack, position: Position, entries: Sequence[Entry]) -> Entry:

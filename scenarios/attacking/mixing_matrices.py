@@ -36,6 +36,19 @@ def why_unknown(parts: Mapping[str, Any]) -> str:
     return "it is handed out every graph, but addresses change, so that graphs of different rounds cannot be joined"
 
 
+def what_is_assumed(parts: Mapping[str, Any]) -> str:
+    """Returns what must hold beside that a peer knows the matrices; empty if addresses last.
+
+    Under addresses that change every round a peer has a graph without names in each. It must find its neighbours of the
+    last round among those of this one, and the same node of a handed out graph again, by form or by content.
+    """
+    if parts["anonymity"].rehash == "never" or why_unknown(parts):
+        return ""
+    if parts["anonymity"].hand_out == "graph":
+        return "it joins the graphs of different rounds by their form or by contents, since addresses change"
+    return "it recognises its neighbours from round to round by contents, since addresses change"
+
+
 def mixing_of(log: Log, protocol: Gossip, clients: int, rounds: int) -> tuple[list[Mixing], bool]:
     """Returns what was mixed in each round, and whether all of it was as planned."""
     planned = [planned_edges(log, number) for number in range(1, rounds + 1)]

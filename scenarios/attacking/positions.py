@@ -9,7 +9,7 @@ from typing import Any
 from nodes.adversaries.observers import Observer
 from nodes.protocols import PROTOCOLS
 from privacy.attacks.observations import Position
-from scenarios.attacking.mixing_matrices import why_unknown
+from scenarios.attacking.mixing_matrices import what_is_assumed, why_unknown
 
 _PUBLIC = (
     "model",
@@ -54,6 +54,7 @@ def public_parts(parts: Mapping[str, Any]) -> dict[str, Any]:
         "pixels": parts["data"].pixel_range() if hasattr(parts["data"], "pixel_range") else None,
         "protocol_kind": kinds.get(type(parts["protocol"]), "plug-in"),
         "mixing_unknown": why_unknown(parts),
+        "mixing_assumes": what_is_assumed(parts),
     }
 
 
@@ -70,4 +71,7 @@ def chosen(attack: Any, positions: Sequence[Position]) -> tuple[list[Position], 
     asked = [position for position in positions if not attack.by or position.name == attack.by]
     why = {position.name: attack.unfit(position) for position in asked}
     able = [position for position in asked if not why[position.name]]
-    return able, [] if able else [f"{name}: {reason}" for name, reason in why.items()]
+    reasons: dict[str, list[str]] = {}
+    for name, reason in why.items():
+        reasons.setdefault(reason, []).append(name)
+    return able, [] if able else [f"{', '.join(names)}: {reason}" for reason, names in reasons.items()]

@@ -93,6 +93,9 @@ def print_rows(console: Console, rows: Sequence[tuple[str, ...]]) -> None:
     from rich.table import Table
 
     table = Table.grid(padding=(0, 2, 0, 0))
+    for _ in rows[0] if rows else ():
+        # A long word goes on in the next line: names that end in dots cannot be told apart.
+        table.add_column(overflow="fold")
     for row in rows:
         table.add_row(*row)
     console.print(table)

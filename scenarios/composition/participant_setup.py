@@ -48,10 +48,11 @@ def make_participants(
     train_s = rounded(scenario.training.epochs * terms.records_per_client / speeds, "s")
     noise, rules = terms.noise, ledger_rules(scenario, terms)
     protects_records = terms.record_account is not None
+    sensitivities = [] if noise is None else noise.sensitivities.tolist()
     records: dict[int, RoundRecord] = {}
     clients = []
     for node in range(scenario.clients):
-        std, sensitivity = (0.0, 0.0) if noise is None else (float(noise.noise_std[node]), noise.sensitivity)
+        std, sensitivity = (0.0, 0.0) if noise is None else (float(noise.noise_std[node]), sensitivities[node])
         profile = ClientProfile(float(train_s[node]), std, sensitivity, protects_records, terms.most_trainings)
         ledger = Ledger(rules[node], std, sensitivity) if rules else None
         clients.append(Client(node, world, learning, records, scenario.protocol, profile, ledger))

@@ -9,7 +9,7 @@ from nodes.datasets.preparation import generator_of
 from p2p.config.errors import UserError
 from privacy.accounting.record_level import RecordAccount, SampledGaussian, calibrated_record_noise
 from privacy.calibration.noise_plan import NoisePlan
-from scenarios.metrics.privacy.unaccounted import why_no_record_level
+from scenarios.accounting.unaccounted import why_no_record_level
 from scenarios.schema import Scenario
 
 

@@ -48,7 +48,7 @@ def parse_scenario(
 ) -> Scenario:
     """Parses a scenario; files and plug-ins are searched for in `folder`."""
     problems = Problems()
-    data = _mapping(text, source)
+    data = parse_mapping(text, source)
     return read_scenario(data, read_overrides(overrides, problems), source, folder, allow_plugins, problems)
 
 
@@ -101,10 +101,11 @@ def dump_scenario(scenario: Scenario) -> str:
 def scenario_keys(ref: str | Path) -> tuple[dict[str, Any], Path]:
     """Returns the plain values of a scenario's keys, found by path or catalog name, and the folder it lies in."""
     path = catalog_path(ref)
-    return _mapping(_read_text(path), str(ref)), path.parent
+    return parse_mapping(_read_text(path), str(ref)), path.parent
 
 
-def _mapping(text: str, source: str) -> dict[str, Any]:
+def parse_mapping(text: str, source: str) -> dict[str, Any]:
+    """Returns the keys and values of a YAML text; `source` names it in errors."""
     try:
         data = parse_yaml(text)
     except ValueError as reason:

@@ -57,6 +57,11 @@ def privacy_findings(privacy: Any, clients: int, protocol: Any) -> Iterator[Find
     if privacy is None:
         return
     yield from _class_findings(privacy, clients)
+    for index, stage in enumerate(privacy.stages):
+        norm = getattr(stage, "norm", None)
+        if isinstance(norm, tuple) and len(norm) != clients:
+            rule = f"has {len(norm)} numbers for {clients} clients; give one for each, or one for all"
+            yield ("update", index, "norm"), list(norm[:3]), rule
     server = clients + SERVER if "server" in roles_of(protocol) else None
     known = f"clients 0 to {clients - 1}" + ("" if server is None else f" and the server, {server}")
     for index, node in enumerate(privacy.colluders if isinstance(privacy.colluders, tuple) else ()):

@@ -175,7 +175,7 @@ class Reader:
 
     def _items(self, item: Any, value: Any, path: Path) -> Any:
         if not isinstance(value, list):
-            return self._wrong(path, value, "must be a list")
+            return self._wrong(path, value, "must be a list; put it in [ ], or write a line with `- ` for each entry")
         read = [self.read(item, entry, (*path, index)) for index, entry in enumerate(value)]
         return INVALID if any(entry is INVALID for entry in read) else tuple(read)
 

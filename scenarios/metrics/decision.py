@@ -1,4 +1,4 @@
-"""Which of a few alternatives to take for what, and what decides it, in two sentences."""
+"""Which of a few alternatives to take for what, and what decides it, in two sentences; before them, whom to trust."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from scenarios.metrics.communication.update_receivers import UpdateReceivers
 from scenarios.metrics.headline.headline_rows import worst_of
 from scenarios.metrics.headline.number_format import accuracy_text, bytes_text, count_text, epsilon_text, seconds_text
-from scenarios.metrics.privacy.privacy_verdict import epsilon_of
+from scenarios.metrics.privacy.privacy_verdict import NO_PROTECTION, epsilon_of
 
 Summary = Mapping[str, Any]
 _EQUAL = 0.02
 """Figures closer than this share of each other are taken as equal."""
+_MUCH_ACCURACY = 0.1
+"""Accuracies farther apart than this decide before any cost: a model that is not learned is worth no saving."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +72,19 @@ CRITERIA: dict[str, Criterion] = {
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The alternatives side by side, and two sentences."""
+    """The alternatives side by side, whom each asks to be trusted, and two sentences."""
 
     names: list[str]
     rows: list[tuple[str, ...]]
+    trust: str
     take: str
     because: str
 
 
-def decide(alternatives: Mapping[str, Sequence[Summary]]) -> Decision:
-    """Compares alternatives, each with its runs over the same seeds."""
+def decide(
+    alternatives: Mapping[str, Sequence[Summary]], receivers: Mapping[str, UpdateReceivers | None] | None = None
+) -> Decision:
+    """Compares alternatives, each with its runs over the same seeds; `receivers` says who got their updates."""
     names = list(alternatives)
     rows = [
         (criterion.label, *(criterion.cell(runs) for runs in alternatives.values()))
@@ -89,15 +95,33 @@ def decide(alternatives: Mapping[str, Sequence[Summary]]) -> Decision:
     lost = [name for name in names if name not in usable]
     # If every alternative loses its rounds, the figures still say which costs least.
     judged = usable or dict(alternatives)
-    return Decision(names, rows, _take(judged, lost if usable else []), _because(judged, lost))
+    trust = _trust(alternatives, receivers or {})
+    return Decision(names, rows, trust, _take(judged, lost if usable else []), _because(judged, lost))
+
+
+def _trust(alternatives: Mapping[str, Sequence[Summary]], receivers: Mapping[str, UpdateReceivers | None]) -> str:
+    """Says who gets updates in the clear under each alternative, and whether anything is proved against them."""
+    known = {name: found for name, found in receivers.items() if found is not None}
+    if not known:
+        return ""
+    # Alternatives with the same receivers are told together.
+    told: dict[str, list[str]] = {}
+    for name, found in known.items():
+        told.setdefault(found.words(), []).append(name)
+    whom = "; ".join(f"with {_listed(names)}, {words}" for words, names in told.items())
+    proofs = {name: CRITERIA["epsilon"].of(alternatives[name]) for name in known}
+    weak = [name for name, proof in proofs.items() if proof is None or proof >= NO_PROTECTION]
+    which = "" if len(weak) == len(known) else f" with {_listed(weak)}"
+    guard = f" Nothing useful is proved against them{which}: they can read what an update tells." if weak else ""
+    return f"Users must trust: {whom}.{guard} The proxy knows who is who in any case."
 
 
 def _take(judged: Mapping[str, Sequence[Summary]], lost: Sequence[str]) -> str:
     wins: dict[str, list[str]] = {}
-    for criterion in CRITERIA.values():
-        winner = _winner(criterion, judged)
-        if winner is not None:
-            wins.setdefault(winner, []).append(criterion.goal)
+    for key in CRITERIA:
+        best = _best(key, judged)
+        if best:
+            wins.setdefault(_either(best), []).append(CRITERIA[key].goal)
     out = f"; not {_listed(lost)}, which lost its rounds" if lost else ""
     if not wins:
         return f"Take {_either(list(judged))}: no figure tells them apart{out}."
@@ -109,22 +133,35 @@ def _take(judged: Mapping[str, Sequence[Summary]], lost: Sequence[str]) -> str:
 
 
 def _because(judged: Mapping[str, Sequence[Summary]], lost: Sequence[str]) -> str:
-    """Names the figure in which the alternatives differ most, by its ratio, and what is wrong with those that lose."""
-    best: tuple[float, Criterion] | None = None
-    for key, criterion in CRITERIA.items():
-        values = [value for runs in judged.values() if (value := criterion.of(runs)) is not None]
-        ratio = _ratio(values, key)
-        if ratio > 1 + _EQUAL and (best is None or ratio > best[0]):
-            best = ratio, criterion
+    """Names the figure that decides, and what is wrong with the alternatives that lose their rounds."""
     trouble = "".join(f"; {name}: {told}" for name in lost if (told := _first_finding(judged, name)))
-    if best is None:
+    deciding = _deciding(judged)
+    if not deciding:
         return f"Nothing decides it: they cost and give the same{trouble}."
-    criterion = best[1]
+    told = "; then ".join(_told(key, judged) for key in deciding)
+    return f"What decides is {told}{trouble}."
+
+
+def _deciding(judged: Mapping[str, Sequence[Summary]]) -> list[str]:
+    """Returns the figure in which the alternatives differ most, by its ratio; accuracies far apart come before it."""
+    values = {
+        key: [value for runs in judged.values() if (value := criterion.of(runs)) is not None]
+        for key, criterion in CRITERIA.items()
+    }
+    ratios = {key: _ratio(found, key) for key, found in values.items()}
+    most = max(ratios, key=lambda key: ratios[key])
+    found = [most] if ratios[most] > 1 + _EQUAL else []
+    accuracies = values["accuracy"] if len(values["accuracy"]) == len(judged) else []
+    far = len(accuracies) > 1 and max(accuracies) - min(accuracies) > _MUCH_ACCURACY + 1e-9
+    return ["accuracy", *(key for key in found if key != "accuracy")] if far else found
+
+
+def _told(key: str, judged: Mapping[str, Sequence[Summary]]) -> str:
+    criterion = CRITERIA[key]
     cells = ", ".join(f"{criterion.cell(runs)} with {name}" for name, runs in judged.items())
     label = "the worst user's bytes" if criterion.label.strip() == "worst" else criterion.label
-    way = {"up_worst": " up in a round", "down_worst": " down in a round"}
-    more = next((way.get(key, "") for key, one in CRITERIA.items() if one is criterion), "")
-    return f"What decides is {label}{more}: {cells}{trouble}."
+    way = {"up_worst": " up in a round", "down_worst": " down in a round"}.get(key, "")
+    return f"{label}{way}: {cells}"
 
 
 def _first_finding(judged: Mapping[str, Sequence[Summary]], name: str) -> str:
@@ -133,22 +170,24 @@ def _first_finding(judged: Mapping[str, Sequence[Summary]], name: str) -> str:
     return str(found[0]["problem"]) if found else ""
 
 
-def _winner(criterion: Criterion, judged: Mapping[str, Sequence[Summary]]) -> str | None:
-    """Returns the alternative that is clearly the best; None on a tie, or where a figure is missing."""
+def _best(key: str, judged: Mapping[str, Sequence[Summary]]) -> list[str]:
+    """Returns the alternatives that are clearly the best; none if all are, or where a figure is missing."""
+    criterion = CRITERIA[key]
     values = {name: criterion.of(runs) for name, runs in judged.items()}
     known = {name: value for name, value in values.items() if value is not None}
     if len(known) < len(values) or len(known) < 2:
-        return None
-    ordered = sorted(known, key=lambda name: known[name], reverse=criterion.more_is_better)
-    first, second = known[ordered[0]], known[ordered[1]]
-    if math.isinf(first) or math.isclose(first, second, rel_tol=_EQUAL, abs_tol=1e-12):
-        return None
-    return ordered[0]
+        return []
+    first = (max if criterion.more_is_better else min)(known.values())
+    # The least of several epsilons that protect nobody is no reason to take it.
+    if math.isinf(first) or (key == "epsilon" and first >= NO_PROTECTION):
+        return []
+    best = [name for name, value in known.items() if math.isclose(value, first, rel_tol=_EQUAL, abs_tol=1e-12)]
+    return best if len(best) < len(known) else []
 
 
 def _ratio(values: Sequence[float], key: str) -> float:
     """Returns how many times the largest is the smallest; accuracies are compared by their errors."""
-    if len(values) < 2 or key == "lost":
+    if len(values) < 2 or key == "lost" or (key == "epsilon" and min(values) >= NO_PROTECTION):
         return 1.0
     if key == "accuracy":
         values = [1 - value for value in values]

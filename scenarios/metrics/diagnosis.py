@@ -6,7 +6,7 @@ for. What the run was given (rates, deadlines) comes in as `Limits`; without it 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -115,9 +115,11 @@ def _cut_rounds(log: Log, roles: Roles, limits: Limits | None) -> Iterator[Findi
             if step.cut or _gave_up(step, limits):
                 groups.setdefault((_cause(step), step.what), []).append((int(record["round"]), step))
     seconds = {cause: sum(step.duration_s for _, step in steps) for cause, steps in groups.items()}
+    told: set[int] = set()
     for cause in sorted(groups, key=lambda name: -seconds[name]):
         if seconds[cause] >= _WORTH_TELLING * total_s or _hits_most_rounds(log, cause, groups[cause]):
-            yield _Cut(log, roles, limits, cause[0], groups[cause]).finding()
+            yield _Cut(log, roles, limits, cause[0], groups[cause]).finding(told)
+            told |= {number for number, _ in groups[cause]}
 
 
 def _hits_most_rounds(log: Log, cause: tuple[str, str], steps: Sequence[tuple[int, CriticalStep]]) -> bool:
@@ -150,15 +152,20 @@ class _Cut:
         worst = min if cause in ("uplink", "downlink") else max
         self._round, self._step = worst(steps, key=lambda pair: pair[1].duration_s)
         count, whole = len({number for number, _ in steps}), len(diagnosed_rounds(log))
-        self._which = f"all {whole} rounds end" if count == whole > 1 else f"{count} of {whole} rounds end"
+        self._which = f"all {whole} rounds" if count == whole > 1 else f"{count} of {whole} rounds"
         if count == 1:
-            self._which = f"round {self._round} ends"
+            self._which = f"round {self._round}"
+        self._plural = "" if count == 1 else "s"
 
-    def finding(self) -> Finding:
-        """Returns the sentence and the cure."""
+    def finding(self, told: Set[int] = frozenset()) -> Finding:
+        """Returns the sentence and the cure; rounds `told` before have more than one deadline to wait for."""
+        verb = "ends" if not self._plural else "end"
+        how = f"{verb} at the deadline"
+        if told & {number for number, _ in self._steps}:
+            how = f"also wait{'' if self._plural else 's'} until a deadline"
         tell = {"uplink": self._link, "downlink": self._link, "train": self._train, "gone": self._gone}
         problem, cure = tell.get(self._cause, self._resent)()
-        return Finding(f"deadline_{self._cause}", f"{self._which} at the deadline because {problem}", cure)
+        return Finding(f"deadline_{self._cause}", f"{self._which} {how} because {problem}", cure)
 
     def _link(self) -> tuple[str, str]:
         """A link that needs longer for its messages than there is time."""

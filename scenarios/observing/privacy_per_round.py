@@ -20,9 +20,9 @@ from privacy.accounting.record_level import RecordAccount
 from privacy.accounting.sampling_premises import Amplification, Draw
 from privacy.accounting.setting import Setting
 from privacy.calibration.noise_plan import NoisePlan
-from scenarios.metrics.privacy.round_contents import ContentReader, aggregation_of
-from scenarios.metrics.privacy.run_accountant import setting_of
-from scenarios.metrics.privacy.unaccounted import disclosed, sums_hide, unaccounted_releases
+from scenarios.accounting.round_contents import ContentReader, aggregation_of
+from scenarios.accounting.run_accountant import setting_of
+from scenarios.accounting.unaccounted import disclosed, sums_hide, unaccounted_releases
 from scenarios.schema import Scenario
 
 FIGURES = ("epsilon_published", "epsilon_local", "epsilon_peer_worst", "epsilon_model")
@@ -155,7 +155,7 @@ class RoundPrivacy:
             clients=self._scenario.clients,
             spread=disclosed(self._scenario).spread,
             sends_first=disclosed(self._scenario).sends_first,
-            sensitivity=math.inf if self._noise is None else self._noise.sensitivity,
+            sensitivity=np.zeros(0) if self._noise is None else self._noise.sensitivities,
             in_the_clear=self._scenario.anonymity.sealed is False,
             sharing=self._sharing,
             aggregation=self._aggregation,

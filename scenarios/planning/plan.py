@@ -87,9 +87,10 @@ def _release_costs(scenario: Scenario, noise: NoisePlan | None) -> np.ndarray[An
         return np.zeros(scenario.clients)
     if noise.losses:
         return np.zeros(scenario.clients)  # counted, not added up
-    # Clients share a few noise levels; each is converted once.
-    stds, place = np.unique(noise.noise_std, return_inverse=True)
-    return np.array([release_mu2(float(std), noise.sensitivity) for std in stds])[place]
+    # Clients share a few levels of noise and bounds; each is converted once.
+    levels = np.column_stack([noise.noise_std, noise.sensitivities])
+    kinds, place = np.unique(levels, axis=0, return_inverse=True)
+    return np.array([release_mu2(float(std), float(moves)) for std, moves in kinds])[place.ravel()]
 
 
 def _classes(

@@ -24,6 +24,9 @@ from privacy.accounting.sampling_premises import Amplification, Draw
 from privacy.calibration.noise_plan import NoisePlan
 from privacy.settings import Privacy
 from privacy.stages.release_plan import NOTHING_ADDED
+from scenarios.accounting.round_contents import Aggregation, aggregated, aggregation_of
+from scenarios.accounting.run_accountant import setting_of
+from scenarios.accounting.unaccounted import disclosed, sums_hide, unaccounted_releases
 from scenarios.metrics.privacy.privacy_report import (
     RECORDS_ONLY,
     claimed,
@@ -33,9 +36,6 @@ from scenarios.metrics.privacy.privacy_report import (
     why_infinite,
 )
 from scenarios.metrics.privacy.privacy_verdict import verdict
-from scenarios.metrics.privacy.round_contents import Aggregation, aggregated, aggregation_of
-from scenarios.metrics.privacy.run_accountant import setting_of
-from scenarios.metrics.privacy.unaccounted import disclosed, sums_hide, unaccounted_releases
 from scenarios.planning.participation import PlannedRound, Rehearsal
 from scenarios.schema import Scenario
 
@@ -207,7 +207,7 @@ def _contents(
     return RoundContents(
         round_number=planned.number,
         clients=clients,
-        sensitivity=np.full(len(clients), noise.sensitivity),
+        sensitivity=noise.sensitivities[clients],
         variance=np.square(noise.noise_std[clients]),
         receipts=receipts,
         losses=tuple(noise.losses[client] for client in clients.tolist()) if noise.losses else (),

@@ -51,8 +51,8 @@ class Trial(NamedTuple):
 def measure(scenario: Scenario, shape: Shape, rehearsal: Rehearsal) -> Trial | None:
     """Simulates the first rounds; returns None if that would take long or no round completes."""
     from scenarios.build import build
+    from scenarios.metrics.limits import limits_of
     from scenarios.node_numbers import relay_nodes
-    from scenarios.running.limits import limits_of
 
     edges = [sum(len(rows) for rows in planned.round_plan.edges.values()) for planned in rehearsal.arranged[:1]]
     hops = 1 + (scenario.anonymity.hops if scenario.anonymity.relay_count else 0)

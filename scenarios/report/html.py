@@ -49,16 +49,19 @@ def facts(rows: Iterable[tuple[str, str]]) -> str:
     return f'<table class="facts"><tbody>{cells}</tbody></table>'
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]], caption: str) -> str:
-    """Returns a table with column headers; the first column holds the row headers."""
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], caption: str, pinned: bool = False) -> str:
+    """Returns a table with column headers; the first column holds the row headers.
+
+    Pinned: the first column wraps and stays in sight while the others scroll, for long names beside many figures.
+    """
     heads = "".join(f'<th scope="col">{text(cell)}</th>' for cell in head)
     body = "".join(
         f'<tr><th scope="row">{_key(row[0])}</th>{"".join(f"<td>{text(cell)}</td>" for cell in row[1:])}</tr>'
         for row in rows
     )
     return (
-        f'<div class="scroll"><table class="figures"><caption>{text(caption)}</caption>'
-        f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>"
+        f'<div class="scroll"><table class="{"figures pinned" if pinned else "figures"}">'
+        f"<caption>{text(caption)}</caption><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
 

@@ -100,7 +100,7 @@ def _answer(sweep: SweepTable, data: Mapping[str, Any]) -> str:
         for texts, rows in groups.items()
     ]
     head = [", ".join(axis.rpartition(".")[2] for axis in axes), "seeds", *(FIGURES[name].label for name in figures)]
-    return html.section("answer", "Figures", html.table(head, rows, INTERVALS.rstrip(".")))
+    return html.section("answer", "Figures", html.table(head, rows, INTERVALS.rstrip("."), pinned=True))
 
 
 def _over_axes(data: Mapping[str, Any]) -> str:
@@ -163,10 +163,10 @@ def _cells(sweep: SweepTable) -> str:
         settings = ", ".join([str(row["base"]), *(axis_text(row[name]) for name in sweep.axes), f"seed {row['seed']}"])
         accuracy = "-" if row["accuracy"] is None or math.isnan(row["accuracy"]) else f"{row['accuracy']:.3f}"
         link = f'<a href="{html.text(_href(str(row["folder"])))}">{html.text(settings)}</a>'
-        rows.append(f'<tr><th scope="row">{link}</th><td>{accuracy}</td><td>{html.text(row["folder"])}</td></tr>')
+        folder = f'<td class="path">{html.text(row["folder"])}</td>'
+        rows.append(f'<tr><th scope="row">{link}</th><td>{accuracy}</td>{folder}</tr>')
     head = '<tr><th scope="col">cell</th><th scope="col">accuracy</th><th scope="col">folder</th></tr>'
-    table = (
-        f'<div class="scroll"><table class="figures"><thead>{head}</thead><tbody>{"".join(rows)}</tbody></table></div>'
-    )
+    body = f"<thead>{head}</thead><tbody>{''.join(rows)}</tbody>"
+    table = f'<div class="scroll"><table class="figures pinned">{body}</table></div>'
     hint = "`peerveil report FOLDER` makes the page of a run, report.html in its folder."
     return html.section("cells", "Cells", html.paragraph(hint, "hint"), table)

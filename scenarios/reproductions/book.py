@@ -46,7 +46,7 @@ def verdict_text(name: str, found: Mapping[str, Mapping[str, Any]]) -> str:
         stale = ", stale" if found[name].get("stale") else ""
         return f"{found[name]['verdict']}{stale}"
     state = state_of(published_results()[name])
-    return "rule written, not run yet" if state == "sweep" else state
+    return f"rule written, not run; about {rules()[name].minutes:g} min of one core" if state == "sweep" else state
 
 
 def write_book() -> str:
@@ -69,10 +69,11 @@ def _counts(found: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     words = Counter(outcome["verdict"] for outcome in found.values())
     total, values = len(published_results()), sum(len(one.rows) for one in published_results().values())
     counted = ", ".join(f"{number} {word}" for word, number in words.most_common())
-    unrun = [name for name in rules() if name not in found]
+    unrun = [name for name in rules() if name not in outcomes()]
     yield f"{total} results with {values} printed values; {len(found)} have a verdict: {counted}."
     if unrun:
-        yield f"Rules are written and not run yet for {', '.join(unrun)}."
+        minutes = sum(rules()[name].minutes for name in unrun)
+        yield f"Rules are written and not run for {', '.join(unrun)}: about {minutes:g} minutes of one core."
     yield ""
 
 

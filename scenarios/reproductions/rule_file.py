@@ -28,6 +28,7 @@ class Rule:
         printed: printed values beside cells: where (which cells) and value
         assumed: what the paper does not state, and how it was read
         unsaid: what the seeds do not say
+        minutes: of one core at reduced size, estimated; cells that other rules share are not counted
     """
 
     id: str
@@ -37,6 +38,7 @@ class Rule:
     printed: Sequence[Mapping[str, Any]]
     assumed: Sequence[str]
     unsaid: str
+    minutes: float = 0.0
 
     def sweep(self, size: str, seeds: int | None) -> Sweep:
         """Returns the sweep of a size, with another number of seeds if asked for."""
@@ -61,6 +63,7 @@ def rules() -> dict[str, Rule]:
             content.get("printed", []),
             content.get("assumed", []),
             content.get("unsaid", ""),
+            content["minutes"],
         )
     return found
 

@@ -11,7 +11,6 @@ _REASONS = {
     "S0-F1.4": "no rule yet; FedAvg against classes per client runs today",
     "S0-F1.5": "needs ImageNet and a trained ResNet18, which are not at hand",
     "S0-F3.3": "no rule yet; needs ldp-fl with MNIST repeated ten times",
-    "S0-F3.4": "no rule yet; the catalog has lcdp-fl at reduced size",
     "S0-F3.5": "no rule yet; needs lcdp-fl with MNIST repeated ten times",
     "S0-T3.2": "no rule yet; CIFAR-10 with a CNN takes hours",
     "S0-C3.3": "a reading of F3.8 and F3.9, which are not run",

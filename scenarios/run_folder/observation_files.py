@@ -118,8 +118,10 @@ def read_tensor(run: Path, name: str, tensor: str) -> NDArray[np.float32]:
         with safe_open(path, framework="numpy") as file:
             found: NDArray[np.float32] = file.get_tensor(tensor)
             return found
-    except (OSError, SafetensorError) as error:
-        raise UserError(f"RUN = {path}: has no {tensor} ({error}); keep this round and run again") from error
+    except OSError as error:
+        raise UserError(f"{path} is missing or damaged ({error}); run the scenario again") from error
+    except SafetensorError as error:
+        raise UserError(f"{path} has no {tensor} ({error}); keep this round and run again") from error
 
 
 def _part_files(run: Path, name: str) -> list[Path]:

@@ -71,33 +71,44 @@ def run_scenario(
     folder = RunFolder.create(out, scenario.name, scenario.seed) if previous.path is None else RunFolder(previous.path)
     with only_writer(folder.path):
         folder.begin(dump_scenario(scenario), describe_environment(threads, scenario.plugins))
-        if simulation.learner is not None and (made := simulation.learner.generated) is not None:
-            write_sheet(folder.path, made.records, made.labels, made.shards)
+        _draw_generated(simulation, folder)
         live.write_to(folder.path)
         journal = Journal(simulation, folder, previous.checkpoint)
         with progress(scenario.rounds, quiet, scenario.name) as bar:
             reporter.append(RoundReporter(simulation, journal, (bar, live)))
             interrupted = _simulate(simulation)
-        # Interrupted during the replay: nothing is new, and the folder holds more rounds than were replayed.
-        if interrupted and journal.replay.under_way:
-            raise KeyboardInterrupt
-        journal.replay.check_over()
-        with _tolerating_partial_rows(interrupted):
-            simulation.supervisor.close_books()  # an interrupt leaves the nodes that are down without their span
-            # Before the results are made: they take as much memory as messages in flight did.
-            simulation.world.network.close()
-            summary = summarise_run(
-                simulation, interrupted, time.perf_counter() - started_s, previous.checkpoint.resumes
-            )
-            # An interrupted run has collected no final model.
-            tensors = None if interrupted else simulation.final_tensors()
-            observed = journal.end_observations()
-            folder.finish(simulation.log, summary, tensors, partial=interrupted, observed=observed)
+        summary = _finish(simulation, journal, folder, interrupted, started_s, previous.checkpoint.resumes)
     if scenario.audit is not None and not interrupted:
         summary = add_audit(folder.path, audit_scenario(scenario, scenario.audit, data_dir, threads))
     if scenario.attacks and not interrupted:
         summary = attack_run(folder.path, scenario.attacks, data_dir, scenario)
     return summary, folder
+
+
+def _draw_generated(simulation: Simulation, folder: RunFolder) -> None:
+    """Writes a picture of the records that generators made, if there are any."""
+    if simulation.learner is not None and (made := simulation.learner.generated) is not None:
+        write_sheet(folder.path, made.records, made.labels, made.shards)
+
+
+def _finish(
+    simulation: Simulation, journal: Journal, folder: RunFolder, interrupted: bool, started_s: float, resumes: int
+) -> dict[str, Any]:
+    """Writes the tables and the summary of a run that has ended or was interrupted; returns the summary."""
+    # Interrupted during the replay: nothing is new, and the folder holds more rounds than were replayed.
+    if interrupted and journal.replay.under_way:
+        raise KeyboardInterrupt
+    journal.replay.check_over()
+    with _tolerating_partial_rows(interrupted):
+        simulation.supervisor.close_books()  # an interrupt leaves the nodes that are down without their span
+        # Before the results are made: they take as much memory as messages in flight did.
+        simulation.world.network.close()
+        summary = summarise_run(simulation, interrupted, time.perf_counter() - started_s, resumes)
+        # An interrupted run has collected no final model.
+        tensors = None if interrupted else simulation.final_tensors()
+        observed = journal.end_observations()
+        folder.finish(simulation.log, summary, tensors, partial=interrupted, observed=observed)
+    return summary
 
 
 @contextmanager

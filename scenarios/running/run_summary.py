@@ -7,6 +7,7 @@ from typing import Any
 from nodes.protocols import PROTOCOLS
 from p2p.config.choices import Choice
 from p2p.transport.sharing import Fair
+from scenarios.accounting.unaccounted import events_depend_on_learning
 from scenarios.composition.simulation import Simulation
 from scenarios.loading.checks.implausible import implausible_settings
 from scenarios.loading.writing.dump import kind_of
@@ -15,12 +16,11 @@ from scenarios.metrics.headline.generated_report import generated_report
 from scenarios.metrics.headline.objective_report import objective_report
 from scenarios.metrics.headline.run_facts import RunFacts
 from scenarios.metrics.implausible_results import implausible_results
+from scenarios.metrics.limits import limits_of
 from scenarios.metrics.privacy.noise_share_report import add_share_views, share_summary
 from scenarios.metrics.privacy.privacy_report import report_privacy
-from scenarios.metrics.privacy.unaccounted import events_depend_on_learning
 from scenarios.node_numbers import relay_nodes
 from scenarios.run_folder.summary import summarise
-from scenarios.running.limits import limits_of
 
 
 def summarise_run(simulation: Simulation, interrupted: bool, wall_s: float, resumes: int) -> dict[str, Any]:

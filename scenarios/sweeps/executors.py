@@ -9,9 +9,7 @@ from __future__ import annotations
 import importlib
 import multiprocessing
 import os
-import signal
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager, suppress
@@ -20,6 +18,7 @@ from multiprocessing import forkserver
 from typing import Any
 
 from p2p.config.errors import UserError
+from scenarios.sweeps.worker_process import WorkerContext, begin_worker
 
 _THREAD_SETTINGS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _UNKNOWN_WIDTH = 8
@@ -90,11 +89,11 @@ def _serial(workers: int) -> Iterator[Place]:
 def _processes(workers: int) -> Iterator[Place]:
     """Starts worker processes from one that has imported torch: each then starts in milliseconds."""
     warm_up()
-    context = multiprocessing.get_context("forkserver")
+    context = WorkerContext()
     pools: list[ProcessPoolExecutor] = []
 
     def start() -> Executor:
-        pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_begin_worker)
+        pool = ProcessPoolExecutor(workers, mp_context=context, initializer=begin_worker)
         pools.append(pool)
         return pool
 
@@ -123,20 +122,6 @@ def _one_thread_each() -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
-
-
-def _begin_worker() -> None:
-    """Leaves Ctrl-C to the sweeping process, and ends with it also if that is killed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-
-
-def _end_with(parent: Any) -> None:
-    parent.join()
-    # Not sys.exit: the main thread is in the middle of a cell, whose checkpoint is on disk.
-    os._exit(1)
 
 
 @contextmanager

@@ -57,21 +57,25 @@ class Grid:
 
 
 def expand(sweep: Sweep, *, data_dir: Path | None = None, allow_plugins: bool = False, confirmed: bool = False) -> Grid:
-    """Returns all cells, first seeds first; raises one `UserError` with the problems of all cells."""
+    """Returns all cells, first seeds first; raises one `UserError` with the problems of the file and of all cells."""
+    problems = dict.fromkeys(sweep.problems)
     if sweep.size() > MOST_CELLS and not confirmed:
-        raise UserError(f"{sweep.size()} cells: more than {MOST_CELLS}; add --yes if you mean it", sweep.name)
-    grid, problems = Grid(), dict[str, None]()
+        many = f"{sweep.size()} cells: more than {MOST_CELLS}; add --yes if you mean it"
+        raise UserError([*problems, many], printable(sweep.source))
+    grid, loaded = Grid(), 0
     for base in sweep.bases:
         try:
-            grid.cells += _Base(sweep, base, allow_plugins, data_dir, problems).cells(grid.remarks)
+            found = _Base(sweep, base, allow_plugins, data_dir, problems)
+            loaded += 1
+            grid.cells += found.cells(grid.remarks)
         except UserError as error:
             problems.update(dict.fromkeys(f"bases = {base}: {line}" for line in error.problems))
-    problems.update(dict.fromkeys(_unknown_axes(sweep, grid.remarks)))
+    problems.update(dict.fromkeys(_unknown_axes(sweep, grid.remarks, loaded)))
     problems.update(dict.fromkeys(_collisions(grid.cells)))
     if problems:
         lines = list(problems)
         more = [f"and {len(lines) - _MOST_PROBLEMS} more"] if len(lines) > _MOST_PROBLEMS else []
-        raise UserError([printable(line) for line in lines[:_MOST_PROBLEMS] + more], printable(sweep.name))
+        raise UserError([printable(line) for line in lines[:_MOST_PROBLEMS] + more], printable(sweep.source))
     # A sweep that is stopped early has then seen every combination.
     grid.cells.sort(key=lambda cell: _seed_place(cell, sweep))
     return grid
@@ -187,10 +191,11 @@ def _has(keys: Any, path: Sequence[str]) -> bool:
     return True
 
 
-def _unknown_axes(sweep: Sweep, remarks: Sequence[str]) -> Iterator[str]:
+def _unknown_axes(sweep: Sweep, remarks: Sequence[str], loaded: int) -> Iterator[str]:
+    """Yields the axes that no base has, of those bases that could be loaded."""
     for path in sweep.axes:
         reasons = [line for line in remarks if line.startswith(f"{path}: left out")]
-        if reasons and len(reasons) == len(sweep.bases):
+        if reasons and len(reasons) == loaded:
             yield f"axes.{path}: no base has it; {reasons[0].partition('(')[2].rstrip(')')}"
 
 

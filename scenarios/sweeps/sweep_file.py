@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from p2p.config.errors import UserError
+from scenarios.loading.load import parse_mapping
 from scenarios.loading.problems import Problems, printable
 from scenarios.loading.writing.dump import to_flow
-from scenarios.loading.yaml_text import MOST_CHARACTERS, parse_yaml
+from scenarios.loading.yaml_text import MOST_CHARACTERS
 
 KEYS = ("name", "question", "bases", "settings", "axes", "zip", "seeds")
 MOST_VALUES = 100_000
@@ -37,6 +38,8 @@ class Sweep:
         groups: axes; those of one group move together, those of different groups are combined in all ways
         seeds: number of seeds, counted up from each base's own, or the seeds themselves
         folder: where the sweep file is
+        source: what problems are told about, the file's name
+        problems: what is wrong with the file itself; `expand` tells it together with the problems of the cells
     """
 
     name: str
@@ -46,6 +49,8 @@ class Sweep:
     groups: tuple[tuple[Axis, ...], ...]
     seeds: int | tuple[int, ...]
     folder: Path
+    source: str = "sweep"
+    problems: tuple[str, ...] = ()
 
     @property
     def axes(self) -> list[str]:
@@ -61,7 +66,7 @@ class Sweep:
 
 
 def load_sweep(path: Path) -> Sweep:
-    """Reads a sweep file; raises one `UserError` with all problems of its form."""
+    """Reads a sweep file; raises a `UserError` if there is none, or what is there has no keys."""
     try:
         with path.open("rb") as file:
             text = file.read(4 * MOST_CHARACTERS + 1).decode("utf-8-sig")
@@ -73,29 +78,28 @@ def load_sweep(path: Path) -> Sweep:
 
 
 def parse_sweep(text: str, source: str = "sweep", folder: Path | None = None) -> Sweep:
-    """Parses a sweep; bases are searched for in `folder` and in the catalog."""
-    try:
-        data = parse_yaml(text)
-    except ValueError as reason:
-        raise UserError(printable(str(reason)), printable(source)) from reason
-    if not isinstance(data, dict):
-        raise UserError("must be a mapping of keys to values; start with `name: ...`", printable(source))
+    """Parses a sweep; bases are searched for in `folder` and in the catalog.
+
+    Axes that are wrong in themselves are left out and told in `problems`, so that the rest can be checked too.
+    """
+    data = parse_mapping(text, source)
     problems = Problems()
     for key in data:
         if key not in KEYS:
             problems.unknown_key((key,), KEYS)
+    settings = _settings(data.get("settings"), problems)
+    groups = tuple(_groups(data, problems))
     sweep = Sweep(
         name=_name(data.get("name"), problems),
         question=str(data.get("question") or ""),
         bases=_bases(data.get("bases"), problems),
-        settings=_settings(data.get("settings"), problems),
-        groups=tuple(_groups(data, problems)),
+        settings=settings,
+        groups=tuple(_allowed(groups, settings, problems)),
         seeds=_seeds(data.get("seeds", 1), problems),
         folder=folder or Path.cwd(),
+        source=source,
     )
-    _check_twice(sweep, problems)
-    problems.refuse(source)
-    return sweep
+    return replace(sweep, problems=tuple(problems.lines))
 
 
 def value_text(value: Any) -> str:
@@ -142,7 +146,7 @@ def _groups(data: Mapping[str, Any], problems: Problems) -> Iterator[tuple[Axis,
         found = _values(("axes", path), values, problems)
         _refuse_repeated(f"axes.{path}", [value_text(each) for each in found], problems)
         if found:
-            yield (Axis(path, tuple(found)),)
+            yield (Axis(path, _different(found)),)
     groups = data.get("zip")
     if groups is not None and not (isinstance(groups, list) and all(isinstance(one, dict) and one for one in groups)):
         problems.wrong(("zip",), groups, "must be a list of mappings of keys to lists of values")
@@ -170,6 +174,10 @@ def _values(path: tuple[str | int, ...], value: Any, problems: Problems) -> list
         problems.wrong(path, value, "is empty; list at least one value, or leave the axis out")
         return []
     return value
+
+
+def _different(values: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple({value_text(value): value for value in values}.values())
 
 
 def _refuse_repeated(where: str, texts: Sequence[str], problems: Problems) -> None:
@@ -209,14 +217,19 @@ def _is_seed(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def _check_twice(sweep: Sweep, problems: Problems) -> None:
-    named = [*sweep.axes, *sweep.settings]
-    for path in _repeated(named):
-        problems.add([f"{path}: is set in two places; keep one of axes, zip and settings"])
+def _allowed(
+    groups: Sequence[tuple[Axis, ...]], settings: Mapping[str, Any], problems: Problems
+) -> Iterator[tuple[Axis, ...]]:
+    """Yields the groups without axes that are set in two places, or that no cell may have."""
+    named = [*(axis.path for group in groups for axis in group), *settings]
+    wrong = set(_repeated(named))
+    problems.add(f"{path}: is set in two places; keep one of axes, zip and settings" for path in _repeated(named))
     for path in named:
-        if path == "seed" or path in ("name", "question"):
+        if path in ("seed", "name", "question"):
             cure = "use `seeds`" if path == "seed" else "a cell is called by its settings"
             problems.add([f"axes.{path}: cannot be an axis or a setting; {cure}"])
+            wrong.add(path)
+    yield from (group for group in groups if not any(axis.path in wrong for axis in group))
 
 
 def _repeated(names: Sequence[str]) -> Iterable[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import time
 
-_REST = 10
+_REST = 20
 """Pause after each collection, in multiples of its duration: tiny cells share the cost, larger ones pay it each."""
 
 
@@ -16,7 +16,7 @@ class CycleCollector:
     Python collects only when that has grown by a quarter in numbers: hundreds of megabytes of arrays count as few.
 
     Guarantees:
-        Collections take at most a tenth of the time, and what ended before the last pause is freed.
+        Collections take at most a twentieth of the time, and what ended before the last pause is freed.
     """
 
     def __init__(self) -> None:

@@ -81,6 +81,30 @@ def test_a_narrow_page_can_be_read(visit: Any, folder: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("width", [400, 1280])
+def test_a_wide_table_scrolls_beside_its_first_column(visit: Any, folder: Path, width: int) -> None:
+    """Long settings wrap, the page itself is never wider than the window, and names stay in sight."""
+    long = "{kind: crd, beta: 0.9, rounding: floor, driven_by: {kind: public_loss, share: 0.5}}"
+    table = pq.read_table(folder / "runs.parquet")
+    wide = folder.parent / f"wide-{width}"
+    wide.mkdir()
+    named = table.set_column(1, "base", pa.array([f"{long} {place % 2}" for place in range(table.num_rows)]))
+    pq.write_table(named, wide / "runs.parquet")
+    (wide / "cells.json").write_text((folder / "cells.json").read_text())
+    assert main(["report", str(wide)]) == 0
+    page = visit(wide / "report.html", "light", width).page
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    for section in ("answer", "cells"):
+        left = page.evaluate(
+            f"""(() => {{ const box = document.querySelector("#{section} .scroll"); box.scrollLeft = 200;
+            const name = box.querySelector("tbody th").getBoundingClientRect();
+            return [name.left - box.getBoundingClientRect().left, name.width / box.clientWidth]; }})()"""
+        )
+        assert abs(left[0]) < 1, section
+        assert left[1] < 0.5, section
+
+
+@pytest.mark.slow
 def test_a_click_on_a_cell_opens_its_run(visit: Any, folder: Path) -> None:
     """In a page of its own."""
     assert main(["report", str(folder)]) == 0

@@ -93,6 +93,23 @@ def clip(row: Row, client: Client) -> Row:
     return scaled(row, 0.5)
 
 
+OWN_NORMS = (0.5, 0.1, 2.0, 0.3)
+
+
+def clip_own(row: Row, client: Client) -> Row:
+    return scaled(row, OWN_NORMS[client.node])
+
+
+def gaussian_own(row: Row, client: Client) -> Row:
+    noise = client.draws.standard_normal(D, dtype=np.float32)
+    return scaled(row, OWN_NORMS[client.node]) + 2.0 * OWN_NORMS[client.node] * noise
+
+
+def laplace_own(row: Row, client: Client) -> Row:
+    bound = OWN_NORMS[client.node]
+    return scaled(row, bound) + client.draws.laplace(0.0, 2 * math.sqrt(D) * bound / 4.0, D)
+
+
 def clip_gradient(row: Row, client: Client) -> Row:
     return scaled(row / RATE, 0.5)
 
@@ -215,6 +232,9 @@ def asgp_sound(row: Row, client: Client) -> Row:
 CASES: list[tuple[Plain, tuple[Stage, ...]]] = [
     (clip, (Clip(norm=0.5),)),
     (clip, (Clip(norm=0.5), ClipCohortMedian())),
+    (clip_own, (Clip(norm=OWN_NORMS),)),
+    (gaussian_own, (Clip(norm=OWN_NORMS), Gaussian(multiplier=2.0))),
+    (laplace_own, (Clip(norm=OWN_NORMS), Laplace(epsilon=4.0))),
     (clip_gradient, (Clip(norm=0.5, clip_object="gradient"),)),
     (clip_weights, (Clip(norm=0.5, clip_object="weights"),)),
     (clip_layers, (ClipLayers(norm=0.5),)),

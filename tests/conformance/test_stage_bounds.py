@@ -21,7 +21,7 @@ from privacy.stages.selective import Asgp, Snlc
 from privacy.stages.sparse import Mask, TopK
 from privacy.stages.sparse_vector import AsgpSound
 from privacy.stages.wire import DENSE
-from tests.conformance.plain_stages import RATE, SEED, D, context, pipeline
+from tests.conformance.plain_stages import OWN_NORMS, RATE, SEED, D, context, pipeline
 
 OBJECTS: tuple[Any, ...] = ("update", "gradient", "weights")
 CLIPS = [
@@ -136,3 +136,21 @@ def test_what_is_proved_releases_nothing_else(stages: tuple[Stage, ...]) -> None
     assert plan.unaccounted == ()
     assert plan.noised
     assert plan.linear == (not isinstance(stages[-1], TopK | ClipCohortMedian))
+
+
+def test_bounds_are_those_of_each_client() -> None:
+    """From a list of public norms: bounds by all three norms, noise, sensitivity and loss of each client."""
+    norms = np.array(OWN_NORMS)
+    bounds = plan_stages([Clip(norm=OWN_NORMS), ClipCoordinates(bound=0.2)], context())[-1].declared.bounds
+    np.testing.assert_allclose(bounds.l2, np.minimum(norms, 0.2 * math.sqrt(D)))
+    np.testing.assert_allclose(bounds.linf, np.minimum(norms, 0.2))
+    np.testing.assert_allclose(bounds.l1, math.sqrt(D) * bounds.l2)
+    assert bounds.of(1).linf == 0.1
+    noises = (Gaussian(sigma=3.0), Gaussian(multiplier=3.0))
+    given, relative = (pipeline(Clip(norm=OWN_NORMS), noise)[1] for noise in noises)
+    np.testing.assert_allclose(given.sensitivities, 2 * norms)
+    assert set(given.noise_std) == {3.0}
+    np.testing.assert_allclose(relative.noise_std, 3 * norms)
+    assert (given.clip_norm, given.sensitivity) == (2.0, 4.0)
+    losses = pipeline(Clip(norm=OWN_NORMS), Laplace(scale=5.0))[1].losses
+    np.testing.assert_allclose([getattr(loss, "ratio", 0.0) for loss in losses], 2 * math.sqrt(D) * norms / 5.0)

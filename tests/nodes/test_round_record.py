@@ -74,6 +74,27 @@ def test_the_first_reason_that_applies(dropouts: Dropouts, transmissions: list[t
     assert dropouts(log) == [(1, "dropout", 0, -1, reason), (1, "missing", 0, 1, reason)]
 
 
+def add_assignment(log: Log, receiver: int, outcome: str, reason: str = "") -> None:
+    """What the proxy, node 3, sent to a member."""
+    fields: dict[str, Any] = {"attempt": 1, "sent_s": 0.5, "left_s": 0.5, "arrived_s": 0.6, "previous": records.NOBODY}
+    fields |= {"kind": records.KIND["control"], "round": 1, "sender": 3, "receiver": receiver, "used": False}
+    fields |= {"origin": 3, "destination": receiver, "outcome": records.OUTCOME[outcome]}
+    log.messages.append(**dict.fromkeys(log.messages.names, 0) | fields | {"reason": records.REASON[reason]})
+
+
+def test_a_member_that_was_down_when_it_was_assigned_is_not_late(dropouts: Dropouts) -> None:
+    """It went down after its answer and sent nothing; one that came back in time and sent is judged by its message."""
+    log = Log()
+    add_assignment(log, 0, "lost", "receiver_down")
+    add_assignment(log, 1, "lost", "receiver_down")
+    add_assignment(log, 1, "delivered")
+    add_assignment(log, 2, "lost", "random")
+    add_update(log, 1, "delivered")
+    closed(log)
+    reasons = {row[2]: row[4] for row in dropouts(log) if row[1] == "dropout"}
+    assert reasons == {0: "crashed", 1: "late", 2: "late"}
+
+
 def test_only_an_aggregation_can_miss_something(dropouts: Dropouts) -> None:
     """A node that averaged nothing missed nothing; its senders dropped out of the round all the same."""
     log = Log()

@@ -187,9 +187,12 @@ class _Problem:
         return torch.from_numpy(np.array(models[place]))
 
     def _chosen_round(self) -> int:
-        kept = [number for number in self._view.rows.rounds("update") if number in set(self._view.kept_rounds)]
+        seen = self._view.rows.rounds("update")
+        if not seen:
+            raise UserError("it received no update in this run; take another observer, or more rounds")
+        kept = [number for number in seen if number in set(self._view.kept_rounds)]
         if not kept:
-            raise UserError(f"{self._view.position.name}: no update with a vector was kept; raise keep.limit")
+            raise UserError("no update with a vector was kept; raise keep.limit and run again")
         asked = {"first": kept[0], "last": kept[-1]}.get(str(self._attack.round), self._attack.round)
         if asked not in kept:
             raise UserError(f"round = {asked}: no updates of it were kept; there are {kept[0]} to {kept[-1]}")

@@ -18,9 +18,19 @@ ATTACKED_PARTS = (
 )
 
 
-def reserved_findings(reserved: Any, clients: int) -> Iterator[Finding]:
-    """Victims that do not exist."""
+def reserved_findings(reserved: Any, clients: int, data: Any) -> Iterator[Finding]:
+    """Victims that do not exist, and more records set aside than clients can spare."""
     yield from _worded(("reserved",), reserved.problems(clients))
+    # The size of a user's file is known only after loading it.
+    records = data.records() if hasattr(data, "records") else None
+    if records is None or not reserved.auxiliary:
+        return
+    split: Any = getattr(data, "split", None)
+    needed = split.needs(clients) if hasattr(split, "needs") else 1
+    # Where clients need more than there is, another rule says so.
+    if needed <= records < needed + reserved.auxiliary:
+        rule = f"the data has {records} records, of which {clients} clients need {needed}; reserve at most "
+        yield ("reserved", "auxiliary"), reserved.auxiliary, f"{rule}{records - needed}"
 
 
 def observer_findings(adversaries: Any, protocol: Any, reserved: Any, clients: int) -> Iterator[Finding]:

@@ -274,7 +274,7 @@ CHECKS: tuple[tuple[tuple[str, ...], Check], ...] = (
     (("privacy", "clients", "protocol"), privacy_findings),
     (("noise_shares", "protocol", "privacy", "anonymity", "clients"), _shares_fit),
     (("privacy", "protocol", "noise_shares"), _stages_fit),
-    (("reserved", "clients"), reserved_findings),
+    (("reserved", "clients", "data"), reserved_findings),
     (("adversaries", "protocol", "reserved", "clients"), observer_findings),
     (("audit", "learning", "privacy", "noise_shares", "schedule"), audit_findings),
     (("attacks", "adversaries", "data", *ATTACKED_PARTS), attack_findings),

@@ -14,11 +14,11 @@ from privacy.calibration.noise_plan import NoisePlan
 from privacy.papers.lcdp_accounting import MomentsRule
 from privacy.settings import Privacy
 from privacy.stages.release_plan import NOTHING_ADDED
+from scenarios.accounting.unaccounted import unaccounted_releases
 from scenarios.composition.simulation import Simulation
 from scenarios.loading.privacy_classes import budget_epsilons, colluding_nodes
 from scenarios.metrics.headline.number_format import epsilon_text
 from scenarios.metrics.privacy.privacy_verdict import SLACK
-from scenarios.metrics.privacy.unaccounted import unaccounted_releases
 from scenarios.metrics.privacy.view_labels import RELATION
 from scenarios.schema import Scenario
 

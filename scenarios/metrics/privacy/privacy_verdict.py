@@ -15,7 +15,7 @@ from scenarios.metrics.headline.number_format import epsilon_text
 
 SLACK = 1e-9
 """Relative tolerance of comparisons: both epsilons come out of numerical solvers."""
-_NO_PROTECTION = 20.0
+NO_PROTECTION = 20.0
 """From this epsilon on an attacker's odds change by a factor of 5e8; calling it a guarantee would mislead."""
 
 
@@ -134,7 +134,7 @@ def _against(privacy: Mapping[str, Any], proven: float) -> str:
 
 
 def _comment(proven: float) -> str:
-    return ", which is no protection" if proven >= _NO_PROTECTION else ""
+    return ", which is no protection" if proven >= NO_PROTECTION else ""
 
 
 def _unit(privacy: Mapping[str, Any]) -> str:

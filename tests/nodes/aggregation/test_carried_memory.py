@@ -22,11 +22,11 @@ from nodes.learning.release_stages import ReleaseStages
 from p2p.log.records import KIND
 from p2p.random_streams import stream
 from privacy.accounting.curves.gaussian import epsilon_of
+from scenarios.accounting.round_contents import Aggregation
 from scenarios.build import build
 from scenarios.composition.simulation import Simulation
 from scenarios.loading.load import parse_scenario
 from scenarios.metrics.privacy.privacy_report import report_privacy
-from scenarios.metrics.privacy.round_contents import Aggregation
 from scenarios.planning.plan import make_plan
 from tests.nodes.aggregation.test_aggregate import LEADER, SMALL, models, run
 from tests.nodes.learning.test_deferred_learning import Halver

@@ -57,6 +57,22 @@ def test_noise_hides_images_and_linked_rounds_bring_them_back(tmp_path: Path) ->
 
 
 @pytest.mark.slow
+def test_without_noise_linked_rounds_help_if_each_is_matched_at_its_own_model(tmp_path: Path) -> None:
+    """All rounds ahead of one without noise: not reproduced at the first model, where the sum mixes several models."""
+    attacks = ", ".join(
+        f"{{kind: reconstruction, images: 10, uploads: 4, steps: 300, manner: both, models: {models}}}"
+        for models in ("first", "each")
+    )
+    quiet = "privacy={clip: {kind: flat, norm: 0.1}, noise: {kind: gaussian, sigma: 1.0e-9}}"
+    options = (quiet, "seed=2", "training.learning_rate=0.5", f"attacks=[{attacks}]")
+    first, each = (by_group(entry) for entry in run(tmp_path / "run", "attack-reconstruction", *options)["attacks"])
+    one = first["one_round", 0.0]["psnr_db"]
+    assert each["all_round", 0.0]["linked_right"] > 0.95
+    assert first["all_round", 0.0]["psnr_db"] < one - 0.3
+    assert each["all_round", 0.0]["psnr_db"] > one + 0.5
+
+
+@pytest.mark.slow
 def test_shares_that_cancel_hide_an_upload_and_not_the_sum(tmp_path: Path) -> None:
     """The NISS paper attacks one upload; the server has all of them."""
     alone, together = run(tmp_path / "run", "attack-sum-of-shares")["attacks"]
@@ -190,9 +206,27 @@ def test_what_a_view_cannot_do_is_told_before_the_run(scenario: str, overrides: 
 
 @pytest.mark.slow
 def test_what_was_not_kept_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A round without vectors, and an observer that got no update of a victim."""
+    """A round without vectors, an observer that got no update of a victim, and a peer that led no round."""
     run(tmp_path / "run", "attack-reconstruction", "rounds=2", SERVER, "attacks=[]")
     assert main(["attack", "reconstruction", str(tmp_path / "run"), "--set", "images=10", "--set", "round=7"]) == 2
     assert "round = 7: no updates of it were kept; there are 1 to 2" in capsys.readouterr().err
     assert main(["attack", "membership", str(tmp_path / "run")]) == 2
     assert "reserved: {victims: [0]}" in capsys.readouterr().err
+
+    leader = "protocol={kind: rotating_leader, train_per_round: 10, deadline: 60 s}"
+    two = "adversaries=[{kind: leader, keep: {snapshots: true}}, {kind: peer, who: WHO, keep: {snapshots: true}}]"
+    quiet = next(node for node in range(12) if _leads_never(tmp_path / f"led-{node}", leader, two, node))
+    path = str(tmp_path / f"led-{quiet}")
+    attack = ["attack", "reconstruction", path, "--set", "images=10", "--set", "steps=2"]
+    assert main(attack) == 0
+    told = capsys.readouterr()
+    assert "reconstruction by leader" in told.out
+    assert "peer: it received no update in this run; take another observer" in told.err
+    assert main([*attack, "--by", "peer"]) == 2
+
+
+def _leads_never(folder: Path, leader: str, two: str, node: int) -> bool:
+    """Whether a node led no round of two."""
+    run(folder, "attack-reconstruction", "rounds=2", leader, two.replace("WHO", str(node)), "attacks=[]")
+    rows = pq.read_table(folder / "observations" / "peer.parquet").to_pylist()
+    return not any(row["kind"] == "update" and row["direction"] == "in" for row in rows)

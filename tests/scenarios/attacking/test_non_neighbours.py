@@ -33,6 +33,7 @@ def test_a_fixed_ring_is_public(tmp_path: Path) -> None:
     entry = attacked(tmp_path / "run", gossip("graph: ring, redraw: never"))
     assert entry["by"] == "peer"
     assert entry["mixing_known"], entry["mixing_unknown"]
+    assert "assumes that it recognises its neighbours from round to round" in entry["headline"]
     assert entry["non_neighbours"] == entry["averaging"]["exposed"] == entry["training"]["exposed"] == 5
 
 
@@ -46,6 +47,19 @@ def test_a_fresh_graph_is_known_to_those_who_get_it_under_lasting_addresses(tmp_
     assert "neighbours only" in hidden["mixing_unknown"]
     assert "addresses change" in changing["mixing_unknown"]
     assert "if it knew the mixing matrix" in hidden["headline"]
+
+
+def test_a_graph_that_is_handed_out_under_new_addresses_is_known_by_assumption(tmp_path: Path) -> None:
+    """A random graph that stays: the output says what joining its copies rests on, and nothing if addresses last."""
+    drawn = gossip("exchange_with: 2, graph: random_regular, redraw: never").replace("metropolis", "uniform")
+    changing = attacked(tmp_path / "changing", drawn, "anonymity.hand_out=graph")
+    lasting = attacked(tmp_path / "lasting", drawn, "anonymity.hand_out=graph", "anonymity.rehash=never")
+    assert changing["mixing_known"]
+    assert lasting["mixing_known"]
+    assert "joins the graphs of different rounds by their form" in changing["mixing_assumes"]
+    assert f"assumes that {changing['mixing_assumes']}" in changing["headline"]
+    assert not lasting["mixing_assumes"]
+    assert "assumes" not in lasting["headline"]
 
 
 def test_lost_messages_hide_the_matrix(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -107,3 +108,28 @@ def test_what_cannot_be_attacked_is_told(
     words = [str(tmp_path / word) if word in ("RUN", "BARE", "NONE") else word for word in arguments]
     assert main(["attack", *words]) == 2
     assert told in capsys.readouterr().err
+
+
+def test_lost_observations_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of one observer, and of all; the cure is not to add an observer, which the scenario has."""
+    path = tmp_path / "RUN"
+    run(path, WATCHED)
+    (path / "observations" / "coalition.safetensors").unlink()
+    assert main(["attack", "linkage", str(path), "--by", "coalition"]) == 2
+    assert "coalition.safetensors is missing or damaged" in capsys.readouterr().err
+    assert main(["attack", "linkage", str(path)]) == 0
+    told = capsys.readouterr()
+    assert "linkage by peer: " in told.out
+    assert "coalition.safetensors is missing or damaged" in told.err
+    shutil.rmtree(path / "observations")
+    assert main(["attack", "linkage", str(path)]) == 2
+    assert "the files of its observers are gone from observations/; run the scenario again" in capsys.readouterr().err
+
+
+def test_equal_reasons_are_told_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With the names of all that they are about."""
+    run(tmp_path / "RUN", WATCHED)
+    assert main(["attack", "non_neighbours", str(tmp_path / "RUN")]) == 2
+    error = capsys.readouterr().err
+    assert error.count("no models are exchanged") == 1
+    assert "peer, coalition, " in error

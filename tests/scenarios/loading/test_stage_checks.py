@@ -114,3 +114,15 @@ def test_noise_calibrated_for_means_needs_means_that_hide_all_alike(overrides: l
     load_scenario(
         "tiny", ["privacy=none", CENTRAL, *(text.replace("view: model", "view: local") for text in overrides)]
     )
+
+
+def test_bounds_of_clients_are_one_for_each() -> None:
+    """A list of another length is refused, and so is a paper's formula that has one bound for all."""
+    assert "update.0.norm = [1.0, 2.0]: has 2 numbers for" in problems_of("update=[{kind: clip, norm: [1, 2]}]")
+    clients = load_scenario("tiny").clients
+    listed = f"{{kind: clip, norm: {[1.0] * (clients - 1) + [2.0]}}}"
+    told = problems_of(f"update=[{listed}, {{kind: gaussian, calibrate: adpdfl}}]")
+    assert "update.1.calibrate = AdpdflCalibration: is a paper's formula for one bound of all clients; give" in told
+    assert "update.0.norm" in problems_of(f"update=[{{kind: clip, norm: {[0.0] * clients}}}]")
+    scenario = load_scenario("tiny", ["privacy=none", f"update=[{listed}, {{kind: gaussian, calibrate: rigorous}}]"])
+    assert parse_scenario(dump_scenario(scenario)) == scenario

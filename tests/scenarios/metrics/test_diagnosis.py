@@ -12,7 +12,7 @@ from scenarios.composition.simulation import Simulation
 from scenarios.metrics.communication.critical_path import critical_paths
 from scenarios.metrics.communication.roles import Roles
 from scenarios.metrics.diagnosis import Finding, diagnose, findings_text
-from scenarios.running.limits import limits_of
+from scenarios.metrics.limits import limits_of
 
 LEADER = (
     "protocol={kind: rotating_leader, train_per_round: 3, deadline: 10 s, model_deadline: 4 s, leader_timeout: 30 s}"

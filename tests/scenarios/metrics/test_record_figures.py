@@ -13,11 +13,11 @@ import pytest
 from nodes.learning.training import PerSample
 from p2p.config.errors import UserError
 from privacy.accounting.record_level import SampledGaussian, record_epsilon
+from scenarios.accounting.unaccounted import why_no_record_level
 from scenarios.build import build
 from scenarios.loading.load import parse_scenario
 from scenarios.metrics.headline.headline_rows import headline_rows
 from scenarios.metrics.privacy.privacy_report import report_privacy
-from scenarios.metrics.privacy.unaccounted import why_no_record_level
 from scenarios.planning.plan import make_plan
 from scenarios.running.run import run_scenario
 from scenarios.schema import Scenario

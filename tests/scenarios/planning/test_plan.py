@@ -215,7 +215,7 @@ def test_a_plan_warns_of_what_the_run_is_diagnosed_with() -> None:
     """A leader whose uplink needs longer for its models than there is time: told before the run as after it."""
     from scenarios.metrics.communication.roles import Roles
     from scenarios.metrics.diagnosis import diagnose
-    from scenarios.running.limits import limits_of
+    from scenarios.metrics.limits import limits_of
 
     slow = (
         LEADER,

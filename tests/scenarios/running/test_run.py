@@ -168,11 +168,11 @@ def test_an_interrupt_while_learning(tmp_path: Path, protocol: str, monkeypatch:
     calls: list[int] = []
     train = Learner.train
 
-    def interrupted(self: Learner, models: Any, nodes: Any, round_number: int, numbers: Any) -> Any:
+    def interrupted(self: Learner, models: Any, nodes: Any, round_number: int, *more: Any) -> Any:
         calls.append(round_number)
         if round_number == 2:
             raise KeyboardInterrupt
-        return train(self, models, nodes, round_number, numbers)
+        return train(self, models, nodes, round_number, *more)
 
     monkeypatch.setattr(Learner, "train", interrupted)
     summary = run(tmp_path / "run", protocol)

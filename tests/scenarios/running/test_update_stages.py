@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from p2p.log.records import KIND
+from privacy.accounting.curves.gaussian import epsilon_of
 from privacy.accounting.curves.loss_events import LaplaceLoss, composed_epsilon
 from scenarios.build import build
 from scenarios.composition.simulation import Simulation
@@ -174,3 +175,20 @@ def test_the_cohort_median_scales_what_the_server_received() -> None:
     mean = sum(one * min(1.0, bound / norm) for one, norm in zip(seen, norms, strict=True)) / len(seen)
     np.testing.assert_allclose(_models(clipped)[-1], first - mean, atol=1e-6)
     assert not np.allclose(_models(clipped)[-1], _models(plain)[-1], atol=1e-4)
+
+
+@pytest.mark.slow
+def test_clients_with_bounds_of_their_own_are_charged_by_them() -> None:
+    """Ledgers, figures and the table of releases follow each client's own bound; the worst-off client decides."""
+    norms = [1.0, 0.5, 2.0, 0.25, 1.0, 3.0]
+    listed = f"update=[{{kind: clip, norm: {norms}}}, {{kind: gaussian, sigma: 20}}]"
+    done = run("privacy={delta: 1.0e-5}", "clients=6", CENTRAL, listed, "rounds=4")
+    table = done.log.privacy
+    spent = np.array([(table["node"] == node).sum() * (2 * norms[node] / 20) ** 2 for node in range(6)])
+    told = report_privacy(done)["rigorous"]
+    assert told["local"] == pytest.approx(epsilon_of(float(np.sqrt(spent.max())), 1e-5), rel=1e-9)
+    for node in np.unique(table["node"]).tolist():
+        last = table["rigorous"][table["node"] == node][-1]
+        assert last == pytest.approx(epsilon_of(float(np.sqrt(spent[node])), 1e-5), rel=1e-9)
+    assert "differ" in told["no_amplification_because"]
+    assert make_plan(done.scenario)["privacy"]["rigorous"]["local"] > 0.0

@@ -80,7 +80,16 @@ def test_runs_command(folder: Path, capsys: pytest.CaptureFixture[str], monkeypa
     monkeypatch.setenv("COLUMNS", "160")
     assert main(["runs", str(folder), "--where", "protocol=gossip", "--sort", "bytes"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines[1:]] == ["alpha-1", "<img", "lured-4"]
+    assert [line.split()[0] for line in lines[1:]] == ["first", "deep/er/second", "lured"]
+    assert lines[1].startswith("  first (alpha-1, gossip) ")
+    # Lured's folder is called as its scenario; at 60 columns names are still whole, on lines of their own.
+    assert lines[3].startswith("  lured (gossip) ")
+    monkeypatch.setenv("COLUMNS", "60")
+    assert main(["runs", str(folder), "--where", "protocol=gossip", "--sort", "bytes"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["state", "accuracy", "time", "bytes", "epsilon", "warnings"]
+    assert lines[1] == "  first (alpha-1, gossip)"
+    assert lines[2].split()[:3] == ["done", "3/3", "0.510"]
     assert main(["runs", str(folder), "--where", "beta", "--json"]) == 0
     (only,) = json.loads(capsys.readouterr().out)
     assert (only["scenario"], only["state"]) == ("beta", "killed")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from p2p.config.errors import UserError
+from scenarios.sweeps.grid import expand
 from scenarios.sweeps.sweep_file import load_sweep, parse_sweep
 
 GOOD = """
@@ -36,19 +37,20 @@ def test_a_range_of_fractions_has_its_end_and_no_rounding_errors() -> None:
     assert sweep.groups[0][0].values == (0.1, 0.2, 0.3, 0.4, 0.5)
 
 
-def test_all_problems_of_the_form_come_at_once() -> None:
-    """Unknown key, empty axis, unequal lengths, repeated values, seed as an axis, bad seeds."""
+def test_all_problems_come_at_once() -> None:
+    """Those of the form (unknown key, empty axis, repeated values, seed as an axis) and those of bases and cells."""
     text = """
-bases: [tiny, tiny]
+bases: [tiny, tiny, nosuch]
 axis: {}
-axes: {rounds: [], clients: [3, 3], data.spread: {from: 1, to: 0, step: 1}, seed: [1]}
+axes:
+  {rounds: [], clients: [3, 3], data.spread: {from: 1, to: 0, step: 1}, seed: [1], training.epochs: [x], no.way: [1]}
 zip: [{a: [1], b: [1, 2]}]
 seeds: 0
 """
     with pytest.raises(UserError) as caught:
-        parse_sweep(text, "bad.yaml")
+        expand(parse_sweep(text, "bad.yaml"))
     told = str(caught.value)
-    assert told.startswith("bad.yaml: 9 problems")
+    assert told.startswith("bad.yaml: 13 problems")
     for part in (
         "axis: unknown key; did you mean `axes`?",
         "name: required key is missing",
@@ -59,6 +61,9 @@ seeds: 0
         "zip.0: axes that move together need equally many values: a has 1, b has 2",
         "seeds = 0: must be",
         "axes.seed: cannot be an axis or a setting; use `seeds`",
+        "bases = nosuch: ",
+        "training.epochs = x: must be",
+        "no.way",
     ):
         assert part in told
 
@@ -68,7 +73,7 @@ def test_axes_that_move_together_may_repeat_a_value_but_not_a_row() -> None:
     sweep = parse_sweep("name: a\nbases: [tiny]\nzip: [{rounds: [1, 1], clients: [5, 6]}]")
     assert sweep.size() == 2
     with pytest.raises(UserError, match=r"zip\.0 = 1, 5: stands there twice"):
-        parse_sweep("name: a\nbases: [tiny]\nzip: [{rounds: [1, 1], clients: [5, 5]}]")
+        expand(parse_sweep("name: a\nbases: [tiny]\nzip: [{rounds: [1, 1], clients: [5, 5]}]"))
 
 
 @pytest.mark.parametrize("text", ["", "- 1", "name: [", "name: &a x"])

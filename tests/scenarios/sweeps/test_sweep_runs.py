@@ -7,6 +7,7 @@ import os
 import random as chance  # noqa: TID251 - when a process is killed is no part of a simulation
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -205,3 +206,18 @@ def test_an_executor_of_ones_own_without_a_shared_disk(sweep: Run, small: Path, 
     assert {file.name for file in folder.iterdir()} >= {"summary.json", "messages.parquet", "scenario.yaml"}
     assert "must be a concurrent.futures.Executor" in sweep(str(small), "--on", "elsewhere:nothing", check=False).stderr
     assert "cannot be imported" in sweep(str(small), "--on", "nowhere:make", "--store", "x", check=False).stderr
+
+
+@pytest.mark.slow
+def test_a_program_needs_no_guard(tmp_path: Path) -> None:
+    """Workers do not import the program that sweeps, which would start the sweep again in each."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import peerveil\n"
+        "grid = {'name': 'plain', 'bases': ['tiny'], 'settings': {'learning': 'none'}, 'seeds': 2}\n"
+        "cells = peerveil.sweep(grid, out='out', store='store', workers=1)\n"
+        "print(sorted(cells.table.state), __file__ is not None)\n"
+    )
+    done = subprocess.run([sys.executable, str(program)], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.stdout.splitlines()[-1] == "['done', 'done'] True", done.stderr[-2000:]
+    assert "Traceback" not in done.stderr

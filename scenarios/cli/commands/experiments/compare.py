@@ -17,9 +17,11 @@ from scenarios.loading.checks.implausible import implausible_settings
 from scenarios.loading.load import load_scenario
 from scenarios.loading.plugins import blaming_plugins
 from scenarios.loading.problems import printable
+from scenarios.metrics.communication.update_receivers import UpdateReceivers, update_receivers
 from scenarios.metrics.decision import Decision, decide
 from scenarios.metrics.diagnosis import findings_text
 from scenarios.metrics.headline.headline import TRANSPORT_ASSUMED
+from scenarios.report.data.run_data import read_run_data
 from scenarios.run_folder.json_text import to_json
 from scenarios.run_folder.writer import check_out
 from scenarios.running.run import run_scenario
@@ -36,6 +38,7 @@ def run(args: argparse.Namespace) -> int:
     out = args.out or _free_folder(alternatives)
     check_out(out)
     summaries: dict[str, list[dict[str, Any]]] = {}
+    receivers: dict[str, UpdateReceivers | None] = {}
     for label, scenario in alternatives.items():
         for step in range(args.seeds):
             seeded = replace(scenario, seed=scenario.seed + step)
@@ -46,12 +49,20 @@ def run(args: argparse.Namespace) -> int:
             if summary["stopped_because"] == "interrupted":
                 print(f"interrupted; what was done is in {out}", file=sys.stderr)
                 return INTERRUPTED
-    decision = decide(summaries)
+            if label not in receivers:
+                receivers[label] = _receivers(folder)
+    decision = decide(summaries, receivers)
     if args.json:
         print(to_json(_as_json(key, summaries, decision)))
     else:
         _print(decision, summaries, out)
     return 0
+
+
+def _receivers(folder: Path) -> UpdateReceivers | None:
+    """Returns who got the updates of a run: whom its users must trust."""
+    data = read_run_data(folder)
+    return update_receivers(data.log, data.roles)
 
 
 def _axis(args: argparse.Namespace) -> tuple[str, list[str]]:
@@ -132,6 +143,8 @@ def _print(decision: Decision, summaries: dict[str, list[dict[str, Any]]], out: 
     if any(runs[0]["headline"].get("transport") == TRANSPORT_ASSUMED for runs in summaries.values()):
         console.print(TRANSPORT_ASSUMED)
     console.print(f"results in {out}; `peerveil report {out}/*` draws them side by side\n")
+    if decision.trust:
+        console.print(printable(decision.trust))
     console.print(printable(decision.take))
     console.print(printable(decision.because))
 
@@ -141,6 +154,7 @@ def _as_json(key: str, summaries: dict[str, list[dict[str, Any]]], decision: Dec
         "axis": key,
         "alternatives": list(summaries),
         "rows": [list(row) for row in decision.rows],
+        "trust": decision.trust,
         "decision": [decision.take, decision.because],
         "runs": {name: runs if len(runs) > 1 else runs[0] for name, runs in summaries.items()},
     }

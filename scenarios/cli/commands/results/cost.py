@@ -15,6 +15,7 @@ from scenarios.metrics.communication.roles import Roles
 from scenarios.metrics.diagnosis import diagnose, findings_text
 from scenarios.metrics.headline.headline import TRANSPORT_ASSUMED
 from scenarios.metrics.headline.number_format import bytes_text, count_text, seconds_text, share_text
+from scenarios.report.data.timeline_data import reason_words
 from scenarios.run_folder.arrow_tables import measured_from
 from scenarios.run_folder.json_text import to_json
 from scenarios.run_folder.reader import Run, explaining_damage, open_run
@@ -46,6 +47,7 @@ def cost_of(run: Run, first_round: int | None = None) -> dict[str, Any]:
         "complete": run.summary is not None,
         # That of the whole run: a killed run has none yet, and one of another version may lack it.
         "diagnosis": (run.summary or {}).get("diagnosis") or [one.to_json() for one in diagnose(log, roles, None)],
+        "crashes": any(fault.get("kind") == "crash" for fault in run.scenario.get("faults") or ()),
         **cost_by_cause(log, roles),
         "transport": TRANSPORT_ASSUMED if routing == "assumed" else "bytes counted on every hop",
     }
@@ -99,7 +101,10 @@ def _sections(found: Mapping[str, Any]) -> Iterator[tuple[str, list[Row]]]:
         yield "On the critical path", _who_rows(found)
     yield "Links", [(found["links"]["sentence"],)]
     if found["dropouts"]:
-        yield f"Dropouts: {len(found['dropouts'])}, the costliest first", _dropout_rows(found["dropouts"])
+        yield (
+            f"Dropouts: {len(found['dropouts'])}, the costliest first",
+            _dropout_rows(found["dropouts"], found["crashes"]),
+        )
 
 
 def _kind_rows(found: Mapping[str, Any]) -> list[Row]:
@@ -141,12 +146,12 @@ def _who_rows(found: Mapping[str, Any]) -> list[Row]:
     ]
 
 
-def _dropout_rows(dropouts: list[dict[str, Any]]) -> list[Row]:
+def _dropout_rows(dropouts: list[dict[str, Any]], crashes: bool) -> list[Row]:
     rows: list[Row] = [("round", "client", "reason", "updates lost", "wasted", "stalled")]
     costliest = sorted(dropouts, key=lambda cost: (-cost["stalled_s"], -cost["wasted_bytes"], -cost["lost_updates"]))
     for cost in costliest[:_SHOWN]:
         prices = (count_text(cost["lost_updates"]), bytes_text(cost["wasted_bytes"]), seconds_text(cost["stalled_s"]))
-        rows.append((str(cost["round"]), str(cost["node"]), cost["reason"], *prices))
+        rows.append((str(cost["round"]), str(cost["node"]), reason_words(cost["reason"], crashes), *prices))
     if len(dropouts) > _SHOWN:
         rows.append((f"and {len(dropouts) - _SHOWN} more", "", "", "", "", ""))
     return rows

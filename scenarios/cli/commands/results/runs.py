@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from p2p.config.errors import UserError
-from scenarios.cli.console import make_console, print_rows
+from scenarios.cli.console import make_console
 from scenarios.loading.problems import printable, suggestion
 from scenarios.metrics.headline.number_format import accuracy_text, bytes_text, epsilon_text, seconds_text
 from scenarios.serving.run_index import RunEntry, find_runs
@@ -55,24 +55,39 @@ def _holds(condition: str, entry: RunEntry) -> bool:
 
 
 def _print(entries: Sequence[RunEntry]) -> None:
-    head = ("", "run", "protocol", "state", "accuracy", "time", "bytes", "epsilon", "in")
-    rows = [head]
-    for entry in entries:
-        trouble = f", {entry.trouble} warning{'s' if entry.trouble > 1 else ''}" if entry.trouble else ""
-        rows.append(
-            (
-                "",
-                printable(f"{entry.scenario}-{entry.seed}"),
-                printable(entry.protocol),
-                f"{entry.state} {entry.rounds}/{entry.planned if entry.planned is not None else '?'}{trouble}",
-                accuracy_text(entry.accuracy),
-                seconds_text(entry.simulated_s),
-                bytes_text(entry.bytes),
-                epsilon_text(entry.epsilon),
-                printable(entry.place),
-            )
-        )
-    print_rows(make_console(None), rows)
+    """Prints each run under the folder that other commands take: in one line, or in two where names are long."""
+    names = ["run", *(printable(_called(entry)) for entry in entries)]
+    head = ("state", "accuracy", "time", "bytes", "epsilon", "warnings")
+    cells = [head, *(_figures(entry) for entry in entries)]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
+    longest = max(map(len, names))
+    if longest + 4 + max(map(len, lines)) <= make_console(None).width:
+        for name, line in zip(names, lines, strict=True):
+            print(f"  {name:<{longest}}  {line}")
+        return
+    print(f"    {lines[0]}")
+    for name, line in zip(names[1:], lines[1:], strict=True):
+        print(f"  {name}\n    {line}")
+
+
+def _figures(entry: RunEntry) -> tuple[str, ...]:
+    return (
+        f"{entry.state} {entry.rounds}/{entry.planned if entry.planned is not None else '?'}",
+        accuracy_text(entry.accuracy),
+        seconds_text(entry.simulated_s),
+        bytes_text(entry.bytes),
+        epsilon_text(entry.epsilon),
+        str(entry.trouble or ""),
+    )
+
+
+def _called(entry: RunEntry) -> str:
+    """Returns the folder, and what its name does not say: scenario with seed, and protocol."""
+    place = entry.place.lower()
+    known = {entry.scenario: f"{entry.scenario}-{entry.seed}", entry.protocol: entry.protocol}
+    silent = [text for word, text in known.items() if word and word.lower() not in place]
+    return f"{entry.place} ({', '.join(silent)})" if silent else entry.place
 
 
 def serve(args: argparse.Namespace) -> int:

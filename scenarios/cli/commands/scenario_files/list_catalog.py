@@ -16,6 +16,13 @@ from scenarios.loading.catalog import catalog
 from scenarios.loading.yaml_text import parse_yaml
 
 Row = Mapping[str, Any]
+_DEVICES_IN_A_SCENARIO = """\
+network:
+  devices:
+    - {name: phones, share: 0.7, preset: phone_4g}
+    - {name: homes, share: 0.3, preset: home_cable, uplink: 15 Mbit/s}    # a key of its own goes before the preset's
+  energy: {}                                                              # the presets' rates"""
+_TRACES_IN_A_SCENARIO = "availability: {kind: day, trace: phones_charging, start: 20 h}"
 
 
 def list_command(args: argparse.Namespace) -> int:
@@ -23,14 +30,16 @@ def list_command(args: argparse.Namespace) -> int:
     # Options after an absent word leave argparse without its default.
     what = getattr(args, "what", None) or "scenarios"
     if what == "devices":
-        return _print(args.json, [{"name": name, **asdict(preset)} for name, preset in PRESETS.items()], _device_text)
+        rows = [{"name": name, **asdict(preset)} for name, preset in PRESETS.items()]
+        return _print(args.json, rows, _device_text, _DEVICES_IN_A_SCENARIO)
     if what == "traces":
-        return _print(args.json, [{"name": name, **asdict(trace)} for name, trace in TRACES.items()], _trace_text)
+        rows = [{"name": name, **asdict(trace)} for name, trace in TRACES.items()]
+        return _print(args.json, rows, _trace_text, _TRACES_IN_A_SCENARIO)
     questions = [{"name": name, "question": _question(path)} for name, path in catalog().items()]
     return _print(args.json, questions, lambda row: str(row["question"]))
 
 
-def _print(as_json: bool, rows: Sequence[Row], text: Callable[[Row], str]) -> int:
+def _print(as_json: bool, rows: Sequence[Row], text: Callable[[Row], str], use: str = "") -> int:
     if as_json:
         print(json.dumps(rows, indent=2, ensure_ascii=False))
         return 0
@@ -40,6 +49,8 @@ def _print(as_json: bool, rows: Sequence[Row], text: Callable[[Row], str]) -> in
         for number, line in enumerate(text(row).split("\n")):
             start = f"{row['name']:<{width}}  " if number == 0 else hang
             print(textwrap.fill(line, width=100, initial_indent=start, subsequent_indent=hang))
+    if use:
+        print(f"\nIn a scenario:\n{use}")
     return 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -87,6 +88,9 @@ def test_a_continuous_label() -> None:
         (["check", "tiny", "--set", "data.split=non_iid"], "did you mean `shards` or `dirichlet`?"),
         (["check", "tiny", "--set", "protocol.kind=leader"], "did you mean `rotating_leader`?"),
         (["check", "tiny", "--set", "protocol.kind=FedAvg"], "did you mean `central`?"),
+        (["check", "tiny", "--set", "network.bandwidth=1"], "did you mean `uplink` or `downlink`?"),
+        (["check", "tiny", "--set", "training.lr=0.1"], "did you mean `learning_rate`?"),
+        (["check", "tiny", "--set", "network.classes=[]"], "did you mean `devices`?"),
     ],
 )
 def test_hints(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -95,3 +99,37 @@ def test_hints(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) 
     shown = capsys.readouterr().err
     assert told in shown
     assert "5: unknown option" not in shown
+
+
+@pytest.mark.parametrize(
+    ("auxiliary", "told"),
+    [
+        (115, "reserved.auxiliary = 115: the data has 120 records, of which 6 clients need 6; reserve at most 114"),
+        (114, ""),
+    ],
+)
+def test_records_set_aside_are_left_by_the_clients(
+    auxiliary: int, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`check` says it, and what it lets pass runs."""
+    words = ["tiny", "--set", f"reserved.auxiliary={auxiliary}"]
+    assert main(["check", *words]) == (2 if told else 0)
+    assert told in capsys.readouterr().err
+
+
+def test_what_passes_the_check_runs(tmp_path: Path) -> None:
+    """One record for each client is left."""
+    assert main(["run", "tiny", "--set", "reserved.auxiliary=114", "--quiet", "--out", str(tmp_path / "run")]) == 0
+
+
+def test_the_list_of_devices_can_be_pasted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It ends with a section of a scenario, which is valid; energies say where they come from."""
+    assert main(["list", "devices"]) == 0
+    shown = capsys.readouterr().out
+    assert "not checked against the paper" in " ".join(shown.split())
+    section = shown.partition("In a scenario:\n")[2]
+    tiny = (catalog()["tiny"]).read_text(encoding="utf-8")
+    (tmp_path / "mine.yaml").write_text(f"{tiny}\n{section}", encoding="utf-8")
+    assert main(["check", str(tmp_path / "mine.yaml")]) == 0
+    assert main(["list", "traces"]) == 0
+    assert "availability: {kind: day, trace: phones_charging, start: 20 h}" in capsys.readouterr().out

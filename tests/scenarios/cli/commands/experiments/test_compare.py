@@ -14,6 +14,8 @@ from p2p.log.log import Log
 from scenarios.cli.commands.experiments.compare import _split
 from scenarios.cli.main import main
 from scenarios.metrics.communication.per_round_traffic import traffic_per_round
+from scenarios.metrics.communication.roles import Roles
+from scenarios.metrics.communication.update_receivers import UpdateReceivers, update_receivers
 from scenarios.metrics.decision import decide
 
 SMALL = ("--set", "rounds=2", "--set", "learning=none", "--set", "model={kind: bytes, size: 100 kB}")
@@ -58,6 +60,65 @@ def test_a_finite_epsilon_decides_against_an_infinite_one() -> None:
     found = decide({"a": [summary(1e3, 1e6, 10, 0.7, "inf")], "b": [summary(1e3, 1e6, 10, 0.7, 8.0)]})
     assert found.take.startswith("Take b for the strongest proof against those who receive updates; in no figure")
     assert found.because == "What decides is epsilon, receivers of updates: inf with a, 8 with b."
+
+
+def test_an_epsilon_that_protects_nobody_is_no_reason() -> None:
+    """Neither 7e4 nor 7e5 keeps a secret: the smaller one is not recommended, and does not decide."""
+    found = decide({"a": [summary(1e3, 1e6, 10, 0.7, 7e4)], "b": [summary(1e3, 1e6, 10, 0.7, 7e5)]})
+    assert found.take == "Take a or b: no figure tells them apart."
+    assert found.because.startswith("Nothing decides it")
+    assert ("epsilon, receivers of updates", "7e4", "7e5") in found.rows
+
+
+def test_two_may_be_the_best() -> None:
+    """Leader and server end with the same model: both are taken for it, and it decides before the bytes do."""
+    found = decide(
+        {
+            "gossip": [summary(9e3, 1e5, 10, 0.2, 5)],
+            "leader": [summary(1e3, 1e6, 10, 0.6, 5)],
+            "server": [summary(1e3, 1e3, 10, 0.6, 5)],
+        }
+    )
+    assert "leader or server for the fewest bytes up for most users" in found.take
+    assert "the best accuracy" in found.take.split("leader or server for ")[1]
+    assert found.because.startswith(
+        "What decides is accuracy: 0.200 with gossip, 0.600 with leader, 0.600 with server;"
+    )
+    assert "; then the worst user's bytes up in a round: 100 kB" in found.because
+
+
+def test_whom_users_must_trust() -> None:
+    """Told by who got updates; a proof that means something is not called nothing."""
+    runs = {
+        "gossip": [summary(1e3, 1e6, 10, 0.7, 3.0)],
+        "leader": [summary(1e3, 1e6, 10, 0.7, 7e5)],
+        "server": [summary(1e3, 1e6, 10, 0.7, 7e5)],
+    }
+    receivers = {
+        "gossip": UpdateReceivers(10.0, 0.25, 2, "peer"),
+        "leader": UpdateReceivers(1.0, 0.4, 5, "leader"),
+        "server": UpdateReceivers(1.0, 1.0, 63, "server"),
+    }
+    assert decide(runs, receivers).trust == (
+        "Users must trust: with gossip, the peers they send to (10 get each update; client 2 got 25% of all); with "
+        "leader, each round's leader, a member that gets all its updates (client 5 got 40% of all); with server, the "
+        "server, which gets every update. Nothing useful is proved against them with leader and server: they can read "
+        "what an update tells. The proxy knows who is who in any case."
+    )
+    assert decide(runs).trust == ""
+
+
+def test_receivers_by_hand(add_message: Callable[..., int], round_record: Callable[..., dict[str, Any]]) -> None:
+    """Client 0's update reaches 1 and 2, that of client 1 reaches 2 by two tries; what is lost reaches no one."""
+    log = Log(rounds=[round_record(1, 0.0, 1.0)])
+    assert update_receivers(log, Roles(3)) is None
+    for sender, receiver, outcome in ((0, 1, ""), (0, 2, ""), (1, 2, ""), (1, 2, "rejected"), (2, 0, "lost")):
+        more = {"outcome": outcome, "reason": "random" if outcome == "lost" else "replay"} if outcome else {}
+        add_message(log, round=1, sender=sender, receiver=receiver, size_bytes=9, **more)
+    found = update_receivers(log, Roles(3))
+    assert found == UpdateReceivers(each=1.5, most_share=1.0, most=2, role="peer")
+    add_message(log, round=1, sender=2, receiver=6, size_bytes=9)
+    assert update_receivers(log, Roles(3)) == UpdateReceivers(each=1.0, most_share=2 / 3, most=2, role="peer")
 
 
 def test_one_that_loses_its_rounds_is_not_taken() -> None:
@@ -129,6 +190,11 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch
     shown = capsys.readouterr()
     assert "gossip: each member exchanges with 7 others" in shown.err
     lines = [line for line in shown.out.splitlines() if line.strip()]
+    trust = shown.out.partition("Users must trust: ")[2].replace("\n", " ")
+    assert trust.startswith("with gossip, the peers they send to (7 get each update; client ")
+    assert "with rotating_leader, each round's leader" in trust
+    assert "with central, the server, which gets every update." in trust
+    assert lines.index(next(line for line in lines if line.startswith("Take "))) > len(lines) - 9
     assert any(line.startswith("Take ") for line in lines)
     assert "What decides is" in shown.out
     assert sorted(path.name for path in out.iterdir()) == ["central", "gossip", "rotating_leader"]

@@ -16,7 +16,7 @@ from privacy.accounting.content_log import Floats, Ids, RoundContents
 from privacy.accounting.curves.loss_events import LossEvent
 from privacy.accounting.receipts import received_pairs, rows_by_round
 from privacy.accounting.setting import Spread
-from scenarios.metrics.privacy.share_contents import share_noise
+from scenarios.accounting.share_contents import share_noise
 
 if TYPE_CHECKING:
     from nodes.noise_shares.run_exchange import NoiseSharing
@@ -87,7 +87,7 @@ class ContentReader:
     """Turns log rows into contents; a release belongs to the round in which its noise was drawn.
 
     Attributes:
-        sensitivity: how far an unweighted update can move.
+        sensitivity: how far an unweighted update of each client can move.
         in_the_clear: whether payloads travel unsealed.
         sends_first: see `Disclosure`.
         aggregation: weights and noise of aggregates; none averages updates equally and adds nothing.
@@ -98,7 +98,7 @@ class ContentReader:
     log: Log
     clients: int
     spread: Spread
-    sensitivity: float
+    sensitivity: Floats
     in_the_clear: bool
     sharing: NoiseSharing | None = None
     sends_first: bool = True
@@ -145,7 +145,7 @@ class ContentReader:
         return RoundContents(
             round_number=number,
             clients=clients,
-            sensitivity=self.sensitivity * weight,
+            sensitivity=self.sensitivity[clients] * weight,
             variance=variance,
             receipts=_to_releases(pairs["update"], clients)[:, ::-1],
             shares=shares,

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from p2p.config.errors import UserError
 from privacy.accounting.curves.gaussian import epsilon_of
+from scenarios.accounting.unaccounted import unaccounted_releases
 from scenarios.build import build
 from scenarios.composition.simulation import Simulation
 from scenarios.loading.load import parse_scenario
-from scenarios.metrics.privacy.unaccounted import unaccounted_releases
 from tests.privacy.accounting import oracle
 from tests.random_worlds import TIMES, troubled_worlds
 from tests.scenarios.metrics.log_reading import RECEIVERS, rounds_of

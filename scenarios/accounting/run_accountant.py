@@ -9,8 +9,8 @@ from privacy.accounting.setting import Setting
 from privacy.calibration.noise_plan import NoisePlan
 from privacy.noise_shares.settings import NoiseShares
 from privacy.settings import Privacy
+from scenarios.accounting.unaccounted import disclosed, may_be_altered
 from scenarios.loading.privacy_classes import budget_epsilons, colluding_nodes
-from scenarios.metrics.privacy.unaccounted import disclosed, may_be_altered
 from scenarios.node_numbers import SERVER
 from scenarios.schema import Scenario
 
@@ -64,7 +64,8 @@ def _preset_rho(scenario: Scenario, privacy: Privacy, noise: NoisePlan) -> float
     by, _, delta = privacy.resolved_budget()
     if by == "rigorous":
         return zcdp_budget(float(budget_epsilons(privacy, scenario.clients, scenario.seed).max()), delta)
-    each = release_mu2(float(noise.noise_std.min()), noise.sensitivity)
+    pairs = zip(noise.noise_std.tolist(), noise.sensitivities.tolist(), strict=True)
+    each = max(release_mu2(std, sensitivity) for std, sensitivity in set(pairs))
     return scenario.rounds * each / 2.0 + _reports_rho(scenario)
 
 

@@ -1,0 +1,1 @@
+"""What a scenario and the log of its run tell the accountant: releases, receipts, and what no proof covers."""
