@@ -181,6 +181,9 @@ class RoundPrivacy:
             failed = "some clients have no budget left, so the cohort depends on who took part before"
         elif self._noise is None or np.ptp(self._noise.noise_std) > 0.0:
             failed = "noise differs between clients, so the noise of a mean tells who is in it"
+        elif np.ptp(self._noise.sensitivities) > 0.0:
+            # Of all clients, not of the cohort: one that was not drawn might have been.
+            failed = "bounds differ between clients, and sampling is counted for equal ones only"
         elif self._has_stale_members(record, messages):
             failed = "a member trained from an older model, so its update tells when it took part before"
         return Draw(min(1.0, len(record.cohort) / max(joined, 1)), len(record.cohort), failed)

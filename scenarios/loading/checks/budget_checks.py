@@ -10,7 +10,7 @@ from nodes.protocols.gossip import Gossip
 from nodes.schedules.discounting import Discounting
 from privacy.calibration.strategies import RigorousCalibration
 from privacy.settings import Privacy
-from privacy.stages.order import kind_of, stage_problems
+from privacy.stages.order import final_bounds, kind_of, stage_problems
 from privacy.stages.release_plan import first_not_linear, unaccounted_stages
 from scenarios.loading.problems import Path
 
@@ -48,6 +48,8 @@ def model_view_findings(
     place = first_not_linear(privacy.stages)
     if place is not None:
         yield ("update", place), kind_of(privacy.stages[place]), f"{_NOT_HIDDEN}; drop the stage, or {_LOCAL}"
+    if not final_bounds(privacy.release_stages).equal:
+        yield ("update",), "a list of bounds", f"{_NOT_HIDDEN}; give one bound for all clients, or {_LOCAL}"
     if aggregate.weights != "uniform":
         yield ("aggregate", "weights"), aggregate.weights, f"{_NOT_HIDDEN}; use `uniform`, or {_LOCAL}"
     if noise_shares is not None and noise_shares.weights != "equal":

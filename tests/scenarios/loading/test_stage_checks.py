@@ -106,6 +106,7 @@ CENTRAL = "protocol={kind: central, train_per_round: 4, deadline: 60 s}"
         ([f"update=[{{kind: mask, rate: 0.5, by: last_aggregate}}, clip, {MODEL_VIEW}]"], "update.0 = mask"),
         ([f"update=[clip, {MODEL_VIEW}, clip_cohort_median]"], "update.2 = clip_cohort_median"),
         ([f"update=[clip, {MODEL_VIEW}]", "aggregate={weights: records}"], "aggregate.weights = records"),
+        ([f"update=[{{kind: clip, norm: {[1.0] * 5 + [9.0]}}}, {MODEL_VIEW}]"], "update = a list of bounds"),
     ],
 )
 def test_noise_calibrated_for_means_needs_means_that_hide_all_alike(overrides: list[str], place: str) -> None:
