@@ -181,7 +181,7 @@ class RoundPrivacy:
             failed = "some clients have no budget left, so the cohort depends on who took part before"
         elif self._noise is None or np.ptp(self._noise.noise_std) > 0.0:
             failed = "noise differs between clients, so the noise of a mean tells who is in it"
-        elif np.ptp(self._noise.sensitivities) > 0.0:
+        elif len(set(self._noise.sensitivities.tolist())) > 1:
             # Of all clients, not of the cohort: one that was not drawn might have been.
             failed = "bounds differ between clients, and sampling is counted for equal ones only"
         elif self._has_stale_members(record, messages):

@@ -176,7 +176,7 @@ def _draw(scenario: Scenario, noise: NoisePlan, rehearsal: Rehearsal, planned: P
         failed = "some clients have no budget left, so the cohort depends on who took part before"
     elif np.ptp(noise.noise_std) > 0.0:
         failed = "noise differs between clients, so the noise of a mean tells who is in it"
-    elif np.ptp(noise.sensitivities) > 0.0:
+    elif len(set(noise.sensitivities.tolist())) > 1:
         # Of all clients, not of the cohort: one that was not drawn might have been.
         failed = "bounds differ between clients, and sampling is counted for equal ones only"
     cohort = scenario.protocol.cohort_size
