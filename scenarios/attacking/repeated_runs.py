@@ -10,6 +10,7 @@ from typing import Any
 
 from p2p.config.errors import UserError
 from privacy.attacks.membership.ceiling import Claim, judge
+from scenarios.metrics.headline.number_format import epsilon_text
 from scenarios.run_folder import atomic_write
 from scenarios.run_folder.json_text import to_json
 from scenarios.run_folder.reader import open_run
@@ -131,7 +132,7 @@ def _headline(claims: Sequence[Entry], runs: int) -> str:
         for name in dict.fromkeys(one["claim"] for one in claims)
     ]
     told = (
-        f"{one['claim']} epsilon {one['epsilon']:.3g}: {one['verdict']} by {one['method']}, "
+        f"{one['claim']} epsilon {epsilon_text(one['epsilon'])}: {one['verdict']} by {one['method']}, "
         f"{one['right_pairs']} of {one['pairs']} coins right"
         for one in worst
     )

@@ -169,6 +169,8 @@ def _accuracy(simulation: Simulation) -> float | None:
 
 def _cost(canaries: int, clients: int, audit: Audit) -> str:
     trained = "the others trained" if audit.others == "train" else "the others sent noise only"
+    if canaries == clients:
+        trained = "there were no others"
     runs = "a run of its own" if audit.runs == 1 else f"{audit.runs} runs of their own"
     sent = f"{canaries} of {clients} clients sent canaries instead of updates in {runs}; {trained}"
     return sent if audit.neighbours == "replace" else f"{sent}; in or out by a coin, compared with add/remove figures"

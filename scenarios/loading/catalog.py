@@ -40,7 +40,10 @@ def catalog_path(ref: str | Path) -> Path:
         short = shorten(text, 300)
         problem = f"{short}: no scenario, but a setting; each needs its own --set: write `--set {short}`"
     else:
-        problem = f"{shorten(text, 300)}: neither a file nor in the catalog; {suggestion(text, known)}"
+        hint = suggestion(text, known)
+        # Dozens of names would hide the message.
+        cure = hint if hint.startswith("did you mean") else "give a path, or a name that `peerveil list` shows"
+        problem = f"{shorten(text, 300)}: neither a file nor in the catalog; {cure}"
     raise UserError(printable(problem))
 
 

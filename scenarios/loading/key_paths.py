@@ -11,8 +11,13 @@ from scenarios.schema import Scenario
 
 
 def paths_of(name: str) -> list[str]:
-    """Returns the paths of a key in a scenario, at the top and in its sections; several sections may have it."""
-    return list(dict.fromkeys(path for path in _paths() if path.rpartition(".")[2] == name))
+    """Returns the paths of a key in a scenario, at the top and in its sections; several sections may have it.
+
+    A section that has kinds is meant by its kind: `protocol` is `protocol.kind`.
+    """
+    kinds = {key.name for key in keys_of(Scenario) if marker(key.annotation, Choice) is not None}
+    found = dict.fromkeys(path for path in _paths() if path.rpartition(".")[2] == name)
+    return [f"{path}.kind" if path in kinds else path for path in found]
 
 
 def _paths() -> Iterator[str]:

@@ -12,13 +12,14 @@ from privacy.settings import Privacy
 from scenarios.loading.catalog import catalog_path
 from scenarios.loading.checks.cross_checks import check_parts
 from scenarios.loading.checks.graph_checks import refuse_gossip_keys
+from scenarios.loading.mappings import parse_mapping
 from scenarios.loading.overrides import Change, apply_changes, read_overrides
 from scenarios.loading.plugins import Plugins, blaming_plugins
 from scenarios.loading.problems import Problems, printable
 from scenarios.loading.ratio_keys import shares_to_counts
 from scenarios.loading.reader import Reader
 from scenarios.loading.writing.field_docs import REQUIRED, keys_of
-from scenarios.loading.yaml_text import MOST_CHARACTERS, parse_yaml
+from scenarios.loading.yaml_text import MOST_CHARACTERS
 from scenarios.schema import Scenario
 
 
@@ -102,17 +103,6 @@ def scenario_keys(ref: str | Path) -> tuple[dict[str, Any], Path]:
     """Returns the plain values of a scenario's keys, found by path or catalog name, and the folder it lies in."""
     path = catalog_path(ref)
     return parse_mapping(_read_text(path), str(ref)), path.parent
-
-
-def parse_mapping(text: str, source: str) -> dict[str, Any]:
-    """Returns the keys and values of a YAML text; `source` names it in errors."""
-    try:
-        data = parse_yaml(text)
-    except ValueError as reason:
-        raise UserError(printable(str(reason)), printable(source)) from reason
-    if not isinstance(data, dict):
-        raise UserError("must be a mapping of keys to values; start with `name: ...`", printable(source))
-    return data
 
 
 def _join_stages(parts: dict[str, Any], data: dict[str, Any]) -> None:

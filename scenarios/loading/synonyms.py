@@ -40,6 +40,11 @@ _MEANT = {
     "neural_network": ("mlp",),
     "lenet": ("sigmoid_lenet", "cnn"),
     "dummy": ("bytes",),
+    # calibration
+    "proved": ("rigorous",),
+    "proven": ("rigorous",),
+    "exact": ("rigorous",),
+    "analytic": ("rigorous",),
     # keys
     "classes": ("devices",),
     "device_classes": ("devices",),

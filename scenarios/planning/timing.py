@@ -21,7 +21,7 @@ from scenarios.planning.participation import Rehearsal
 from scenarios.planning.problem_size import Shape
 from scenarios.schema import Scenario
 
-_ROUNDS, _ROUNDS_WITH_CHURN = 3, 10
+_ROUNDS, _ROUNDS_WITH_CHURN = 3, 50
 _MOST_MESSAGES = 60_000
 """Rounds with more messages take minutes to simulate; no timing is reported for them."""
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from scenarios.reproductions.formulas.table import FORMULAS
+from scenarios.reproductions.pictures import setting_text
 from scenarios.reproductions.published_results import PublishedResult, folder_of, published_results
 from scenarios.reproductions.reproduce import outcomes, reproduce_formula
 from scenarios.reproductions.rule_file import rules
@@ -117,7 +118,9 @@ def _values(outcome: Mapping[str, Any]) -> Iterator[str]:
     yield f"| settings | printed | measured `{outcome['figure']}`, mean and 95% interval |"
     yield "|---|---:|---:|"
     for row in outcome["values"]:
-        settings = ", ".join(f"{name.rpartition('.')[2]} {_value(value)}" for name, value in row["settings"].items())
+        settings = ", ".join(
+            f"{name.rpartition('.')[2]} {setting_text(value)}" for name, value in row["settings"].items()
+        )
         yield f"| {_cell(settings)} | {printed_text(row['printed'])} | {interval_text(row)} |"
     yield ""
 
@@ -144,12 +147,6 @@ def interval_text(row: Mapping[str, Any]) -> str:
     if row["low"] is None:
         return f"{row['mean']:.4g}"
     return f"{row['mean']:.4g} ({row['low']:.4g} to {row['high']:.4g})"
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return " ".join(str(part) for part in value.values() if not isinstance(part, Mapping))
-    return str(value)
 
 
 def _cell(text: str) -> str:

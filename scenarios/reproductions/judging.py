@@ -20,6 +20,7 @@ from typing import Any
 from p2p.config.errors import UserError
 from scenarios.metrics.comparison import interval
 from scenarios.reproductions.margins import decide, number, spread
+from scenarios.reproductions.pictures import setting_text
 from scenarios.reproductions.verdict import Part
 from scenarios.sweeps.sweep_file import value_text
 
@@ -63,7 +64,7 @@ def _argmax(one: Mapping[str, Any], cells: Sequence[Measured]) -> list[Part]:
     others = [value for value in one["among"] if _text(value) != _text(at)]
     return [
         _compare(
-            f"{_what(one)}{axis} {_text(at)} is above {_text(value)}{_where(one)}",
+            f"{_what(one)}{axis} {setting_text(at)} is above {setting_text(value)}{_where(one)}",
             best,
             _select(cells, one, {axis: value}),
         )
@@ -75,7 +76,8 @@ def _monotone(one: Mapping[str, Any], cells: Sequence[Measured]) -> list[Part]:
     axis, up = one["over"], one["direction"] == "up"
     parts = []
     for low, high in pairwise(one["among"]):
-        statement = f"{_what(one)}{axis} {_text(high)} is {'above' if up else 'below'} {_text(low)}{_where(one)}"
+        side = "above" if up else "below"
+        statement = f"{_what(one)}{axis} {setting_text(high)} is {side} {setting_text(low)}{_where(one)}"
         first, second = _select(cells, one, {axis: low}), _select(cells, one, {axis: high})
         parts.append(_compare(statement, second, first) if up else _compare(statement, first, second))
     return parts
@@ -104,7 +106,7 @@ def _interior(one: Mapping[str, Any], cells: Sequence[Measured]) -> list[Part]:
     best = max(inside, key=lambda text: _mean(inside[text]))
     return [
         _compare(
-            f"{_what(one)}{one['over']} {best} is better than {_text(end)}{_where(one)}",
+            f"{_what(one)}{one['over']} {best} is better than {setting_text(end)}{_where(one)}",
             inside[best],
             _oriented(cells, one, {one["over"]: end}),
         )
@@ -183,7 +185,7 @@ def _what(one: Mapping[str, Any]) -> str:
 
 
 def _words(where: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {_text(value)}" for name, value in where.items())
+    return ", ".join(f"{name} {setting_text(value)}" for name, value in where.items())
 
 
 def _where(one: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from p2p.config.errors import UserError
-from scenarios.loading.load import parse_mapping
+from scenarios.loading.mappings import parse_mapping
 from scenarios.loading.problems import Problems, printable
 from scenarios.loading.writing.dump import to_flow
 from scenarios.loading.yaml_text import MOST_CHARACTERS

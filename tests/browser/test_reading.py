@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -91,3 +92,21 @@ def test_equal_questions_and_transports_are_said_once(pages: dict[str, Path]) ->
     text = pages["three"].read_text(encoding="utf-8")
     assert text.count("Does it show?</") == 1
     assert '<th scope="row">transport</th>' not in text
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_names_of_rows_and_bars_do_not_touch(visit: Any, tmp_path: Path, width: int) -> None:
+    """Forty peers in a timeline: as many names as there is room for; proxy and server share one below their bars."""
+    changes = ["--set", "clients=40", "--set", "data.samples=400", "--set", "protocol.train_per_round=36"]
+    assert main(["run", "tiny", *changes, "--set", "learning=none", "--quiet", "--out", str(tmp_path / "run")]) == 0
+    assert main(["report", str(tmp_path / "run")]) == 0
+    page = visit(tmp_path / "run" / "report.html", "light", width).page
+    boxes = "all => all.map(one => one.getBoundingClientRect())"
+    rows = sorted((box["top"], box["bottom"]) for box in page.eval_on_selector_all("#timeline .ytick text", boxes))
+    assert len(rows) > 10
+    assert all(upper[1] <= lower[0] + 2 for upper, lower in pairwise(rows))
+    names = page.locator("#bytes-nodes .xtick text")
+    assert names.last.text_content() == "proxy,server"
+    assert names.last.is_visible()
+    bars = sorted(box["left"] for box in page.eval_on_selector_all("#bytes-nodes .xtick text", boxes))
+    assert min(right - left for left, right in pairwise(bars)) > 12

@@ -60,7 +60,7 @@ def _privacy(scenario: Scenario) -> Iterator[str]:
         path = "privacy.delta" if scenario.privacy.calibration is None else "privacy.noise.calibrate.delta"
         yield (
             f"{path} = {delta:g}: above 1/clients, which is {1 / scenario.clients:.2g}: publishing one client in full "
-            f"would pass; take {1e-1 / scenario.clients:.0e} or less"
+            f"would pass; take {1e-1 / scenario.clients:.1g} or less"
         )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from scenarios.metrics.diagnosis import findings_text
@@ -14,6 +15,7 @@ from scenarios.metrics.headline.number_format import (
     bytes_text,
     count_text,
     epsilon_text,
+    joules_text,
     seconds_text,
     share_text,
 )
@@ -32,7 +34,8 @@ def headline_rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield from _round_rows(head.get("per_round"))
     # The standby is included in the proxy's bytes.
     others = ((name, head[f"{name}_bytes"]) for name in ("proxy", "server", "relay"))
-    yield "other nodes", ", ".join(f"{name} {bytes_text(amount)}" for name, amount in others)
+    told = [f"{name} {bytes_text(amount)}" for name, amount in others if amount or name == "proxy"]
+    yield "other nodes", ", ".join(told)
     yield (
         "lost",
         f"{count_text(head['rounds_lost'])} rounds, {bytes_text(head['wasted_bytes'])} wasted, "
@@ -44,7 +47,7 @@ def headline_rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if learns(summary):
         yield _linked_row(head["linkability"])
     yield from measured_rows(summary)
-    for note in privacy.get("notes") or ():
+    for note in grouped_by_erratum(privacy.get("notes") or ()):
         yield "privacy", note
     yield from _share_rows(summary)
     if summary.get("generated"):
@@ -53,6 +56,18 @@ def headline_rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "objective", note
     if head["transport"] == TRANSPORT_ASSUMED:
         yield "transport", TRANSPORT_ASSUMED
+
+
+def grouped_by_erratum(notes: Iterable[str]) -> list[str]:
+    """Returns the notes, those that end with the same erratum such as `(E-T04)` as one, with where it is explained."""
+    groups: dict[str, list[str]] = {}
+    for note in notes:
+        found = re.fullmatch(r"(.*) \((E-\w+)\)", str(note))
+        groups.setdefault(found[2] if found else str(note), []).append(found[1] if found else str(note))
+    return [
+        f"{'; '.join(texts)} (erratum {code} of docs/privacy.md)" if re.fullmatch(r"E-\w+", code) else texts[0]
+        for code, texts in groups.items()
+    ]
 
 
 def trouble_rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -75,7 +90,8 @@ def _accuracy_rows(head: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         f"{accuracy_text(head['accuracy']['collected'])} collected model; clients {clients['max']} max, "
         f"{clients['mean']} mean, {clients['min']} min",
     )
-    yield _target_row(head["to_target"])
+    if head["to_target"]["accuracy"] is not None:
+        yield _target_row(head["to_target"])
 
 
 def _share_rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -123,17 +139,12 @@ def energy_rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yields the energy of a run, if the scenario has rates."""
     energy = summary.get("energy_j")
     if energy is not None:
-        parts = ", ".join(f"{name} {energy[name]:.3g}" for name in ("training", "sending", "receiving"))
-        each = energy["per_client"]
-        yield (
-            "energy",
-            f"{energy['total']:.3g} J: {parts}; a client {each['median']:.3g} median, {each['max']:.3g} most",
-        )
+        parts = ", ".join(f"{name} {joules_text(energy[name])}" for name in ("training", "sending", "receiving"))
+        each = {what: joules_text(energy["per_client"][what]) for what in ("median", "max")}
+        yield "energy", f"{joules_text(energy['total'])}: {parts}; a client {each['median']} median, {each['max']} most"
 
 
 def _target_row(target: Mapping[str, Any]) -> tuple[str, str]:
-    if target["accuracy"] is None:
-        return "target accuracy", "none asked for"
     label = f"to accuracy {target['accuracy']:g}"
     if target["round"] is None:
         return label, "not reached"

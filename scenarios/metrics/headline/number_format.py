@@ -40,6 +40,15 @@ def seconds_text(time_s: float | None) -> str:
     return f"{_three_digits(time_s)} s"
 
 
+def joules_text(energy_j: float) -> str:
+    """Formats `16200` as `16.2 kJ`."""
+    for unit, name in ((1e9, "GJ"), (1e6, "MJ"), (1e3, "kJ"), (1.0, "J"), (1e-3, "mJ")):
+        # 0.9995 and not 1: it would be rounded to 1000 of the smaller unit.
+        if abs(energy_j) >= 0.9995 * unit:
+            return f"{_three_digits(energy_j / unit)} {name}"
+    return f"{_three_digits(energy_j * 1e6)} uJ" if energy_j else "0 J"
+
+
 def share_text(share: float | None) -> str:
     """Formats `0.634` as `63%`, with one digit more below 10%."""
     if share is None:

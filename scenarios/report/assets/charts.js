@@ -11,8 +11,14 @@ PV.band = (x, low, high, colour, name) => [
 // Ticks for nodes: short names, as many as can be read.
 PV.nodeTicks = (names, most) => {
   const step = Math.max(1, Math.ceil(names.length / most));
-  const chosen = names.map((_, i) => i).filter(i => (i % step === 0 && names.length - i > step / 2) || !/^client /.test(names[i]) && !/^\d/.test(names[i]));
-  return { tickvals: chosen, ticktext: chosen.map(i => names[i].replace("client ", "")) };
+  const isService = i => !/^client /.test(names[i]) && !/^\d/.test(names[i]);
+  const first = names.findIndex((_, i) => isService(i)), ends = first < 0 ? names.length : first;
+  const chosen = names.map((_, i) => i).filter(i => (i < ends && i % step === 0 && ends - i > step / 2) || isService(i));
+  const text = i => names[i].replace("client ", "");
+  // Where bars are narrow, the names of services, which stand side by side, are one label.
+  const one = step > 1 && first >= 0;
+  const shown = one ? chosen.filter(i => i <= first) : chosen;
+  return { tickvals: shown, ticktext: shown.map(i => (one && i === first ? names.slice(first).join(",<br>") : text(i))) };
 };
 
 PV.bytesAxis = most => {
@@ -92,7 +98,7 @@ PV.runCharts = () => {
     };
   });
 
-  chart("bytes-nodes", () => {
+  chart("bytes-nodes", narrow => {
     const { bars, histogram } = data.traffic;
     if (histogram) {
       const axis = PV.bytesAxis(histogram.to_bytes[histogram.to_bytes.length - 1]);
@@ -109,7 +115,7 @@ PV.runCharts = () => {
     const bar = (what, colour) => ({ type: "bar", x: bars.name.map((_, i) => i), text: bars.name, textposition: "none", y: bars[what].map(value => value / axis.scale), customdata: bars[what].map(PV.bytesText), name: what, marker: { color: colour }, hovertemplate: `%{text}, ${what}: %{customdata}<extra></extra>` });
     return {
       traces: [bar("sent", hue.blue), bar("received", hue.orange)],
-      layout: { barmode: "stack", bargap: 0.1, xaxis: { title: { text: "node (numbers are clients)" }, ...PV.nodeTicks(bars.name, 12), showgrid: false }, yaxis: { title: { text: axis.name } } },
+      layout: { barmode: "stack", bargap: 0.1, xaxis: { title: { text: "node (numbers are clients)" }, ...PV.nodeTicks(bars.name, narrow ? 6 : 12), showgrid: false }, yaxis: { title: { text: axis.name } } },
       table: { head: ["node", "sent (bytes)", "received (bytes)"], rows: bars.name.map((name, i) => [name, bars.sent[i], bars.received[i]]) },
     };
   });

@@ -148,7 +148,7 @@ PV.timeline = () => {
 
   const pathOf = (rounds, base) => rounds.flatMap(n => (pictures.paths[n] || []).map(([what, node, receiver, start, end, held, waited]) => ({ what, node, receiver, start: start - base, end: end - base, held, waited })));
 
-  PV.chart("timeline", () => {
+  PV.chart("timeline", narrow => {
     const rounds = shownRounds();
     if (!rounds.length) return { empty: "This run has neither spans nor messages." };
     const base = pictures.base_s[rounds[0]];
@@ -166,7 +166,10 @@ PV.timeline = () => {
     annotations.push(...eventLabels(rounds, base, end));
     rounds.slice(1).forEach(n => shapes.push({ type: "line", yref: "paper", y0: 0, y1: 1, x0: pictures.base_s[n] - base, x1: pictures.base_s[n] - base, line: { width: 1, dash: "dot", color: PV.style("--soft") } }));
     const count = shownIds.length;
-    const step = Math.max(1, Math.ceil(count / 45));
+    // Rows are high enough for their names while they are few; then names are thinned out.
+    const legend = 20 * Math.ceil((new Set(found.map(span => span.name)).size + 3) / (narrow ? 2 : 8));
+    const height = Math.min(900, Math.max(300, 110 + legend + count * (count <= 45 ? 13 : 8.5)));
+    const step = Math.max(1, Math.ceil(12 * count / (height - 110 - legend)));
     const isService = i => !/^client /.test(names.get(shownIds[i]));
     const ticks = shownIds.map((_, i) => i).filter(i => isService(i) || (i % step === 0 && !(i + 1 < count && step > 1 && isService(i + 1))));
     const pathTime = path.reduce((sums, one) => sums.set(one.what, (sums.get(one.what) || 0) + one.end - one.start), new Map());
@@ -175,7 +178,7 @@ PV.timeline = () => {
     return {
       traces: [...bars(found), ...arrowTraces(arrows), ...dropTraces(drops, base), ...pathTraces(path)],
       layout: {
-        height: Math.min(900, Math.max(300, 110 + count * 8.5)), barmode: "overlay", showlegend: true, shapes, annotations, dragmode: "zoom",
+        height, barmode: "overlay", showlegend: true, shapes, annotations, dragmode: "zoom",
         uirevision: `${rounds.join()}|${orderBox.value}`, margin: { l: 70, r: 14, t: 12, b: 44 },
         xaxis: { title: { text: `seconds since round ${rounds[0]} began` }, range: [0, end * 1.01], zeroline: false },
         yaxis: { tickvals: ticks, ticktext: ticks.map(i => names.get(shownIds[i])), range: [count - 0.4, -0.6], zeroline: false, showgrid: false, tickfont: { size: 10 } },

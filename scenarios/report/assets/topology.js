@@ -84,7 +84,7 @@ PV.topology = () => {
     const opacity = many ? Math.max(0.1, Math.min(0.5, 600 / own.length)) : Math.max(0.25, Math.min(0.9, 120 / own.length));
     const traces = edgeGroups(own).map(group => lines(group.edges, { name: group.name, opacity: many && group.edges.length < 200 ? 0.6 : opacity, line: { width: many ? 0.7 : group.width, color: edgeColour(group) }, showlegend: false }));
     // The legend gets lines of its own: faint ones could not be seen there.
-    edgeGroups(own).forEach(group => traces.push({ x: [null], y: [null], mode: "lines", name: `${count(group.edges.length)} edges: ${group.name}`, line: { width: group.width, color: edgeColour(group) }, showlegend: true }));
+    edgeGroups(own).forEach(group => traces.push({ x: [null], y: [null], mode: "lines", name: `${count(group.edges.length)} edge${group.edges.length === 1 ? "" : "s"}: ${group.name}`, line: { width: group.width, color: edgeColour(group) }, showlegend: true }));
     if (!many) {
       const ends = { x: [], y: [], text: [], angle: [] };
       own.forEach(edge => {

@@ -16,7 +16,7 @@ from scenarios.report.data.run_data import RunData
 from scenarios.report.png import data_url
 
 # Said by the heading or the files, drawn as a curve, or too long for a page.
-_LEFT_OUT = ("kind", "by", "options", "file", "headline", "comparisons", "loss")
+_LEFT_OUT = ("kind", "by", "options", "file", "headline", "comparisons", "loss", "together")
 _WORDS = {
     "auc": "AUC",
     "psnr_db": "PSNR (dB)",
@@ -88,7 +88,13 @@ def _one(place: int, result: AttackResult) -> str:
     ]
     drawn = html.pair(*curves)
     notes = html.notes([result.problem] if result.problem else [])
-    return "\n".join([head, said, with_options, notes, *grids, _figures(entry), drawn])
+    together = [_together(pool) for pool in entry.get("together") or []]
+    return "\n".join([head, said, with_options, notes, *grids, _figures(entry), *together, drawn])
+
+
+def _together(pool: Mapping[str, Any]) -> str:
+    """Returns what this run and repetitions of it say together about stated epsilons."""
+    return html.paragraph(str(pool["headline"])) + _rows("with repetitions of this run", pool["claims"])
 
 
 def _figures(entry: Mapping[str, Any]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from scenarios.metrics.headline.headline_rows import grouped_by_erratum
 from scenarios.metrics.privacy.privacy_verdict import published_text
 from scenarios.metrics.privacy.view_labels import reasons, record_rows, view_labels
 from scenarios.report import html
@@ -31,7 +32,7 @@ def privacy_section(run_data: RunData, data: Mapping[str, Any]) -> str:
         names = (*claimed, "rigorous", *(("record",) if "record" in data["privacy"]["spent"] else ()))
         charts += [_spent(name, data["privacy"]) for name in names]
     charts.append(_seen(data["privacy"]["seen"]))
-    hints = html.notes([*reasons(labels), *(str(note) for note in privacy.get("notes") or ())])
+    hints = html.notes([*reasons(labels), *grouped_by_erratum(privacy.get("notes") or ())])
     sandwich = sandwich_part(run_data.summary, data)
     return html.section("privacy", "Privacy", verdict, table, hints, sandwich, html.pair(*charts))
 

@@ -56,6 +56,9 @@ def test_runs_together_falsify_what_each_only_exceeds(tmp_path: Path, capsys: py
         assert pool["comparisons"] == 4
     assert all(entry["together"] == entries[0]["together"] for entry in entries)
     _is_what_the_coins_say(entries)
+    assert main(["report", str(paths[0])]) == 0
+    page = (paths[0] / "report.html").read_text(encoding="utf-8")
+    assert "<p>5 runs together; published epsilon 0.2: falsified by" in page
     attack(paths)
     assert [summary_of(path)["attacks"][0] for path in paths] == entries
     attack(paths[:1], "--set", "models=own")

@@ -88,6 +88,8 @@ def test_a_continuous_label() -> None:
         (["check", "tiny", "--set", "data.split=non_iid"], "did you mean `shards` or `dirichlet`?"),
         (["check", "tiny", "--set", "protocol.kind=leader"], "did you mean `rotating_leader`?"),
         (["check", "tiny", "--set", "protocol.kind=FedAvg"], "did you mean `central`?"),
+        (["run", "tiny", "--protocol", "gossip"], "did you mean `--set protocol.kind=gossip`?"),
+        (["run", "no-such-thing-at-all"], "give a path, or a name that `peerveil list` shows"),
         (["check", "tiny", "--set", "network.bandwidth=1"], "did you mean `uplink` or `downlink`?"),
         (["check", "tiny", "--set", "training.lr=0.1"], "did you mean `learning_rate`?"),
         (["check", "tiny", "--set", "network.classes=[]"], "did you mean `devices`?"),
