@@ -19,6 +19,7 @@ from scenarios.reproductions.book import (
     verdict_text,
     write_book,
 )
+from scenarios.reproductions.formulas.table import FORMULAS
 from scenarios.reproductions.pictures import draw
 from scenarios.reproductions.published_results import find_result, published_results
 from scenarios.reproductions.reproduce import is_stale, outcomes, record, reproduce_formula, reproduce_sweep
@@ -99,8 +100,7 @@ def _list(args: argparse.Namespace) -> int:
     found = outcomes() if not args.verdicts else collected()
     rows = []
     for name, result in published_results().items():
-        state = state_of(result)
-        told = "formula, seconds" if state == "formula" and name not in found else verdict_text(name, found)
+        told = "formula, seconds" if name in FORMULAS and name not in found else verdict_text(name, found)
         rows.append({"id": name, "title": result.title, "claim": result.claim, "state": told, "source": result.source})
     if args.json:
         print(to_json({"results": rows}))
