@@ -157,54 +157,71 @@ OBJECTIVES = st.sampled_from(
 
 
 @st.composite
+def aggregate_section(draw: st.DrawFn, kind: str, noise: str, weights: Sequence[str]) -> str:
+    """An `aggregate` section that fits the protocol; `noise` is the size of its noise, empty for none."""
+    rules: dict[str, Any] = {
+        "weights": draw(st.sampled_from(weights)),
+        "step_size": draw(st.sampled_from([1.0, 0.5])),
+        "momentum": draw(st.sampled_from([0.0, 0.5])) if kind != "gossip" else 0.0,
+    }
+    if noise and draw(st.booleans()):
+        # Leaders hand momentum on, which must have its noise by then.
+        when = draw(st.sampled_from(["before_momentum", *(["after_momentum"] if kind == "central" else [])]))
+        rules["noise"] = f"{{{noise}, on: {draw(st.sampled_from(['mean', 'sum']))}, when: {when}}}"
+    return f"aggregate={{{', '.join(f'{name}: {value}' for name, value in rules.items())}}}"
+
+
+WEIGHTS = ("uniform", "records", "records_of_all", "loss_and_records")
+
+
+@st.composite
 def aggregations(draw: st.DrawFn, kind: str) -> list[str]:
     """An `aggregate` section and a bound on updates, in some of the worlds."""
     if draw(st.integers(0, 2)):
         return []
-    rules: dict[str, Any] = {
-        "weights": draw(st.sampled_from(["uniform", "records", "records_of_all", "loss_and_records"])),
-        "step_size": draw(st.sampled_from([1.0, 0.5])),
-        "momentum": draw(st.sampled_from([0.0, 0.5])) if kind != "gossip" else 0.0,
-    }
-    if draw(st.booleans()):
-        # Leaders hand momentum on, which must have its noise by then.
-        when = draw(st.sampled_from(["before_momentum", *(["after_momentum"] if kind == "central" else [])]))
-        rules["noise"] = f"{{multiplier: 2, on: {draw(st.sampled_from(['mean', 'sum']))}, when: {when}}}"
-    section = f"aggregate={{{', '.join(f'{name}: {value}' for name, value in rules.items())}}}"
     noise = draw(st.sampled_from(["", ", noise: {kind: gaussian, sigma: 4}"]))
-    return [f"privacy={{clip: flat{noise}}}", section]
+    return [f"privacy={{clip: flat{noise}}}", draw(aggregate_section(kind, "multiplier: 2", WEIGHTS))]
+
+
+ACCOUNTED = (
+    "{kind: gaussian, sigma: 4}",
+    "{kind: gaussian, multiplier: 5}",
+    "{kind: laplace, epsilon: 2}",
+    "{kind: binomial, levels: 4, trials: 600}",
+    "{kind: binomial, levels: 4, trials: 600, rotate: true}",
+    "{kind: asgp_sound, positives: 3}",
+)
+LEAKY = ("asgp", "snlc", "{kind: gaussian, multiplier: 2, scale: own_norm, per_record: true}")
 
 
 @st.composite
-def stages(draw: st.DrawFn, kind: str) -> str:
-    """A list of stages that fits the protocol: maybe sparse, clipped, noised, and compressed afterwards."""
-    chosen = [
-        draw(st.sampled_from(["", "", "{kind: top_k, rate: 0.3}", "{kind: mask, rate: 0.3}"])),
-        draw(st.sampled_from(["clip", "clip_layers", "{kind: clip_coordinates, bound: 0.1}"])),
-        draw(
-            st.sampled_from(
-                [
-                    "{kind: gaussian, sigma: 4}",
-                    "{kind: laplace, epsilon: 2}",
-                    "{kind: binomial, levels: 4, trials: 600}",
-                    "{kind: binomial, levels: 4, trials: 600, rotate: true}",
-                    "asgp",
-                    "{kind: asgp_sound, positives: 3}",
-                    "snlc",
-                ]
-            )
-        ),
-        draw(st.sampled_from(["", "", "{kind: top_k, rate: 0.5}"])),
-    ]
-    if kind != "gossip" and draw(st.booleans()):
-        chosen[0] = "{kind: mask, rate: 0.3, by: last_aggregate}"
-    if kind != "gossip" and draw(st.booleans()):
-        chosen.append("clip_cohort_median")
-    return ", ".join(stage for stage in chosen if stage)
+def staged(draw: st.DrawFn, kind: str, clients: int) -> list[str]:
+    """Overrides with a list of stages that fits the protocol, an aggregate, and a budget where all is accounted for."""
+    sparse = ["", "", "{kind: top_k, rate: 0.3}", "{kind: mask, rate: 0.3}"]
+    sparse += ["{kind: mask, rate: 0.3, by: last_aggregate, refresh: 2}"] if kind != "gossip" else []
+    first, bound = draw(st.sampled_from(sparse)), draw(st.sampled_from([0.5, 2.0]))
+    own = ", ".join(str(bound * (1 + node % 3)) for node in range(clients))
+    clips = ["clip", "clip_layers", "{kind: clip_coordinates, bound: 0.1}", f"{{kind: clip, norm: [{own}]}}"]
+    clips += [f"{{kind: clip, norm: {bound}, clip_object: {what}}}" for what in ("gradient", "weights")]
+    clip, noise = draw(st.sampled_from([*clips, "clip_own_median"])), draw(st.sampled_from([*ACCOUNTED, *LEAKY]))
+    noise = "{kind: gaussian, multiplier: 2, per_record: true}" if clip == "clip_own_median" else noise
+    proved = noise in ACCOUNTED and "top_k" not in first
+    median = kind != "gossip" and draw(st.booleans())
+    after = [draw(st.sampled_from(["", "", "{kind: top_k, rate: 0.5}"])), "clip_cohort_median" if median else ""]
+    listed = ", ".join(stage for stage in (first, clip, noise, *after) if stage)
+    budget = draw(st.sampled_from(["{by: none}", *(["{by: rigorous, epsilon: 40}"] if proved else [])]))
+    found = [f"privacy={{budget: {budget}}}", f"update=[{listed}]"]
+    if draw(st.booleans()):
+        size = (
+            "multiplier: 1.2, scale: cohort_median" if median else "" if clip == "clip_own_median" else "multiplier: 2"
+        )
+        weights = WEIGHTS if "none" in budget else WEIGHTS[:-1]
+        found.append(draw(aggregate_section(kind, size, weights)))
+    return found
 
 
 @st.composite
-def extras(draw: st.DrawFn, kind: str, cohort: int) -> list[str]:
+def extras(draw: st.DrawFn, kind: str, cohort: int, clients: int) -> list[str]:
     """Overrides that add relays, privacy budgets and noise shares, each in some of the worlds."""
     overrides = []
     if draw(st.integers(0, 3)) == 0:
@@ -217,7 +234,7 @@ def extras(draw: st.DrawFn, kind: str, cohort: int) -> list[str]:
     if protected != "stages" and draw(st.integers(0, 5)) == 0:
         overrides.append("schedule={kind: budgets, local: {epsilon: 0.5, delta: 0.001, sigma: 1.5}}")
     if protected == "stages":
-        return [*overrides, "privacy={budget: {by: none}}", f"update=[{draw(stages(kind))}]"]
+        return [*overrides, *draw(staged(kind, clients))]
     # Refused beside what it does not go with: tests leave such worlds out.
     overrides += draw(aggregations(kind))
     if cohort >= 3 and not any("aggregate=" in text for text in overrides) and draw(st.integers(0, 3)) == 0:
@@ -244,7 +261,7 @@ def troubled_worlds(draw: st.DrawFn, kinds: Sequence[str] = tuple(sorted(PROTOCO
     cohort = int(
         next(text for text in world if "train_per_round: " in text).split("train_per_round: ")[1].split(",")[0]
     )
-    more = draw(extras(kind, cohort))
+    more = draw(extras(kind, cohort, clients))
     # Noise shares need as many updates in every sum, which only the default graph gives.
     if any("graph: " in text for text in world):
         more = [text for text in more if not text.startswith(("noise_shares=", "aggregate="))]

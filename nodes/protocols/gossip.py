@@ -72,10 +72,15 @@ class Gossip(RoundRules):
         own = None
         if (yield from client.train(assignment, deadline_s)) and (yield from client.protect(assignment, deadline_s)):
             own = client.release(assignment)
-            client.publish(assignment, own, deadline_s)
+            if assignment.send_to.get("update"):
+                client.publish(assignment, own, deadline_s)
         # Also without an update of its own: a member that trained too slowly still averages those of its peers.
         received = yield from client.collect(assignment, "update", deadline_s, self.quorum)
         if self.exchange == "model":
             client.mix_models(assignment, received, own, self.min_updates, self.include_own)
+            kept = self.include_own
         else:
-            client.average(assignment, received, own if self.include_own else None, self.min_updates)
+            kept = client.average(assignment, received, own if self.include_own else None, self.min_updates)
+        # A member without neighbours in its round releases nothing, unless its update lives on in its own model.
+        if own is not None and self.include_own and kept and not assignment.send_to.get("update"):
+            client.charge(assignment)

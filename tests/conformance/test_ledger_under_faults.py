@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -10,6 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from p2p.log.records import KIND
+from privacy.accounting.curves.gaussian import epsilon_of
+from privacy.accounting.curves.loss_events import composed_epsilon
 from privacy.accounting.ledger import SLACK, release_mu2
 from scenarios.composition.simulation import Simulation
 
@@ -106,3 +109,37 @@ def check_sent_is_charged(simulation: Simulation, charged: set[tuple[int, int]])
     counts = ~averaged["void"]
     used = set(zip(averaged["contributor"][counts].tolist(), averaged["round"][counts].tolist(), strict=True))
     assert sent | used == charged
+
+
+STAGES = {
+    "own bounds": "[{kind: clip, norm: [1, 0.5, 2, 1, 1, 0.3, 1.5]}, {kind: gaussian, sigma: 4}]",
+    "masked": "[{kind: mask, rate: 0.5}, clip_layers, {kind: gaussian, multiplier: 4}, {kind: top_k, rate: 0.5}]",
+    "laplace": "[{kind: clip_coordinates, bound: 0.1}, {kind: laplace, epsilon: 0.8}]",
+    "own laplace": "[{kind: clip, norm: [1, 0.5, 2, 1, 1, 0.3, 1.5]}, {kind: laplace, scale: 9}]",
+    "binomial": "[clip, {kind: binomial, levels: 8, trials: 20000}]",
+    "sparse vector": "[{kind: clip_coordinates, bound: 0.1}, {kind: asgp_sound, epsilon: 0.7, positives: 2}]",
+}
+
+
+@pytest.mark.slow
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@given(runs(), st.sampled_from(sorted(STAGES)))
+def test_no_ledger_of_stages_overspends_under_any_faults(prepare: Prepare, world: list[str], stages: str) -> None:
+    """Each client's releases compose to no more than its budget, by its own bound and the loss of its own noise."""
+    world = [text for text in world if not text.startswith("privacy=")]
+    simulation = prepare(*world, f"update={STAGES[stages]}", "privacy={budget: {by: rigorous, epsilon: 3}}")
+    simulation.run()
+    table, noise = simulation.log.privacy, simulation.noise
+    assert noise is not None
+    pairs = list(zip(table["node"].tolist(), table["round"].tolist(), strict=True))
+    assert len(set(pairs)) == len(pairs), "charged twice for the same bytes"
+    check_sent_is_charged(simulation, set(pairs))
+    for node in range(7):
+        times = int((table["node"] == node).sum())
+        if noise.losses:
+            spent = composed_epsilon(0.0, [(noise.losses[node], times)], 1e-5) if times else 0.0
+        else:
+            spent = epsilon_of(math.sqrt(times) * float(noise.sensitivities[node] / noise.noise_std[node]), 1e-5)
+        assert spent <= 3.0 * (1.0 + 1e-6)
+        last = table["rigorous"][table["node"] == node]
+        assert not len(last) or last[-1] == pytest.approx(spent, rel=1e-6)

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from p2p.log.records import KIND
 from scenarios.composition.simulation import Simulation
 from scenarios.run_folder.arrow_tables import log_to_arrow
-from tests.outside_checks import RULES, Row, Tables, violations
+from tests.outside_checks import RULES, Row, Tables, charges_are_releases, violations
 from tests.random_worlds import TIMES, troubled_worlds
 
 Prepare = Callable[..., Simulation]
@@ -31,6 +32,33 @@ def test_tables_tell_one_story_under_every_fault(prepare: Prepare, world: list[s
     simulation = prepare(*world)
     simulation.run()
     assert violations(tables_of(simulation)) == []
+
+
+LONELY = (
+    *("clients=4", "data.samples=80", "seed=0", "privacy={clip: flat, noise: {kind: gaussian, sigma: 4}}"),
+    "network.uplink=1 MB/s",
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("include_own", ["true", "false"])
+@pytest.mark.parametrize("exchange", ["update", "model"])
+@pytest.mark.parametrize("min_updates", [0, 1])
+def test_members_without_neighbours_are_charged_for_what_lives_on_alone(
+    prepare: Prepare, include_own: str, exchange: str, min_updates: int
+) -> None:
+    """Two of four members over a fixed graph in which they are no neighbours: nothing is sent."""
+    graph = "graph: {kind: networkx, generator: gnm_random_graph, arguments: {m: 4}}, redraw: never"
+    simulation = prepare(
+        *LONELY,
+        f"protocol={{kind: gossip, train_per_round: 2, deadline: 60 s, include_own: {include_own}, "
+        f"min_updates: {min_updates}, exchange: {exchange}, {graph}}}",
+    )
+    simulation.run()
+    assert not (simulation.log.messages["kind"] == KIND["update"]).any()
+    assert list(charges_are_releases(tables_of(simulation))) == []
+    lives_on = include_own == "true" and (exchange == "model" or min_updates == 0)
+    assert len(simulation.log.privacy) == (2 if lives_on else 0)
 
 
 def raw_tables(simulation: Simulation) -> dict[str, list[Row]]:

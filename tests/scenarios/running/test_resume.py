@@ -145,6 +145,12 @@ def test_an_interrupt_of_the_replay_loses_nothing(tmp_path: Path) -> None:
 
 
 WEIGHED = ("aggregate={weights: loss_and_records, step_size: 0.8, noise: {multiplier: 0.05, on: sum}}",)
+STAGED = (
+    MEMORY,
+    ("privacy=none", "update=[{kind: top_k, rate: 0.3}, clip, {kind: asgp, epsilon: 1}]", "anonymity.rehash=chained"),
+    ("privacy=none", "update=[clip, {kind: binomial, rotate: true}]", "schedule={kind: budgets, local: {sigma: 2}}"),
+    ("privacy=none", "update=[{kind: clip, norm: [1, 2, 3, 1, 2, 3]}, snlc]", "aggregate.weights=loss_and_records"),
+)
 FAULTS = st.sampled_from(
     [
         "{kind: corrupt, probability: 0.2}",
@@ -168,7 +174,7 @@ FAULTS = st.sampled_from(
     seed=st.integers(0, 10**6),
     stop_after=st.integers(1, 3),
     objective=OBJECTIVES,
-    parts=st.sampled_from([(), ("schedule={kind: crd, beta: 1, driven_by: {kind: noisy_losses}}",), WEIGHED]),
+    parts=st.sampled_from([(), ("schedule={kind: crd, beta: 1, driven_by: {kind: noisy_losses}}",), WEIGHED, *STAGED]),
 )
 def test_any_run_goes_on(
     tmp_path_factory: pytest.TempPathFactory,

@@ -192,3 +192,29 @@ def test_clients_with_bounds_of_their_own_are_charged_by_them() -> None:
         assert last == pytest.approx(epsilon_of(float(np.sqrt(spent[node])), 1e-5), rel=1e-9)
     assert "differ" in told["no_amplification_because"]
     assert make_plan(done.scenario)["privacy"]["rigorous"]["local"] > 0.0
+
+
+LIMITS = {
+    "top-k of all": ("[{kind: top_k, rate: 1}, clip, {kind: gaussian, sigma: 2}]", ()),
+    "top-k of all, after noise": ("[clip, {kind: gaussian, sigma: 2}, {kind: top_k, rate: 1}]", ()),
+    "a mask of everything": ("[{kind: mask, rate: 1}, clip, {kind: gaussian, sigma: 2}]", ()),
+    "a last aggregate's": ("[{kind: mask, rate: 1, by: last_aggregate}, clip, {kind: gaussian, sigma: 2}]", ()),
+    "no momentum": ("[clip, {kind: gaussian, sigma: 2}]", ("aggregate={momentum: 0, step_size: 1}",)),
+    "printed fednore2": (
+        "[clip, {kind: gaussian, sigma: 2}]",
+        ("objective={kind: fednore2, reading: printed, lam: 9}",),
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("stages", "more"), LIMITS.values(), ids=LIMITS)
+def test_limits_are_the_system_without_the_part(stages: str, more: tuple[str, ...]) -> None:
+    """Events, bytes, models and figures, to the bit."""
+    plain, limit = (
+        run("privacy=none", CENTRAL, f"update={listed}", "rounds=3", *parts)
+        for listed, parts in (("[clip, {kind: gaussian, sigma: 2}]", ()), (stages, more))
+    )
+    assert events_digest(plain.log) == events_digest(limit.log)
+    assert models(plain) == models(limit)
+    assert report_privacy(plain) == report_privacy(limit)
