@@ -17,7 +17,7 @@ from scenarios.reproductions.book import picture_path, write_book
 from scenarios.reproductions.formulas.table import FORMULAS
 from scenarios.reproductions.judging import Measured, judge_parts
 from scenarios.reproductions.pictures import draw, line_axis
-from scenarios.reproductions.published_results import find_result, published_results
+from scenarios.reproductions.published_results import find_result, folder_of, published_results
 from scenarios.reproductions.rule_file import rules
 from scenarios.reproductions.verdict import WORDS, Part, judge
 from scenarios.reproductions.waiting import state_of
@@ -300,3 +300,22 @@ def test_lines_are_drawn_over_an_axis_of_numbers(tmp_path: Path) -> None:
         draw(outcome, tmp_path / "one.svg")
         draw(outcome, tmp_path / "two.svg")
         assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes(), name
+
+
+def test_a_refutation_by_formula_outweighs_a_run() -> None:
+    """A run's verdict contains the statements of its formula; without a formula it stays as it is."""
+    measured_so = judge([Part("measured", True, "")])
+    both = reproduce._with_formula("S4-TIII", measured_so)
+    assert both.word == "refuted"
+    assert both.because
+    assert [part.statement for part in both.parts][-1] == "measured"
+    assert reproduce._with_formula("S0-T3.1", measured_so).word == "not reproduced"
+    assert reproduce._with_formula("S0-T5.4", measured_so) == measured_so
+
+
+def test_files_about_results_lie_by_paper_and_chapter() -> None:
+    """No folder gets too full to look through."""
+    assert folder_of("S0-T5.4") == "S0-chapter-5"
+    assert folder_of("S4-TIII") == "S4"
+    for name in rules():
+        assert (Path(reproduce.__file__).parent / "rules" / folder_of(name) / f"{name}.yaml").is_file()
