@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from annotated_types import Ge, Gt, Lt
 
 _AGAIN = "noise is added after momentum, so that a mean is released again later"
+_WEIGHTS = "weights follow from who is in a mean, and sampling is counted for equal ones only"
 Weights = Literal["uniform", "records", "records_of_all", "loss_and_records"]
 
 
@@ -78,7 +79,10 @@ class Aggregate:
     @property
     def why_not_amplified(self) -> str:
         """Why sampling of cohorts is not counted; empty if the section does not stand in the way."""
-        return _AGAIN if self.noise_after_momentum else ""
+        if self.noise_after_momentum:
+            return _AGAIN
+        # Also where all weights of a round are equal: clients that were not drawn might have had others.
+        return "" if self.weights == "uniform" else _WEIGHTS
 
     @property
     def sends_loss(self) -> bool:

@@ -27,6 +27,7 @@ Ints = NDArray[np.int64]
 # All orders up to 64, beyond which epsilon changes little from one to the next and each takes longer to compute.
 ORDERS: tuple[int, ...] = (*range(2, 65), 72, 80, 96, 112, 128, 160, 192, 224, 256)
 WHOLE_TRAJECTORY = "every step within a client counts as seen, though only their outcome leaves it"
+PRESET = "all trainings that a client may have count: how many it has depends on earlier outputs"
 NO_NOISE = "no noise is added to the gradients of records"
 
 
@@ -49,6 +50,8 @@ class RecordAccount:
         delta: failure probability of the figures.
         before: what was computed from each client's records before its first training, all of it charged with that.
         most_trainings: trainings after which a client takes part no longer; None without limit.
+        preset: whether the number of trainings depends on earlier outputs, so that the limit counts in its place: what
+            was realised is an output itself, and no bound.
         why_not: why nothing is proved; empty if the figures hold.
     """
 
@@ -58,7 +61,12 @@ class RecordAccount:
     delta: float
     before: Sequence[tuple[SampledGaussian, ...]] = ()
     most_trainings: int | None = None
+    preset: bool = False
     why_not: str = ""
+
+    def __post_init__(self) -> None:
+        if self.preset and self.most_trainings is None:
+            raise ValueError("most_trainings = None: is what counts where `preset` is set; give a number")
 
     def charges(self, client: int, trainings: int) -> tuple[SampledGaussian, ...]:
         """Returns all mechanisms that a record of a client went through after this many trainings."""
@@ -70,7 +78,7 @@ class RecordAccount:
     def epsilons(self, trainings: Sequence[int] | Ints, clients: Sequence[int] | Ints | None = None) -> Floats:
         """Returns epsilon after each number of trainings, of all clients or of the given ones."""
         who = range(len(self.rates)) if clients is None else clients
-        pairs = zip(who, trainings, strict=True)
+        pairs = zip(who, self._counted(trainings), strict=True)
         if self.why_not:
             return np.array([math.inf if count else 0.0 for _, count in pairs])
         return np.array([record_epsilon(self.charges(int(one), int(count)), self.delta) for one, count in pairs])
@@ -79,9 +87,16 @@ class RecordAccount:
         """Returns the figure about the worst-off record of all clients after these numbers of trainings."""
         if self.why_not:
             return infinite(self.why_not)
-        distinct = {self.charges(one, int(count)) for one, count in enumerate(trainings)}
+        distinct = {self.charges(one, int(count)) for one, count in enumerate(self._counted(trainings))}
         epsilon = max((record_epsilon(charges, self.delta) for charges in _undominated(distinct)), default=0.0)
-        return infinite(NO_NOISE) if math.isinf(epsilon) else Figure(epsilon, "bound", WHOLE_TRAJECTORY)
+        because = PRESET if self.preset else WHOLE_TRAJECTORY
+        return infinite(NO_NOISE) if math.isinf(epsilon) else Figure(epsilon, "bound", because)
+
+    def _counted(self, trainings: Sequence[int] | Ints) -> Sequence[int] | Ints:
+        """Returns the trainings that count; before the first one nothing has been released."""
+        if not self.preset or not any(trainings):
+            return trainings
+        return [self.most_trainings or 0] * len(trainings)
 
 
 @lru_cache(maxsize=4096)

@@ -37,6 +37,7 @@ class PlanContext:
         clients: total number of clients, M.
         train_per_round: members of a cohort, m_tcs.
         exchange_with: messages each member sends in gossip, m_e; None otherwise.
+        in_mean: updates that an aggregator waits for, its own included; None means the whole cohort's.
         rounds: planned global rounds, T.
         records: training records of each client.
         topology: how updates are combined.
@@ -58,6 +59,7 @@ class PlanContext:
     noise_factor: NoiseFactor = constant_noise
     shape: Shape = field(default_factory=lambda: Shape(1))
     budget: ResolvedBudget | None = None
+    in_mean: int | None = None
 
     @property
     def rate(self) -> float:

@@ -206,13 +206,13 @@ class RigorousCalibration:
     releases: Annotated[int, Ge(1)] | None = None
 
     def plan(self, clip_norm: float, context: PlanContext) -> NoisePlan:
-        """Returns the noise for the planned number of releases; `model` divides it by the square root of the cohort."""
+        """Returns the noise for the planned releases; `model` divides it by the root of the updates in a mean."""
         from privacy.accounting.curves.gaussian import analytic_std
 
-        # A mean contains the noise of all m members, so each needs only 1/sqrt(m) of it. In gossip there is no common
-        # mean, and receivers see single updates.
+        # A mean contains the noise of all k updates in it, so each needs only 1/sqrt(k) of it; k is what an aggregator
+        # waits for. In gossip there is no common mean, and receivers see single updates.
         averaged = self.view == "model" and context.topology != "gossip"
-        share = 1.0 / context.train_per_round if averaged else 1.0
+        share = 1.0 / (context.in_mean or context.train_per_round) if averaged else 1.0
         releases = self.releases or context.rounds
         std = analytic_std(self.epsilon, self.delta, 2.0 * clip_norm, releases) * math.sqrt(share)
         notes = []

@@ -51,8 +51,26 @@ def plan_stages(stages: Sequence[Stage], context: PlanContext) -> list[PlannedSt
 
 def unaccounted_stages(stages: Sequence[Stage]) -> Iterator[tuple[int, str]]:
     """Yields (place, sentences) of what stages release uncharged or read of private data, in a run of any size."""
+    before: tuple[str, ...] = ()
+    for place, planned in enumerate(plan_stages(stages, _some_run(stages))):
+        now = (*planned.declared.reads, *planned.declared.unaccounted)
+        if new := [sentence for sentence in now if sentence not in before]:
+            yield place, ", and ".join(new)
+        before = now
+
+
+def first_not_linear(stages: Sequence[Stage]) -> int | None:
+    """Returns the place of the first stage after which a sum hides no release in the noise of others, if there is one.
+
+    In a run of any size.
+    """
+    planned = plan_stages(stages, _some_run(stages))
+    return next((place for place, each in enumerate(planned) if not each.declared.linear), None)
+
+
+def _some_run(stages: Sequence[Stage]) -> PlanContext:
     clients = max(2, len(final_bounds(stages).l2))
-    some_run = PlanContext(
+    return PlanContext(
         clients=clients,
         train_per_round=2,
         exchange_with=None,
@@ -61,12 +79,6 @@ def unaccounted_stages(stages: Sequence[Stage]) -> Iterator[tuple[int, str]]:
         topology="central",
         shape=ANY_SHAPE,
     )
-    before: tuple[str, ...] = ()
-    for place, planned in enumerate(plan_stages(stages, some_run)):
-        now = (*planned.declared.reads, *planned.declared.unaccounted)
-        if new := [sentence for sentence in now if sentence not in before]:
-            yield place, ", and ".join(new)
-        before = now
 
 
 def _nothing(context: PlanContext) -> Declared:

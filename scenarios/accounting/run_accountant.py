@@ -9,13 +9,15 @@ from privacy.accounting.setting import Setting
 from privacy.calibration.noise_plan import NoisePlan
 from privacy.noise_shares.settings import NoiseShares
 from privacy.settings import Privacy
-from scenarios.accounting.unaccounted import disclosed
+from scenarios.accounting.unaccounted import disclosed, may_be_altered
 from scenarios.loading.privacy_classes import budget_epsilons, colluding_nodes
 from scenarios.node_numbers import SERVER
 from scenarios.schema import Scenario
 
 _AGGREGATE_ONLY = "noise is added to the aggregate only: updates leave their clients without any"
 _AFTER = "noise of the aggregate comes after momentum, and is counted as if it came before, which proves no less"
+_ALTERED = "updates may be altered on their way unnoticed, so an aggregate is not counted as hiding them in each other"
+_ALTERED_BARE = "updates without noise of their own may be altered on their way unnoticed, and then nothing bounds them"
 _PROCESSED = "a stage after the noise leaves less of each release than is counted"
 _CANCEL = "shares cancel: the sum of all uploads shows a client to one who knows the others (a masking scheme)"
 _FACTORS = "factors on received shares (tau > 0) are random without a bound, so shares that both ends use do not count"
@@ -32,13 +34,25 @@ def setting_of(scenario: Scenario, privacy: Privacy, noise: NoisePlan, *, centra
         colluders=colluding_nodes(privacy, scenario.clients, scenario.seed),
         server=scenario.clients + SERVER if central else None,
         random_factors=shares is not None and has_random_factors(shares),
-        if_infinite=_AGGREGATE_ONLY if _noise_of_aggregate_only(scenario, noise) else _if_infinite(noise, shares),
+        if_infinite=_bare(scenario) if _noise_of_aggregate_only(scenario, noise) else _if_infinite(noise, shares),
         losses=tuple(dict.fromkeys(noise.losses)),
-        only_bounds=_PROCESSED if not noise.linear else _AFTER if scenario.aggregate.noise_after_momentum else "",
+        only_bounds=_only_bounds(scenario, noise),
         preset_rho=_preset_rho(scenario, privacy, noise) if reads else None,
         # Ledgers with a rigorous budget charge every report themselves.
         preset_reports=0.0 if privacy.resolved_budget().by == "rigorous" else _reports_rho(scenario),
     )
+
+
+def _bare(scenario: Scenario) -> str:
+    return _ALTERED_BARE if may_be_altered(scenario) else _AGGREGATE_ONLY
+
+
+def _only_bounds(scenario: Scenario, noise: NoisePlan) -> str:
+    if not noise.linear:
+        return _PROCESSED
+    if disclosed(scenario).spread == "to_all" and may_be_altered(scenario):
+        return _ALTERED
+    return _AFTER if scenario.aggregate.noise_after_momentum else ""
 
 
 def _preset_rho(scenario: Scenario, privacy: Privacy, noise: NoisePlan) -> float:

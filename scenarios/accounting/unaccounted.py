@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from nodes.datasets.preparation import generator_of, mixed_records, pooled_releases
+from nodes.faults.fault_kinds import FAULTS
+from nodes.faults.timed_faults import Corrupt
 from nodes.protocols.api import Disclosure, disclosure_of
 from nodes.schedules.discounting import Discounting
 from privacy.calibration.noise_plan import NoisePlan
 from scenarios.schema import Scenario
 
 _DEPENDS = "who sends what and when depends on what was learned"
+_ALTERED_SHARES = "noise shares that were altered on their way unnoticed; set `anonymity.sealed: true`"
 
 
 def unaccounted_releases(scenario: Scenario, noise: NoisePlan | None) -> list[str]:
@@ -29,6 +32,8 @@ def unaccounted_releases(scenario: Scenario, noise: NoisePlan | None) -> list[st
     sizes = None if settings is None else settings.sigma_k or settings.epsilon
     if settings is not None and settings.unequal == "list" and isinstance(sizes, tuple) and len(set(sizes)) > 1:
         found.append("sigma_k, which the number of partners tells; use `noise_shares.unequal: pad`")
+    if settings is not None and may_be_altered(scenario):
+        found.append(_ALTERED_SHARES)
     return found
 
 
@@ -46,6 +51,22 @@ def why_no_record_level(scenario: Scenario, noise: NoisePlan | None) -> str:
     if objective in scenario.plugins:
         found.append(f"plug-in {objective} may use other records of a batch in a record's gradient")
     return found[0] if found else ""
+
+
+def may_be_altered(scenario: Scenario) -> bool:
+    """Returns whether a message may be altered on its way and be used nevertheless: only seals tell."""
+    # What a plug-in does to messages is not known.
+    harmless = tuple(kind for kind in FAULTS.values() if kind is not Corrupt)
+    return scenario.anonymity.sealed is False and any(type(fault) not in harmless for fault in scenario.faults)
+
+
+def sums_hide(scenario: Scenario, noise: NoisePlan) -> bool:
+    """Returns whether an aggregate hides each release in the noise of the others.
+
+    A flipped bit may multiply a coordinate of a release by any power of two, noise and content alike, so that the noise
+    of others is nothing beside it.
+    """
+    return noise.linear and not may_be_altered(scenario)
 
 
 def events_depend_on_learning(scenario: Scenario) -> bool:

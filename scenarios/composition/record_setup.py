@@ -33,10 +33,12 @@ def record_account(
     before = [] if generator is None else [generator.charges(int(count)) for count in records_per_client]
     rates, steps = (np.array(column) for column in zip(*exposures, strict=True))
     multiplier, most = settings.noise, settings.participations
-    if settings.epsilon is not None:
+    preset = bool(scenario.schedule.reads)
+    if settings.epsilon is not None or preset:
         most = most or scenario.rounds
+    if settings.epsilon is not None:
         planned = {
-            (*(before[client] if before else ()), SampledGaussian(exposure.rate, 1.0, exposure.steps * most))
+            (*(before[client] if before else ()), SampledGaussian(exposure.rate, 1.0, exposure.steps * (most or 0)))
             for client, exposure in enumerate(exposures)
         }
         multiplier = calibrated_record_noise(planned, settings.epsilon, settings.delta)
@@ -52,5 +54,6 @@ def record_account(
         delta=settings.delta,
         before=before,
         most_trainings=most,
+        preset=preset,
         why_not=why_no_record_level(scenario, noise),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -124,7 +125,19 @@ def _plan_context(
         noise_factor=schedule.noise_factor,
         shape=shape,
         budget=None if scenario.privacy is None else scenario.privacy.resolved_budget(),
+        in_mean=_waited_for(scenario),
     )
+
+
+def _waited_for(scenario: Scenario) -> int | None:
+    """Returns how many updates an aggregator averages at least if none is lost; None if there is no common mean."""
+    protocol, topology = scenario.protocol, topology_of(scenario)
+    if topology == "gossip":
+        return None
+    leads = topology == "pseudo_central"
+    # As in `Participant.collect`; a leader's own update does not arrive.
+    received = math.ceil(protocol.quorum * (protocol.cohort_size - leads) - 1e-9)
+    return max(1, received + (leads and protocol.include_own))
 
 
 def _plan_run_noise(scenario: Scenario, context: PlanContext, schedule: RunSchedule) -> NoisePlan | None:

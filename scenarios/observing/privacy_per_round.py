@@ -22,7 +22,7 @@ from privacy.accounting.setting import Setting
 from privacy.calibration.noise_plan import NoisePlan
 from scenarios.accounting.round_contents import ContentReader, aggregation_of
 from scenarios.accounting.run_accountant import setting_of
-from scenarios.accounting.unaccounted import disclosed, unaccounted_releases
+from scenarios.accounting.unaccounted import disclosed, sums_hide, unaccounted_releases
 from scenarios.schema import Scenario
 
 FIGURES = ("epsilon_published", "epsilon_local", "epsilon_peer_worst", "epsilon_model")
@@ -160,7 +160,7 @@ class RoundPrivacy:
             sharing=self._sharing,
             aggregation=self._aggregation,
             losses=() if self._noise is None else self._noise.losses,
-            linear=self._noise is None or self._noise.linear,
+            linear=self._noise is None or sums_hide(self._scenario, self._noise),
         )
 
     def _draw(self, record: RoundRecord, messages: NDArray[np.int64]) -> Draw:
@@ -181,6 +181,9 @@ class RoundPrivacy:
             failed = "some clients have no budget left, so the cohort depends on who took part before"
         elif self._noise is None or np.ptp(self._noise.noise_std) > 0.0:
             failed = "noise differs between clients, so the noise of a mean tells who is in it"
+        elif len(set(self._noise.sensitivities.tolist())) > 1:
+            # Of all clients, not of the cohort: one that was not drawn might have been.
+            failed = "bounds differ between clients, and sampling is counted for equal ones only"
         elif self._has_stale_members(record, messages):
             failed = "a member trained from an older model, so its update tells when it took part before"
         return Draw(min(1.0, len(record.cohort) / max(joined, 1)), len(record.cohort), failed)

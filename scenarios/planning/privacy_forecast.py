@@ -26,7 +26,7 @@ from privacy.settings import Privacy
 from privacy.stages.release_plan import NOTHING_ADDED
 from scenarios.accounting.round_contents import Aggregation, aggregated, aggregation_of
 from scenarios.accounting.run_accountant import setting_of
-from scenarios.accounting.unaccounted import disclosed, unaccounted_releases
+from scenarios.accounting.unaccounted import disclosed, sums_hide, unaccounted_releases
 from scenarios.metrics.privacy.privacy_report import (
     RECORDS_ONLY,
     claimed,
@@ -176,6 +176,9 @@ def _draw(scenario: Scenario, noise: NoisePlan, rehearsal: Rehearsal, planned: P
         failed = "some clients have no budget left, so the cohort depends on who took part before"
     elif np.ptp(noise.noise_std) > 0.0:
         failed = "noise differs between clients, so the noise of a mean tells who is in it"
+    elif len(set(noise.sensitivities.tolist())) > 1:
+        # Of all clients, not of the cohort: one that was not drawn might have been.
+        failed = "bounds differ between clients, and sampling is counted for equal ones only"
     cohort = scenario.protocol.cohort_size
     return Draw(cohort / scenario.clients, cohort, failed)
 
@@ -202,7 +205,7 @@ def _contents(
         sums = np.zeros((len(aggregators), len(clients)))
         sums[np.searchsorted(aggregators, used[:, 1]), used[:, 0]] = 1.0
         known = {"sums": sums} | aggregated(aggregation, sums, clients, aggregators)
-        if not noise.linear:
+        if not sums_hide(scenario, noise):
             known = {"sums": sums[:0], "opened": np.flatnonzero(sums.any(axis=0))}
     return RoundContents(
         round_number=planned.number,

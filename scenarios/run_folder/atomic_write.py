@@ -11,6 +11,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from p2p.config.errors import UserError
+from scenarios.run_folder.tensor_format import write_arrays
 
 
 class CannotWriteError(UserError):
@@ -24,17 +25,7 @@ def write_text(path: Path, text: str) -> None:
 
 def write_tensors(path: Path, arrays: Mapping[str, NDArray[Any]], metadata: dict[str, str] | None = None) -> None:
     """Writes arrays as a safetensors file atomically."""
-    from safetensors import SafetensorError
-    from safetensors.numpy import save_file
-
-    def save(temporary: Path) -> None:
-        try:
-            save_file(dict(arrays), temporary, metadata)
-        except SafetensorError as error:
-            # The library reports a full disk as an error of its own.
-            raise OSError(str(error)) from error
-
-    write_with(path, save)
+    write_with(path, lambda temporary: write_arrays(temporary, arrays, metadata))
 
 
 def write_with(path: Path, write: Callable[[Path], object]) -> None:

@@ -21,6 +21,7 @@ from p2p.config.errors import UserError
 from privacy.attacks.observations import ADDRESS_BYTES, COLUMNS, DIRECTIONS, OBSERVED_KINDS, UNKNOWN, Observations
 from scenarios.run_folder import atomic_write
 from scenarios.run_folder.arrow_arrays import from_bytes, from_numpy, from_strings
+from scenarios.run_folder.tensor_format import header_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,7 +44,7 @@ def write_parts(run: Path, name: str, number: int, parts: Sequence[Arrays]) -> N
         atomic_write.make_folder(run / FOLDER)
         atomic_write.make_folder(run / PARTS)
         path = run / PARTS / f"{name}-{number}-{place}.safetensors"
-        atomic_write.write_tensors(path, {key: np.ascontiguousarray(array) for key, array in arrays.items()})
+        atomic_write.write_tensors(path, arrays)
 
 
 def drop_parts_after(run: Path, last_round: int) -> None:
@@ -168,9 +169,7 @@ def _merge_tensors(path: Path, files: Sequence[Path]) -> None:
         begin, end = end, end + sum(piece.size_bytes for piece in pieces)
         shape = [sum(piece.rows for piece in pieces), pieces[0].width]
         header[key] = {"dtype": "F32", "shape": shape, "data_offsets": [begin, end]}
-    text = json.dumps(header).encode()
-    # The format asks for a header that ends on a multiple of eight bytes.
-    text += b" " * (-len(text) % 8)
+    text = header_text(header)
     everything = [piece for pieces in names.values() for piece in pieces]
     atomic_write.write_with(path, lambda temporary: _write_tensors(temporary, text, everything))
 
@@ -189,7 +188,7 @@ def _write_tensors(path: Path, header: bytes, pieces: Sequence[_Piece]) -> None:
     # One buffer for all: tensors of their own would cost several times the copying in new pages of memory.
     buffer = memoryview(bytearray(_BUFFER_BYTES))
     with path.open("wb", buffering=0) as out:
-        out.write(len(header).to_bytes(8, "little") + header)
+        out.write(header)
         for piece in pieces:
             _copy(piece, out, buffer)
 

@@ -307,6 +307,12 @@ def test_all_watched_pages_learn_of_the_end(browser: Any, capsys: pytest.Capture
         assert pages[0].locator("#report a").count() == 1
         ticks = [text for text in pages[0].locator("#chart text").all_text_contents() if text.endswith(" min")]
         assert ticks == ["0 min", "5 min", "10 min", "15 min"]
+        # On a phone every figure is in sight, and the axis has more than its origin.
+        pages[1].set_viewport_size({"width": 400, "height": 800})
+        pages[1].wait_for_timeout(1200)
+        table = pages[1].locator(".scroll")
+        assert table.evaluate("one => one.scrollWidth - one.clientWidth") <= 0
+        assert len([text for text in pages[1].locator("#chart text").all_text_contents() if " min" in text]) >= 3
         killed = browser.new_context().new_page()
         killed.goto(url)
         killed.wait_for_selector("#rows tr")

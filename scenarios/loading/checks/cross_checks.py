@@ -33,7 +33,7 @@ from scenarios.loading.checks.adversary_checks import (
     reserved_findings,
 )
 from scenarios.loading.checks.aggregate_checks import aggregate_findings
-from scenarios.loading.checks.budget_checks import budget_findings
+from scenarios.loading.checks.budget_checks import budget_findings, model_view_findings
 from scenarios.loading.checks.graph_checks import graph_findings, is_default_exchange, privacy_fits_graph
 from scenarios.loading.checks.schedule_checks import schedule_findings
 from scenarios.loading.privacy_classes import privacy_findings
@@ -281,6 +281,7 @@ CHECKS: tuple[tuple[tuple[str, ...], Check], ...] = (
     (("schedule", "privacy", "protocol", "noise_shares", "learning", "aggregate"), schedule_findings),
     (("aggregate", "protocol", "privacy", "noise_shares"), aggregate_findings),
     (("privacy", "aggregate", "schedule"), budget_findings),
+    (("privacy", "protocol", "aggregate", "noise_shares"), model_view_findings),
 )
 
 

@@ -95,6 +95,28 @@ def test_a_rigorous_budget_goes_with_stages_that_are_proved() -> None:
         assert load_scenario("tiny", ["privacy=none", f"update={update}", budget]).privacy is not None
 
 
+MODEL_VIEW = "{kind: gaussian, calibrate: {kind: rigorous, epsilon: 2, view: model}}"
+CENTRAL = "protocol={kind: central, train_per_round: 4, deadline: 60 s}"
+
+
+@pytest.mark.parametrize(
+    ("overrides", "place"),
+    [
+        ([f"update=[clip, {MODEL_VIEW}, {{kind: top_k, rate: 0.5}}]"], "update.2 = top_k"),
+        ([f"update=[{{kind: mask, rate: 0.5, by: last_aggregate}}, clip, {MODEL_VIEW}]"], "update.0 = mask"),
+        ([f"update=[clip, {MODEL_VIEW}, clip_cohort_median]"], "update.2 = clip_cohort_median"),
+        ([f"update=[clip, {MODEL_VIEW}]", "aggregate={weights: records}"], "aggregate.weights = records"),
+        ([f"update=[{{kind: clip, norm: {[1.0] * 5 + [9.0]}}}, {MODEL_VIEW}]"], "update = a list of bounds"),
+    ],
+)
+def test_noise_calibrated_for_means_needs_means_that_hide_all_alike(overrides: list[str], place: str) -> None:
+    """Otherwise a budget of the model view would be overspent in every run; `view: local` is no problem."""
+    assert f"{place}: leaves a client in a mean with less" in problems_of(CENTRAL, *overrides)
+    load_scenario(
+        "tiny", ["privacy=none", CENTRAL, *(text.replace("view: model", "view: local") for text in overrides)]
+    )
+
+
 def test_bounds_of_clients_are_one_for_each() -> None:
     """A list of another length is refused, and so is a paper's formula that has one bound for all."""
     assert "update.0.norm = [1.0, 2.0]: has 2 numbers for" in problems_of("update=[{kind: clip, norm: [1, 2]}]")

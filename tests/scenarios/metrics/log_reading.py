@@ -41,12 +41,18 @@ def _round(simulation: Simulation, number: int, rows: list[dict[str, Any]]) -> R
     for (node, _), members in averaged.items():
         found.used |= {(row, node) for row, client in enumerate(clients) if client in members}
         inputs = [row for row, client in enumerate(clients) if client in members]
-        if len(inputs) == len(members):
+        if len(inputs) == len(members) and not _altered(simulation):
             extra = _repairs(simulation, number, node) if shared else _aggregate_noise(found, simulation, node, inputs)
             found.sums.append((_weights(simulation, [clients[row] for row in inputs], inputs), extra))
         else:
             found.sums += [([row], {}) for row in inputs]
     return found
+
+
+def _altered(simulation: Simulation) -> bool:
+    """Whether a mean may hold updates that were altered on their way; all that is in one then counts as seen."""
+    kinds = {type(fault).__name__ for fault in simulation.scenario.faults}
+    return simulation.scenario.anonymity.sealed is False and "Corrupt" in kinds
 
 
 def _weights(simulation: Simulation, clients: list[int], inputs: list[int]) -> dict[int, float]:

@@ -160,6 +160,30 @@ def test_no_amplification_where_noise_tells_who_is_in_the_mean() -> None:
     assert found["how"]["model"] == "exact"
 
 
+FEW = ("clients=20", "rounds=2", "protocol={kind: central, train_per_round: 2, deadline: 60 s}")
+
+
+def test_no_amplification_where_a_client_that_was_not_drawn_has_another_bound() -> None:
+    """Sampling is chance: the proof for clients of bound 1 says nothing of the one with 8, drawn or not."""
+    stages = f"update=[{{kind: clip, norm: {[1.0] * 19 + [8.0]}}}, {{kind: gaussian, sigma: 4}}]"
+    simulation = simulate(*FEW, "privacy={budget: {by: none}}", stages)
+    assert 19 not in simulation.log.privacy["node"]
+    found = rigorous(simulation)
+    assert found["no_amplification_because"].startswith("bounds differ between clients")
+    assert found["how"]["model"] == "exact"
+
+
+def test_no_amplification_where_a_client_that_was_not_drawn_has_another_weight() -> None:
+    """Both clients of every cohort have ten records; three others have eleven."""
+    simulation = simulate(*FEW, NOISE, "aggregate={weights: records}", "data.samples=203", "learning=torch", "seed=4")
+    records = np.asarray(simulation.samples_per_training)
+    assert np.ptp(records) > 0.0
+    assert np.ptp(records[simulation.log.privacy["node"]]) == 0.0
+    found = rigorous(simulation)
+    assert found["no_amplification_because"].startswith("weights follow from who is in a mean")
+    assert found["how"]["model"] == "exact"
+
+
 @pytest.mark.parametrize("void", [False, True])
 def test_a_second_mean_counts_unless_it_became_no_model(void: bool) -> None:
     """A mean that any node may train from is given to every observer; a void one was never committed."""

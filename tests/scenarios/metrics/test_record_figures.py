@@ -174,3 +174,27 @@ def test_the_noise_that_no_epsilon_allows_is_refused() -> None:
     private = PerSample(clip=1.0, epsilon=1e-9, delta=1e-12)
     with pytest.raises(UserError, match=r"per_sample.epsilon = 1e-09"):
         build(replace(world, training=replace(world.training, per_sample=private)))
+
+
+@pytest.mark.slow
+def test_a_schedule_that_reads_outputs_costs_all_trainings_it_may_allow(tmp_path: Path) -> None:
+    """How many rounds there are is an output: the figure is that of all planned ones, however few took place."""
+    more = "\n".join(
+        [
+            "privacy: {clip: {kind: flat, norm: 1.0}, noise: {kind: gaussian, sigma: 2.0}}",
+            "schedule: {kind: crd, beta: 0.6}",
+        ]
+    )
+    world = replace(scenario(more=more), rounds=12)
+    simulation = build(world)
+    simulation.run()
+    assert simulation.proxy.outcome.rounds_completed < 12
+    assert max(client.trainings for client in simulation.clients) < 12
+    told = report_privacy(simulation)["record"]
+    sizes = [simulation.learner.records(node) for node in range(6)] if simulation.learner else []
+    preset = max(record_epsilon((SampledGaussian(4 / size, 1.5, -(-size // 4) * 12),), 1e-5) for size in sizes)
+    assert told["epsilon"] == pytest.approx(preset)
+    assert "depends on earlier outputs" in told["because"]
+    assert simulation.log.privacy["record"].max() == pytest.approx(preset)
+    assert {row["epsilon_record"] for row in simulation.log.rounds} == {told["epsilon"]}
+    assert make_plan(world)["privacy"]["record"]["epsilon"] == pytest.approx(preset)

@@ -93,6 +93,25 @@ def test_an_overspent_budget_of_the_model_view_is_told(tmp_path: Path, lost: boo
         assert "is above 3, because" in rows[0]
 
 
+@pytest.mark.parametrize(
+    "protocol",
+    [
+        "{kind: rotating_leader, train_per_round: 4, include_own: false, deadline: 60 s}",
+        "{kind: rotating_leader, train_per_round: 4, finish: {quorum: 0.5}, deadline: 60 s}",
+        "{kind: central, train_per_round: 5, finish: {quorum: 0.5}, deadline: 60 s}",
+    ],
+)
+def test_noise_for_the_model_view_is_that_of_the_updates_waited_for(protocol: str) -> None:
+    """A mean of fewer updates than the cohort's, as planned, keeps to the budget."""
+    overrides = ["learning=none", PROVEN.replace("epsilon: 3", "epsilon: 3, view: model"), f"protocol={protocol}"]
+    simulation = build(load_scenario("tiny", overrides))
+    simulation.run()
+    # Without amplification: the calibration counts on none.
+    found = simulation.observer.privacy.account(None)
+    assert found is not None
+    assert 1.0 < found[1].views(None).model.epsilon <= 3.0 * (1.0 + 1e-9)
+
+
 def test_a_server_is_a_receiver() -> None:
     """Peers of a central run see only means, the server sees every update: the verdict speaks of the server."""
     simulation = build(load_scenario("tiny", ["learning=none", PROVEN, "protocol={kind: central, train_per_round: 4}"]))
