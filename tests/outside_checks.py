@@ -136,7 +136,9 @@ def one_leader_per_round(tables: Tables) -> Iterator[str]:
     """With a leader or server, one node averages what counts, and it is the round's leader; none if it is skipped."""
     for number, row in tables.rounds.items():
         aggregators = {aggregator for _, aggregator in tables.used[number]}
-        if row["skipped"] != (not aggregators):
+        # Where models are exchanged, a member that receives none keeps its own step: a row, but no aggregation.
+        alone = tables.topology == "gossip" and all(one == other for one, other in tables.used[number])
+        if row["skipped"] != (not aggregators) and not (row["skipped"] and alone):
             yield f"round {number} is skipped: {row['skipped']}; aggregators are {aggregators}"
         if tables.topology == "gossip":
             if row["leader"] is not None:
@@ -257,9 +259,9 @@ def members_contribute_or_drop_out(tables: Tables) -> Iterator[str]:
     members: dict[int, set[int]] = defaultdict(set)
     for number, sender, receiver in tables.edges:
         members[number] |= {node for node in (sender, receiver) if node < tables.clients}
-    # A graph may leave members alone: they are no part of its edges, and drop out for that reason.
+    # A graph may leave members alone: they are no part of its edges, and drop out for that reason or crash before.
     for row in tables.dropouts:
-        if row["what"] == "dropout" and row["reason"] == "unconnected":
+        if row["what"] == "dropout" and row["reason"] in ("unconnected", "crashed"):
             members[row["round"]].add(row["node"])
     for number, one in tables.rounds.items():
         if len(members[number]) != one["cohort"]:
