@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from p2p.log.log import Log
-from p2p.log.records import KIND, MISSING, NOBODY, OUTCOME, REASON, UNCONNECTED
+from p2p.log.records import KIND, MISSING, NO_NODE, OUTCOME, REASON, UNCONNECTED
 
 Nodes = NDArray[np.int64]
 Edges = NDArray[np.int64]
@@ -133,7 +133,7 @@ class RoundRecord:
     def _unconnected(self) -> set[int]:
         """Returns the members whom the graph gives no neighbour to send to."""
         # Not with a leader: a plan after an election has no edges of members that have sent before.
-        if self.leader != NOBODY or "update" not in self.edges:
+        if self.leader != NO_NODE or "update" not in self.edges:
             return set()
         return set(self.cohort[~np.isin(self.cohort, self.edges["update"][:, 0])].tolist())
 

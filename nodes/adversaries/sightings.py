@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodes.messaging.sent_payloads import Sent
-from p2p.log.records import NOBODY
+from p2p.log.records import NO_NODE
 from privacy.attacks.observations import IN, MEMBER, OUT, UNKNOWN
 
 if TYPE_CHECKING:
@@ -153,5 +153,5 @@ def _sightings(
     count = len(payloads)
     if addresses is None:
         addresses = [b"" if sent is None else sent.address for sent in payloads]
-    unknown = np.full(count, NOBODY)
+    unknown = np.full(count, NO_NODE)
     return Sightings(**({"other": unknown, "identity": unknown} | columns), payloads=payloads, addresses=addresses)

@@ -15,7 +15,7 @@ from nodes.roles.lifecycle import ProcessSupervisor
 from nodes.round_record import RoundRecord
 from nodes.world import World
 from p2p.clock import Rank
-from p2p.log.records import NOBODY
+from p2p.log.records import NO_NODE
 from p2p.random_streams import stream
 from p2p.transport.impairments import Impairment
 
@@ -106,7 +106,7 @@ class FaultInjector:
             return [self.world.server]
         # Without a round, the latest one counts. A server that aggregates is no leader.
         record = self.records.get(round_number if round_number is not None else max(self.records, default=0))
-        return [] if record is None or record.leader in (NOBODY, self.world.server) else [record.leader]
+        return [] if record is None or record.leader in (NO_NODE, self.world.server) else [record.leader]
 
 
 def install_availability(availability: Availability, node: int, injector: FaultInjector) -> None:

@@ -18,7 +18,7 @@ from nodes.messaging.control_messages import (
 from nodes.messaging.receiver import Receiver
 from nodes.messaging.round_session import RoundSession
 from nodes.world import World
-from p2p.log.records import KIND, KINDS, NOBODY
+from p2p.log.records import KIND, KINDS, NO_NODE
 from p2p.transport.messages import Batch, CallAnswer
 from privacy.sealing.envelopes import Envelope, Payload
 
@@ -117,7 +117,7 @@ class Endpoint(Receiver):
             kind, round_number, held.sequence, held.keys, held.assignment.address, peers, payload
         )
         if world.sent_payloads is not None:
-            self._show(held, kind, NOBODY, payload)
+            self._show(held, kind, NO_NODE, payload)
         receivers = self._find([address for address, _ in peers])
         sizes = bundle.size_bytes, bundle.overhead_bytes
         batch = Batch(self.node, receivers, kind, round_number, *sizes, bundle, give_up_s, immediate=self._urgent(kind))
@@ -166,8 +166,8 @@ class Endpoint(Receiver):
         return kind == "correction" or bool(self._world.phase_hooks.listeners)
 
     def _find(self, addresses: Sequence[bytes]) -> list[int]:
-        """Returns the node behind each address, NOBODY for an unknown one."""
-        return [NOBODY if node is None else node for node in self._world.router.nodes_of(addresses)]
+        """Returns the node behind each address, NO_NODE for an unknown one."""
+        return [NO_NODE if node is None else node for node in self._world.router.nodes_of(addresses)]
 
     def send_control(
         self, nodes: Sequence[int], round_number: int, control: Control, give_up_s: float = np.inf

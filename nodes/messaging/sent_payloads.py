@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from p2p.log.records import NOBODY
+from p2p.log.records import NO_NODE
 
 
 class Sent(NamedTuple):
-    """One payload as its sender sealed it; `destination` is NOBODY if it goes to all peers of its kind."""
+    """One payload as its sender sealed it; `destination` is NO_NODE if it goes to all peers of its kind."""
 
     number: int
     round_number: int
@@ -43,7 +43,7 @@ class SentPayloads:
         """Returns the payload of a message: the last that its origin had sealed when the message was handed over."""
         for sent in reversed(self._by_sender.get((round_number, kind, origin), ())):
             # A later attempt repeats the bytes; a crash ends the attempts of what was sealed before it.
-            if sent.at_s <= sent_s and sent.destination in (NOBODY, destination):
+            if sent.at_s <= sent_s and sent.destination in (NO_NODE, destination):
                 found: Sent = sent
                 return found
         return None

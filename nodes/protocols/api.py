@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from nodes.messaging.control_messages import Assignment as Assignment
 from nodes.protocols.round_rules import RoundRules as RoundRules
-from p2p.log.records import NOBODY as NOBODY
+from p2p.log.records import NO_NODE as NO_NODE
 from p2p.random_streams import stream as stream
 from privacy.accounting.setting import Spread as Spread
 
@@ -39,7 +39,7 @@ class RoundContext:
     """The input of `plan_round`: the members (true identities) and the holder of the current model.
 
     Attributes:
-        holder: the node that has the newest aggregate, or NOBODY
+        holder: the node that has the newest aggregate, or NO_NODE
         stale: members whose model is older than that
         clients: how many clients the run has; their identities are 0 to clients - 1
         led: the leaders of earlier rounds, once for each round
@@ -65,7 +65,7 @@ class RoundPlan:
     """
 
     edges: dict[str, Edges] = field(default_factory=dict)
-    leader: int = NOBODY
+    leader: int = NO_NODE
     weights: NDArray[np.float64] | None = None
     own_weights: Mapping[int, float] = field(default_factory=dict)
 

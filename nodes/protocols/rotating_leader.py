@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from nodes.messaging.control_messages import Close, LeaderTimeout
 from nodes.protocols.api import Assignment, Client, Disclosure, RoundContext, RoundPlan, RoundRules, Steps
 from p2p.config.units import PositiveSeconds
-from p2p.log.records import NOBODY
+from p2p.log.records import NO_NODE
 from p2p.random_streams import stream
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class RotatingLeader(RoundRules):
         others = context.members[context.members != leader]
         updates = np.column_stack([others, np.full_like(others, leader)])
         edges = {"update": updates, "model": updates[:, ::-1]}
-        if self.newcomers == "last_leader" and context.holder != NOBODY and len(context.stale):
+        if self.newcomers == "last_leader" and context.holder != NO_NODE and len(context.stale):
             edges["handover"] = np.column_stack([np.full_like(context.stale, context.holder), context.stale])
         return RoundPlan(edges, leader)
 

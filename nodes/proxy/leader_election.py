@@ -21,7 +21,7 @@ from nodes.proxy.orders import Orders
 from nodes.proxy.round_state import ProxyConfig, RoundState
 from nodes.round_record import RoundRecord
 from nodes.world import World
-from p2p.log.records import NOBODY
+from p2p.log.records import NO_NODE
 from p2p.random_streams import stream
 
 
@@ -53,7 +53,7 @@ class LeaderElection:
         """Notes the current plan's leader in the round's record, and logs its graph once."""
         record = self._records.get(running.round_number)
         # Plans without a leader only hand a model on: they change neither the leader nor the graph of updates.
-        if record is None or running.round_plan.leader == NOBODY or running.noted_epoch == running.epoch:
+        if record is None or running.round_plan.leader == NO_NODE or running.noted_epoch == running.epoch:
             return
         running.noted_epoch = running.epoch
         record.leader, record.edges = running.round_plan.leader, running.round_plan.edges
@@ -73,7 +73,7 @@ class LeaderElection:
     def _leads(self, running: RoundState) -> Generator[simpy.Event, Any, bool]:
         """Returns whether the leader acknowledges a probe, or commits, in time; otherwise it counts as lost."""
         leader, round_number, commits = running.round_plan.leader, running.round_number, running.committed
-        if leader == NOBODY:
+        if leader == NO_NODE:
             return False
         self._probes += 1
         # A key per probe: the late acknowledgement of an earlier probe must not confirm this one.
@@ -128,8 +128,8 @@ class LeaderElection:
         running.served.add(having[0])
         running.epoch += 1
         edges = np.column_stack([np.full(len(waiting), having[0]), np.array(waiting, dtype=np.int64)])
-        nodes = self._replan(running, RoundPlan({"model": edges}, NOBODY))
-        self._hand_out_anew(running, nodes, NOBODY)
+        nodes = self._replan(running, RoundPlan({"model": edges}, NO_NODE))
+        self._hand_out_anew(running, nodes, NO_NODE)
 
     def _replan(self, running: RoundState, found: RoundPlan) -> list[int]:
         """Makes a new plan the round's, with its time from now, and returns its nodes."""

@@ -24,7 +24,7 @@ from nodes.proxy.round_state import Outcome, ProxyConfig, RoundState
 from nodes.round_record import RoundRecord
 from nodes.world import World
 from p2p.clock import LAST, Rank
-from p2p.log.records import NOBODY
+from p2p.log.records import NO_NODE
 from p2p.random_streams import stream
 
 MOST_SET_UPS = 5
@@ -44,7 +44,7 @@ class Proxy:
         self._registered: set[int] = set()
         self._first_answers: dict[int, Answer] = {}
         self._newcomers: set[int] = set()
-        self._newest, self._holder = 0, NOBODY
+        self._newest, self._holder = 0, NO_NODE
         self._led: list[int] = []
         self._running: RoundState | None = None
         self._next_round = 0
@@ -198,7 +198,7 @@ class Proxy:
 
     def _round_context(self, round_number: int, members: NDArray[np.int64], answers: dict[int, Answer]) -> RoundContext:
         stale = [node for node in members.tolist() if answers[node].model_round < self._newest]
-        holder = self._holder if self._holder in answers else NOBODY
+        holder = self._holder if self._holder in answers else NO_NODE
         stale_members = np.array(stale, dtype=np.int64)
         ends = self._world.server, self._config.clients
         return RoundContext(self._world.seed, round_number, members, holder, stale_members, *ends, self._led)
@@ -288,7 +288,7 @@ class Proxy:
         clients = self._clients().tolist()
         if not clients or self._world.server not in self._registered:
             return
-        if self._config.collect == "random" or (self._config.collect == "last_leader" and self._holder == NOBODY):
+        if self._config.collect == "random" or (self._config.collect == "last_leader" and self._holder == NO_NODE):
             sources = [int(stream(self._world.seed, "collect").choice(clients))]
         else:
             sources = [self._holder] if self._config.collect == "last_leader" else clients

@@ -82,7 +82,7 @@ class Client(Participant):
         """Discards what a crash destroys, including the training in progress."""
         Participant.lose_state(self)
         self._training = (-1, 0.0)
-        self.close_books()
+        self.log_open_spans()
 
     def train(self, assignment: Assignment, deadline_s: float = np.inf) -> Training:
         """Trains for its training time, then waits for the common sending time if there is one.
@@ -121,7 +121,7 @@ class Client(Participant):
         self.world.log.span(self.node, number, "idle", max(start_s, trained_s), end_s)
         return send_s <= deadline_s
 
-    def close_books(self) -> None:
+    def log_open_spans(self) -> None:
         """Logs the training that is over of a node that waits for the common sending time."""
         phase, self._phase = self._phase, None
         # Faults come first at an instant, so a training that would end in it does not.

@@ -14,7 +14,7 @@ import simpy
 
 from nodes.world import World
 from p2p.clock import Clock
-from p2p.log.records import NOBODY
+from p2p.log.records import NO_NODE
 from p2p.random_streams import stream
 from p2p.transport.messages import Batch, Message
 from privacy.sealing.envelopes import Envelope
@@ -61,7 +61,7 @@ class Intruder:
         elif trick == 2:
             envelope = envelope._replace(receiver=self._rng.bytes(32), tampered=True)
             found = self._world.router.node_of(envelope.receiver)
-            receiver = NOBODY if found is None else found
+            receiver = NO_NODE if found is None else found
         sizes = envelope.size_bytes, envelope.overhead_bytes
         batch = Batch(self._node, [receiver], message.kind, message.round_number, *sizes, [envelope], give_up_s=-np.inf)
         self._world.network.send(batch)

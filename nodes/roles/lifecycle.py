@@ -23,7 +23,7 @@ class Restartable(Protocol):
     def lose_state(self) -> None:
         """Discards the state that does not survive a crash."""
 
-    def close_books(self) -> None:
+    def log_open_spans(self) -> None:
         """Logs what is over of an activity that ends with the process."""
 
 
@@ -98,10 +98,10 @@ class ProcessSupervisor:
         elif node == self.proxy.node:
             self._start_proxy()
 
-    def close_books(self) -> None:
+    def log_open_spans(self) -> None:
         """Logs the open down intervals and activities at the end of the run."""
         for restartable in self.restartables.values():
-            restartable.close_books()
+            restartable.log_open_spans()
         for node, since_s in self._down_since.items():
             self.world.log.span(node, self._round_now(), "down", since_s, self.world.clock.now)
         self._down_since.clear()

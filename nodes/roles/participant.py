@@ -79,7 +79,7 @@ class Participant:
         if self.shares is not None:
             self.shares.lose_state()
 
-    def close_books(self) -> None:
+    def log_open_spans(self) -> None:
         """Logs what is over of an activity that ends with the process."""
 
     if TYPE_CHECKING:

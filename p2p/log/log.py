@@ -50,7 +50,7 @@ class Log:
         while len(hops):
             self.messages.written("used")[hops] = True
             hops = self.messages.written("previous")[hops]
-            hops = hops[hops != records.NOBODY]
+            hops = hops[hops != records.NO_NODE]
 
     def span(self, node: int, round_number: int, name: str, start_s: float, end_s: float) -> None:
         """Records a time span of a node; empty spans are dropped, and adjacent waits of a round are merged."""

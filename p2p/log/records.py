@@ -38,7 +38,7 @@ SPAN = {word: code for code, word in enumerate(SPANS)}
 WHAT = {word: code for code, word in enumerate(WHATS)}
 DROPOUT_REASON = {word: code for code, word in enumerate(DROPOUT_REASONS)}
 
-NOBODY = -1  # "none" in columns of nodes and of rows
+NO_NODE = -1  # "none" in columns of nodes and of rows
 
 MESSAGES = {
     "kind": "i1",
@@ -64,7 +64,7 @@ MESSAGES = {
 was used by the receiver.
 
 Over relays a message has one row per hop: `origin` and `destination` are its true ends on every hop, and `previous` is
-the row of the previous hop, or NOBODY. Without relays they are the sender, the receiver and NOBODY.
+the row of the previous hop, or NO_NODE. Without relays they are the sender, the receiver and NO_NODE.
 """
 
 SPAN_COLUMNS = {"node": "i4", "round": "i4", "name": "i1", "start_s": "f8", "end_s": "f8"}

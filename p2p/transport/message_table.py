@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from p2p.log.log import Log
-from p2p.log.records import KIND, NOBODY, OUTCOME, REASON
+from p2p.log.records import KIND, NO_NODE, OUTCOME, REASON
 from p2p.transport.core import event_core as core
 from p2p.transport.core import layout as at
 from p2p.transport.core.memory import Memory
@@ -80,10 +80,10 @@ class MessageTable:
         """Returns (sender, attempt, whether first hop) of each hop up to this one that corrupted a message."""
         self.write_all()
         rows, column = [row], self._table.written
-        while (before := int(column("previous")[rows[-1]])) != NOBODY:
+        while (before := int(column("previous")[rows[-1]])) != NO_NODE:
             rows.append(before)
         return [
-            (int(column("sender")[one]), int(column("attempt")[one]), int(column("previous")[one]) == NOBODY)
+            (int(column("sender")[one]), int(column("attempt")[one]), int(column("previous")[one]) == NO_NODE)
             for one in rows[::-1]
             if one in self._corrupted
         ]

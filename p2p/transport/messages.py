@@ -32,7 +32,7 @@ class Batch:
     """Messages of one sender and kind, handed over together, one for each receiver.
 
     Attributes:
-        receivers: true identities; NOBODY for an address of no node, whose message the router rejects
+        receivers: true identities; NO_NODE for an address of no node, whose message the router rejects
         size_bytes: of each message, or one for all
         overhead_bytes: the part of the size that is not payload
         give_up_s: no retransmission starts after this

@@ -80,7 +80,7 @@ class Simulation:
             if len(rows) > told:
                 told = len(rows)
                 yield rows[-1]
-        self.supervisor.close_books()
+        self.supervisor.log_open_spans()
 
     @property
     def deferred_learning(self) -> DeferredLearning | None:

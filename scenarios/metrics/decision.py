@@ -111,8 +111,10 @@ def _trust(alternatives: Mapping[str, Sequence[Summary]], receivers: Mapping[str
     whom = "; ".join(f"with {_listed(names)}, {words}" for words, names in told.items())
     proofs = {name: CRITERIA["epsilon"].of(alternatives[name]) for name in known}
     weak = [name for name, proof in proofs.items() if proof is None or proof >= NO_PROTECTION]
-    which = "" if len(weak) == len(known) else f" with {_listed(weak)}"
-    guard = f" Nothing useful is proved against them{which}: they can read what an update tells." if weak else ""
+    guard = ""
+    if weak:
+        which = "" if len(weak) == len(known) else f" with {_listed(weak)}"
+        guard = f" Nothing useful is proved against them{which}: they can read what an update tells."
     return f"Users must trust: {whom}.{guard} The proxy knows who is who in any case."
 
 

@@ -22,6 +22,7 @@ from privacy.accounting.setting import Setting
 from privacy.calibration.noise_plan import NoisePlan
 from scenarios.accounting.round_contents import ContentReader, aggregation_of
 from scenarios.accounting.run_accountant import setting_of
+from scenarios.accounting.sampling import why_not_sampled
 from scenarios.accounting.unaccounted import disclosed, sums_hide, unaccounted_releases
 from scenarios.schema import Scenario
 
@@ -170,21 +171,12 @@ class RoundPrivacy:
         after = min((ledger.exhausted_from for ledger in spent if ledger is not None), default=math.inf)
         self._exhausted_from = min(before, after)
         joined = joined_in_round(self._log, self._scenario.clients, record.round_number, record.first_row)
-        failed = ""
-        if self._scenario.schedule.reads:
-            failed = "noise and number of rounds depend on earlier outputs"
-        elif self._scenario.aggregate.why_not_amplified:
-            failed = self._scenario.aggregate.why_not_amplified
-        elif self._scenario.protocol.selection != "uniform":
-            failed = "the cohort is no uniform sample"
-        elif before <= record.round_number:
+        failed = why_not_sampled(self._scenario, self._noise)
+        # Called in every round: it also notes who has the newest model.
+        stale = self._has_stale_members(record, messages)
+        if not failed and before <= record.round_number:
             failed = "some clients have no budget left, so the cohort depends on who took part before"
-        elif self._noise is None or np.ptp(self._noise.noise_std) > 0.0:
-            failed = "noise differs between clients, so the noise of a mean tells who is in it"
-        elif len(set(self._noise.sensitivities.tolist())) > 1:
-            # Of all clients, not of the cohort: one that was not drawn might have been.
-            failed = "bounds differ between clients, and sampling is counted for equal ones only"
-        elif self._has_stale_members(record, messages):
+        if not failed and stale:
             failed = "a member trained from an older model, so its update tells when it took part before"
         return Draw(min(1.0, len(record.cohort) / max(joined, 1)), len(record.cohort), failed)
 

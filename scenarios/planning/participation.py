@@ -17,7 +17,7 @@ from nodes.protocols.rotating_leader import RotatingLeader
 from nodes.proxy.cohort_selection import choose_cohort
 from nodes.proxy.round_state import with_record_shares
 from nodes.schedules.fixed import RunSchedule
-from p2p.log.records import NOBODY
+from p2p.log.records import NO_NODE
 from privacy.accounting.ledger import SLACK, LedgerRule
 from scenarios.node_numbers import SERVER
 from scenarios.schema import Scenario
@@ -124,7 +124,7 @@ def _project(scenario: Scenario, limits: Limits, most: int) -> Rehearsal:
     """Projects up to `most` rounds, with edges as long as their number stays below the limit."""
     size, everyone = scenario.protocol.cohort_size, np.arange(scenario.clients)
     found = Rehearsal(0, None, "all rounds done", np.zeros(scenario.clients), None)
-    models, holder, edges = np.zeros(scenario.clients, dtype=np.int64), NOBODY, 0
+    models, holder, edges = np.zeros(scenario.clients, dtype=np.int64), NO_NODE, 0
     for number in range(1, most + 1):
         willing = limits.eligible(number, found.participations)
         left = int(np.count_nonzero(willing))
@@ -159,7 +159,7 @@ def _cohort(scenario: Scenario, willing: Ids, size: int, number: int) -> Ids:
 
 def _arrange(scenario: Scenario, number: int, members: Ids, models: Ids, holder: int, led: list[int]) -> PlannedRound:
     # Members that missed the last round hold an older model; before the first leader all hold the initial one.
-    stale = members[models[members] < number - 1] if holder != NOBODY else members[:0]
+    stale = members[models[members] < number - 1] if holder != NO_NODE else members[:0]
     server = scenario.clients + SERVER
     round_plan = scenario.protocol.plan_round(
         RoundContext(scenario.seed, number, members, holder, stale, server, scenario.clients, led)

@@ -26,6 +26,7 @@ from privacy.settings import Privacy
 from privacy.stages.release_plan import NOTHING_ADDED
 from scenarios.accounting.round_contents import Aggregation, aggregated, aggregation_of
 from scenarios.accounting.run_accountant import setting_of
+from scenarios.accounting.sampling import why_not_sampled
 from scenarios.accounting.unaccounted import disclosed, sums_hide, unaccounted_releases
 from scenarios.metrics.privacy.privacy_report import (
     RECORDS_ONLY,
@@ -165,20 +166,9 @@ def _collected(scenario: Scenario) -> list[int] | None:
 
 def _draw(scenario: Scenario, noise: NoisePlan, rehearsal: Rehearsal, planned: PlannedRound) -> Draw:
     """Returns how a projected cohort is drawn: from all clients, as long as none has exhausted its budget."""
-    first, failed = rehearsal.first_exhaustion, ""
-    if scenario.schedule.reads:
-        failed = "noise and number of rounds depend on earlier outputs"
-    elif scenario.aggregate.why_not_amplified:
-        failed = scenario.aggregate.why_not_amplified
-    elif scenario.protocol.selection != "uniform":
-        failed = "the cohort is no uniform sample"
-    elif first is not None and first <= planned.number:
+    first, failed = rehearsal.first_exhaustion, why_not_sampled(scenario, noise)
+    if not failed and first is not None and first <= planned.number:
         failed = "some clients have no budget left, so the cohort depends on who took part before"
-    elif np.ptp(noise.noise_std) > 0.0:
-        failed = "noise differs between clients, so the noise of a mean tells who is in it"
-    elif len(set(noise.sensitivities.tolist())) > 1:
-        # Of all clients, not of the cohort: one that was not drawn might have been.
-        failed = "bounds differ between clients, and sampling is counted for equal ones only"
     cohort = scenario.protocol.cohort_size
     return Draw(cohort / scenario.clients, cohort, failed)
 

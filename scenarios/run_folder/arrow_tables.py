@@ -78,7 +78,7 @@ def _column(name: str, column: str, values: NDArray[Any]) -> pa.Array:
     if words is not None:
         return pa.DictionaryArray.from_arrays(from_numpy(values), from_strings(words))
     if column in _WHO:
-        return from_numpy(values, values == records.NOBODY)
+        return from_numpy(values, values == records.NO_NODE)
     # A time that has not come is infinite or NaN in the log.
     if column in _WHEN:
         return from_numpy(values, ~np.isfinite(values))
@@ -100,7 +100,7 @@ def _values(name: str, column: str, values: pa.ChunkedArray) -> NDArray[Any]:
     if words is not None:
         return _codes(values.combine_chunks(), words)
     if column in _WHO:
-        return np.asarray(values.fill_null(records.NOBODY))
+        return np.asarray(values.fill_null(records.NO_NODE))
     dtype = _COLUMNS[name][column]
     return np.asarray(values.fill_null(np.nan) if dtype == "f8" else values)
 
@@ -136,7 +136,7 @@ def rounds_to_arrow(rounds: Sequence[Mapping[str, Any]], messages: Table) -> pa.
 
 def _missing_is_none(name: str, value: Any) -> Any:
     plain = value.item() if isinstance(value, np.generic) else value
-    no_leader = name == "leader" and plain == records.NOBODY
+    no_leader = name == "leader" and plain == records.NO_NODE
     return None if no_leader or (isinstance(plain, float) and np.isnan(plain)) else plain
 
 
@@ -145,7 +145,7 @@ def rounds_from_arrow(arrow: pa.Table) -> list[dict[str, Any]]:
     records_: list[dict[str, Any]] = arrow.to_pylist()
     for record in records_:
         if record["leader"] is None:
-            record["leader"] = records.NOBODY
+            record["leader"] = records.NO_NODE
     return records_
 
 

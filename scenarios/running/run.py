@@ -100,7 +100,7 @@ def _finish(
         raise KeyboardInterrupt
     journal.replay.check_over()
     with _tolerating_partial_rows(interrupted):
-        simulation.supervisor.close_books()  # an interrupt leaves the nodes that are down without their span
+        simulation.supervisor.log_open_spans()  # an interrupt leaves the nodes that are down without their span
         # Before the results are made: they take as much memory as messages in flight did.
         simulation.world.network.close()
         summary = summarise_run(simulation, interrupted, time.perf_counter() - started_s, resumes)

@@ -165,7 +165,7 @@ def _add_message(
         used=not lost,
         origin=sender,
         destination=receiver,
-        previous=records.NOBODY,
+        previous=records.NO_NODE,
     )
 
 

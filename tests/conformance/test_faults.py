@@ -34,7 +34,7 @@ def run_bounded(simulation: Simulation) -> None:
             break
     else:
         pytest.fail("the run does not end")
-    simulation.supervisor.close_books()
+    simulation.supervisor.log_open_spans()
     assert simulation.supervisor.ended.triggered, "nothing can happen any more, and no node has said why"
 
 

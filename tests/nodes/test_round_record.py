@@ -28,7 +28,7 @@ def add_update(log: Log, sender: int, outcome: str, reason: str = "", used: bool
     """An update to the next node of the ring."""
     fields: dict[str, Any] = {"attempt": 1, "sent_s": 1.0, "left_s": 2.0, "arrived_s": 3.0} | more
     fields |= {"kind": records.KIND["update"], "round": 1, "sender": sender, "receiver": (sender + 1) % 3}
-    fields |= {"origin": sender, "destination": (sender + 1) % 3, "previous": records.NOBODY}
+    fields |= {"origin": sender, "destination": (sender + 1) % 3, "previous": records.NO_NODE}
     fields |= {"outcome": records.OUTCOME[outcome], "reason": records.REASON[reason], "used": used}
     log.messages.append(**dict.fromkeys(log.messages.names, 0) | {"size_bytes": 100, "left_bytes": 100} | fields)
     if used:
@@ -76,7 +76,7 @@ def test_the_first_reason_that_applies(dropouts: Dropouts, transmissions: list[t
 
 def add_assignment(log: Log, receiver: int, outcome: str, reason: str = "") -> None:
     """What the proxy, node 3, sent to a member."""
-    fields: dict[str, Any] = {"attempt": 1, "sent_s": 0.5, "left_s": 0.5, "arrived_s": 0.6, "previous": records.NOBODY}
+    fields: dict[str, Any] = {"attempt": 1, "sent_s": 0.5, "left_s": 0.5, "arrived_s": 0.6, "previous": records.NO_NODE}
     fields |= {"kind": records.KIND["control"], "round": 1, "sender": 3, "receiver": receiver, "used": False}
     fields |= {"origin": 3, "destination": receiver, "outcome": records.OUTCOME[outcome]}
     log.messages.append(**dict.fromkeys(log.messages.names, 0) | fields | {"reason": records.REASON[reason]})

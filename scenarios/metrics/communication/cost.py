@@ -89,7 +89,7 @@ def by_role(log: Log, roles: Roles) -> dict[str, dict[str, dict[str, int]]]:
 def _role_of(log: Log, roles: Roles, end: str) -> NDArray[np.str_]:
     nodes = log.messages[end]
     distinct, place = np.unique(nodes, return_inverse=True)
-    names = [_NO_NODE if node == records.NOBODY else roles.role(node) for node in distinct.tolist()]
+    names = [_NO_NODE if node == records.NO_NODE else roles.role(node) for node in distinct.tolist()]
     role = np.array(names, dtype="<U8")[place]
     role[led_by(log.messages["round"], nodes, leaders(log)) & (role == "client")] = "leader"
     return role

@@ -208,7 +208,7 @@ class _Trace:
         if first_s < sent_s:
             self._add(RESEND, sender, first_s, sent_s, receiver=receiver)
         before = int(messages["previous"][row])
-        if before != records.NOBODY and first_s > self._start_s:
+        if before != records.NO_NODE and first_s > self._start_s:
             # A relay forwards a message immediately, so the path continues with the previous hop.
             return self._over(before, first_s)
         return sender, max(first_s, self._start_s), kind

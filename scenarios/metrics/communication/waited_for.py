@@ -57,7 +57,7 @@ class Waits:
         edges: NDArray[np.int64],
     ) -> None:
         self._messages, self._spans, self._proxy = log.messages, log.spans, proxy
-        self._round, self._leader = int(record["round"]), int(record.get("leader", records.NOBODY))
+        self._round, self._leader = int(record["round"]), int(record.get("leader", records.NO_NODE))
         payload = log.messages["kind"][rows] != records.KIND["control"]
         self._control = rows[~payload]
         # Hops of relays are left out: the first one tells when the message was sent.
@@ -133,7 +133,7 @@ class Waits:
 
     def _expected_models(self, node: int, at_s: float) -> list[int]:
         """Returns the leaders that `node` reported to and that had sent it no model."""
-        if self._leader == records.NOBODY or node == self._leader:
+        if self._leader == records.NO_NODE or node == self._leader:
             return []
         leaders = np.unique(self._receivers[self._senders == node])
         return [int(other) for other in leaders if not self._has_sent(_MODEL, int(other), node, at_s)]

@@ -66,7 +66,7 @@ def events_of_rounds(run_data: RunData) -> list[list[Any]]:
     found: list[list[Any]] = []
     down = outages(run_data)
     for record in run_data.log.rounds:
-        number, last = int(record["round"]), record.get("leader", records.NOBODY)
+        number, last = int(record["round"]), record.get("leader", records.NO_NODE)
         leaders = _leaders(run_data.log, number)
         found += [
             [number, outage.node, outage.start_s, f"leader {outage.node} {outage.words}"]

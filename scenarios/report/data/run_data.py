@@ -125,7 +125,7 @@ def _with_every_column(arrow: pa.Table, empty: Table) -> tuple[pa.Table, list[st
         # Without relays the origin is the sender, and the destination the receiver.
         substitute = {"origin": "sender", "destination": "receiver"}.get(column)
         kind = empty[column].dtype
-        neutral = np.nan if kind.kind == "f" else (column == "used" if kind.kind == "b" else records.NOBODY)
+        neutral = np.nan if kind.kind == "f" else (column == "used" if kind.kind == "b" else records.NO_NODE)
         values = arrow.column(substitute) if substitute else pa.array(np.full(arrow.num_rows, neutral, dtype=kind))
         arrow = arrow.append_column(column, values)
     return arrow, missing

@@ -10,7 +10,7 @@ import pytest
 
 from p2p.clock import Rank
 from p2p.log import records
-from p2p.log.records import NOBODY
+from p2p.log.records import NO_NODE
 from p2p.random_streams import stream
 from p2p.transport.messages import Batch, Message
 from privacy.sealing.envelopes import Envelope
@@ -97,7 +97,7 @@ def test_an_address_that_no_node_has(prepare: Prepare, book_rows: Rows, sealed: 
 
     simulation = run_with(prepare, sealed, 1, act)
     assert refusals(simulation, book_rows) == ["unknown_address"]
-    assert book_rows(simulation.log, kind="correction")[0]["receiver"] == NOBODY
+    assert book_rows(simulation.log, kind="correction")[0]["receiver"] == NO_NODE
 
 
 @SEALED

@@ -27,7 +27,7 @@ def test_dropouts_know_their_reasons(what: str, reason: str) -> None:
     log.dropout(what, 3, 4, reason, 1.0)
     row = {name: log.dropouts[name][0] for name in log.dropouts.names}
     assert (records.WHATS[row["what"]], records.DROPOUT_REASONS[row["reason"]]) == (what, reason)
-    assert (row["round"], row["node"], row["aggregator"]) == (3, 4, records.NOBODY)
+    assert (row["round"], row["node"], row["aggregator"]) == (3, 4, records.NO_NODE)
 
 
 def test_an_unknown_reason_is_a_mistake() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from p2p.clock import Rank
-from p2p.log.records import NOBODY
+from p2p.log.records import NO_NODE
 from p2p.transport.impairments import Partition
 from tests.p2p import reference
 from tests.p2p.fairness import assert_max_min_fair
@@ -114,7 +114,7 @@ class Troubled:
         self.moves: list[tuple[float, str, Any]] = []
         for at_s in np.sort(rng.uniform(0, lasts_s, count)).tolist():
             src = int(rng.integers(nodes))
-            dst = NOBODY if rng.random() < 0.1 else int((src + rng.integers(1, nodes)) % nodes)
+            dst = NO_NODE if rng.random() < 0.1 else int((src + rng.integers(1, nodes)) % nodes)
             self.moves.append((at_s, "send", (src, dst, int(rng.integers(10, 500)))))
         for at_s in rng.uniform(0, lasts_s, count // 10).tolist():
             node, factor = int(rng.integers(nodes)), float(rng.choice([0.1, 0.5, 3.0]))
@@ -147,7 +147,7 @@ class Troubled:
         for at_s, what, how in self.moves:
             if what == "send" and how[0] not in is_down:
                 src, dst, size = how
-                flows.append(Flow(src, dst, size, at_s, lost=dst == NOBODY or dst in is_down))
+                flows.append(Flow(src, dst, size, at_s, lost=dst == NO_NODE or dst in is_down))
             elif what == "slow":
                 up[how[0]], down[how[0]] = up[how[0]] * how[1], down[how[0]] * how[1]
                 changes.append(Change(at_s, ("up", how[0]), float(up[how[0]])))

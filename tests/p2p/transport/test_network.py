@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from p2p.clock import Rank
-from p2p.log.records import NOBODY
+from p2p.log.records import NO_NODE
 from p2p.transport.impairments import Chance, Partition
 from tests.p2p.small_network import EACH_SHARING, Rows, SmallNetwork, nodes
 
@@ -66,10 +66,10 @@ def test_a_closed_network_has_its_whole_log(book_rows: Rows) -> None:
 def test_an_address_of_no_node_is_refused(book_rows: Rows) -> None:
     """The router knows no such address: the message leaves the sender and is rejected, not sent again."""
     post = SmallNetwork()
-    post.send(0, [NOBODY, 1])
+    post.send(0, [NO_NODE, 1])
     post.clock.run()
     assert [(row["receiver"], row["outcome"], row["reason"]) for row in book_rows(post.log)] == [
-        (NOBODY, "rejected", "unknown_address"),
+        (NO_NODE, "rejected", "unknown_address"),
         (1, "delivered", ""),
     ]
 

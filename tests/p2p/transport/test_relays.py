@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from p2p.clock import Rank
 from p2p.log.log import Log
-from p2p.log.records import NOBODY
+from p2p.log.records import NO_NODE
 from p2p.transport.impairments import Chance
 from p2p.transport.relays import Relays
 from p2p.transport.sharing import SHARINGS
@@ -51,7 +51,7 @@ def test_three_hops_by_hand(book_rows: Rows) -> None:
     assert [row["size_bytes"] for row in rows] == [700, 600, 500]
     assert [row["overhead_bytes"] for row in rows] == [282, 182, 82]
     assert [round(row["arrived_s"], 9) for row in rows] == [0.8, 1.2, 1.8]
-    assert [row["previous"] for row in rows] == [NOBODY, 0, 1]
+    assert [row["previous"] for row in rows] == [NO_NODE, 0, 1]
     assert [(row["origin"], row["destination"], row["outcome"], row["used"]) for row in rows] == [
         (0, 1, "delivered", True)
     ] * 3
@@ -115,7 +115,7 @@ def test_totals_add_up_under_loss(
     balance(post.log)
     rows = book_rows(post.log)
     for row in rows:
-        if row["previous"] != NOBODY:
+        if row["previous"] != NO_NODE:
             before = rows[row["previous"]]
             assert (before["receiver"], before["outcome"]) == (row["sender"], "delivered")
             assert before["size_bytes"] == row["size_bytes"] + LAYER_BYTES
@@ -165,7 +165,7 @@ def test_a_relay_that_goes_down_takes_its_messages_along(book_rows: Rows) -> Non
 def test_an_address_of_no_node_is_refused_at_the_end_of_the_way(book_rows: Rows) -> None:
     """Relays cannot know; the node that keeps the last hop's addresses does."""
     post = Post()
-    post.send(0, [NOBODY])
+    post.send(0, [NO_NODE])
     post.clock.run()
     assert [(row["outcome"], row["reason"]) for row in book_rows(post.log)] == [
         ("delivered", ""),

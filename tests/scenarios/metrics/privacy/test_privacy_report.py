@@ -66,6 +66,33 @@ def test_first_come_claims_no_sampling() -> None:
     assert "no uniform sample" in report_privacy(simulation)["rigorous"]["no_amplification_because"]
 
 
+def _model_view(*overrides: str) -> tuple[float, str]:
+    """The figure of the model view of a central run in which two of six train, and why sampling was not counted."""
+    central = "protocol={kind: central, train_per_round: 2, deadline: 60 s}"
+    simulation = build(load_scenario("tiny", ["learning=none", PROVEN, central, "rounds=3", *overrides]))
+    simulation.run()
+    assert all(record["updates_missing"] == 0 for record in simulation.log.rounds)
+    rigorous = report_privacy(simulation)["rigorous"]
+    return float(rigorous["model"]), rigorous["no_amplification_because"]
+
+
+@pytest.mark.parametrize(
+    "risk",
+    [
+        "network.loss=1e-6",
+        "availability={kind: churn, mean_up: 10000 h, mean_down: 1 s}",
+        "faults=[{kind: crash, who: 5, start: 10000 h}]",
+    ],
+)
+def test_sampling_counts_only_where_no_cohort_can_lose_an_update(risk: str) -> None:
+    """Nothing is lost in these runs, but another cohort's mean might have had fewer updates, and so less noise."""
+    sampled, why_not = _model_view("network.loss=0")
+    assert why_not == ""
+    unsampled, why_not = _model_view("network.loss=0", risk)
+    assert "updates may be lost" in why_not
+    assert unsampled > 1.2 * sampled
+
+
 def test_churn_raises_the_sampling_rate() -> None:
     """A cohort drawn from those who are online is a larger share of them than of all clients."""
     crash = "faults=[{kind: crash, who: 0, round: 1, phase: train}]"

@@ -106,6 +106,9 @@ def test_whom_users_must_trust() -> None:
         "what an update tells. The proxy knows who is who in any case."
     )
     assert decide(runs).trust == ""
+    proved = {"leader": [summary(1e3, 1e6, 10, 0.7, 2.0)], "server": [summary(1e3, 1e6, 10, 0.7, 2.0)]}
+    told = decide(proved, {name: receivers[name] for name in proved}).trust
+    assert told.endswith("gets every update. The proxy knows who is who in any case.")
 
 
 def test_receivers_by_hand(add_message: Callable[..., int], round_record: Callable[..., dict[str, Any]]) -> None:
