@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
@@ -90,6 +91,11 @@ def test_equal_lines_are_all_seen(visit: Any, pages: dict[str, Path]) -> None:
     assert len(set(widths)) == 3
 
 
+def _least_distance(colours: list[str]) -> float:
+    shades = [[int(colour[at : at + 2], 16) for at in (1, 3, 5)] for colour in colours]
+    return min(math.dist(*pair) for pair in combinations(shades, 2))
+
+
 @pytest.fixture(scope="module")
 def led(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page of a run with handovers: every kind of message that a leader's round waits for."""
@@ -107,9 +113,9 @@ def test_parts_of_a_bar_have_colours_of_their_own(visit: Any, led: Path, scheme:
     for chart in ("bytes-rounds", "time-rounds"):
         parts = page.evaluate(f"document.getElementById('{chart}').data.map(one => [one.name, one.marker.color])")
         assert any("handover" in name for name, _ in parts), chart
-        shades = [[int(colour[at : at + 2], 16) for at in (1, 3, 5)] for _, colour in parts]
-        apart = [sum((a - b) ** 2 for a, b in zip(*pair, strict=True)) ** 0.5 for pair in combinations(shades, 2)]
-        assert min(apart) > 40, (chart, parts)
+        assert _least_distance([colour for _, colour in parts]) > 55, (chart, parts)
+    lines = page.evaluate("PV.cycle.map(one => (PV.isDark() && PV.inTheDark[one]) || one)")
+    assert _least_distance(lines) > 55, lines
 
 
 def test_numbers_on_bars_can_be_read_in_the_dark(visit: Any, pages: dict[str, Path]) -> None:
