@@ -165,7 +165,7 @@ def _cells(sweep: SweepTable) -> str:
         link = f'<a href="{html.text(_href(str(row["folder"])))}">{html.text(settings)}</a>'
         folder = f'<td class="path">{html.text(row["folder"])}</td>'
         rows.append(f'<tr><th scope="row">{link}</th><td>{accuracy}</td>{folder}</tr>')
-    head = '<tr><th scope="col">cell</th><th scope="col">accuracy</th><th scope="col">folder</th></tr>'
+    head = '<tr><th scope="col">cell</th><th scope="col">accuracy</th><th scope="col" class="path">folder</th></tr>'
     body = f"<thead>{head}</thead><tbody>{''.join(rows)}</tbody>"
     table = f'<div class="scroll"><table class="figures pinned">{body}</table></div>'
     hint = "`peerveil report FOLDER` makes the page of a run, report.html in its folder."

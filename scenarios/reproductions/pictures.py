@@ -7,11 +7,13 @@ them; otherwise a row for each combination.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import cycle
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+_MARKERS = ("o", "s", "^", "D")
+"""The next one for each turn of the colours, so that no two lines look alike."""
 _LEAST_POINTS = 3
 _WIDE = 8.0
 """Axes whose largest value is more than this many times the least are drawn logarithmically."""
@@ -64,12 +66,12 @@ def _lines(rows: Sequence[Row], axis: str) -> dict[str, list[Row]]:
 
 def _draw_lines(figure: Any, lines: Mapping[str, Sequence[Row]], axis: str, outcome: Mapping[str, Any]) -> None:
     plot = figure.add_subplot()
-    for (label, line), colour in zip(lines.items(), cycle(_COLOURS), strict=False):
+    for (label, line), (marker, colour) in zip(lines.items(), product(_MARKERS, _COLOURS), strict=False):
         x, mean = [row["settings"][axis] for row in line], [row["mean"] for row in line]
         ends = [_ends(row) for row in line]
         spread = [[m - low for m, (low, _) in zip(mean, ends, strict=True)]]
         spread.append([high - m for m, (_, high) in zip(mean, ends, strict=True)])
-        plot.errorbar(x, mean, yerr=spread, fmt="o-", color=colour, capsize=2, markersize=4, label=label)
+        plot.errorbar(x, mean, yerr=spread, fmt=f"{marker}-", color=colour, capsize=2, markersize=4, label=label)
         printed = [(row["settings"][axis], row["printed"]) for row in line if row["printed"] is not None]
         if printed:
             plot.plot(*zip(*printed, strict=True), "x--", color=colour, alpha=0.6)
@@ -77,7 +79,7 @@ def _draw_lines(figure: Any, lines: Mapping[str, Sequence[Row]], axis: str, outc
     if min(values) > 0 and max(values) > _WIDE * min(values):
         plot.set_xscale("log")
     plot.set_xlabel(axis)
-    plot.set_ylabel(f"{outcome['figure'][:60]}\no measured with 95% interval, x printed")
+    plot.set_ylabel(_caption(outcome))
     plot.grid(alpha=0.3)
     figure.legend(loc="outside lower center", fontsize=8)
 
@@ -90,9 +92,16 @@ def _draw_rows(figure: Any, rows: Sequence[Row], outcome: Mapping[str, Any]) -> 
         if row["printed"] is not None:
             plot.plot([row["printed"]], [place], "x", color=_COLOURS[1])
     plot.set_yticks(range(len(rows)), [_label(row["settings"]) for row in rows])
-    plot.invert_yaxis()
-    plot.set_xlabel(f"{outcome['figure']}; o measured with 95% interval, x printed")
+    # Half a row of room, so that the first and last marks are whole.
+    plot.set_ylim(len(rows) - 0.5, -0.5)
+    # Of the whole figure: beside long names the axis is shorter than its caption.
+    figure.supxlabel(_caption(outcome), fontsize="medium")
     plot.grid(axis="x", alpha=0.3)
+
+
+def _caption(outcome: Mapping[str, Any]) -> str:
+    printed = any(row["printed"] is not None for row in outcome["values"])
+    return f"{outcome['figure'][:60]}\nmeasured with 95% interval{'; crosses: printed' if printed else ''}"
 
 
 def _ends(row: Row) -> tuple[float, float]:

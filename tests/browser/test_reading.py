@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+import math
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from scenarios.cli.main import main
+from scenarios.reproductions.pictures import draw
 
 pytestmark = pytest.mark.slow
 WIDTHS = [1280, 400]
@@ -59,6 +61,8 @@ def test_ticks_mean_something(visit: Any, pages: dict[str, Path], width: int) ->
         ticks = page.locator(f"#{chart} .xtick text").all_text_contents()
         assert [float(tick) % 1 for tick in ticks] == [0.0] * len(ticks), chart
         assert len(ticks) >= 2
+    dropouts = page.locator("#dropouts-rounds .ytick text").all_text_contents()
+    assert dropouts == ["0", "1"]
     counts = page.locator("#seen .colorbar .cbaxis text").all_text_contents()
     assert counts
     assert all(float(count) % 1 == 0 for count in counts if count != "updates")
@@ -85,6 +89,55 @@ def test_equal_lines_are_all_seen(visit: Any, pages: dict[str, Path]) -> None:
     widths = page.evaluate("document.getElementById('compare-rounds').data.map(one => one.line.width)")
     assert widths == sorted(widths, reverse=True)
     assert len(set(widths)) == 3
+
+
+def _least_distance(colours: list[str]) -> float:
+    shades = [[int(colour[at : at + 2], 16) for at in (1, 3, 5)] for colour in colours]
+    return min(math.dist(*pair) for pair in combinations(shades, 2))
+
+
+@pytest.fixture(scope="module")
+def led(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of a run with handovers: every kind of message that a leader's round waits for."""
+    path = tmp_path_factory.mktemp("led") / "run"
+    changes = ["--set", "protocol.kind=rotating_leader", "--set", "learning=none", "--set", "rounds=3"]
+    assert main(["run", "tiny", *changes, "--quiet", "--out", str(path)]) == 0
+    assert main(["report", str(path)]) == 0
+    return path / "report.html"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_parts_of_a_bar_have_colours_of_their_own(visit: Any, led: Path, scheme: str) -> None:
+    """Waiting for a handover is not waiting for an update; a dark theme's blues are told apart."""
+    page = visit(led, scheme, 1280).page
+    for chart in ("bytes-rounds", "time-rounds"):
+        parts = page.evaluate(f"document.getElementById('{chart}').data.map(one => [one.name, one.marker.color])")
+        assert any("handover" in name for name, _ in parts), chart
+        assert _least_distance([colour for _, colour in parts]) > 55, (chart, parts)
+    lines = page.evaluate("PV.cycle.map(one => (PV.isDark() && PV.inTheDark[one]) || one)")
+    assert _least_distance(lines) > 55, lines
+
+
+def test_numbers_on_bars_can_be_read_in_the_dark(visit: Any, pages: dict[str, Path]) -> None:
+    """Almost black on the bars' lighter colours; plotly's own choice is a middle grey."""
+    page = visit(pages["three"], "dark", 1280).page
+    fills = page.eval_on_selector_all("#cost-bytes .bartext", "all => all.map(one => one.style.fill)")
+    assert fills
+    assert set(fills) == {"rgb(16, 20, 24)"}
+
+
+def test_plots_of_reproductions_are_whole(browser: Any, tmp_path: Path) -> None:
+    """Beside long names of rows the axis is short, and its caption was cut."""
+    settings = {"base": "inversion-cifar10", "update.0.kind": "clip_layers", "update.1.multiplier": 0.0036}
+    row = {"settings": settings, "mean": 16.0, "low": 11.0, "high": 22.0, "printed": 20.0}
+    draw({"values": [row, row], "figure": "attacks.0.results.0.psnr_db"}, tmp_path / "rows.svg")
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.goto((tmp_path / "rows.svg").as_uri())
+    whole = page.locator("svg").bounding_box()
+    texts = page.eval_on_selector_all("g[id^=text_]", "all => all.map(one => one.getBoundingClientRect())")
+    assert len(texts) > 4
+    assert all(whole["x"] <= box["left"] and box["right"] <= whole["x"] + whole["width"] for box in texts)
+    page.close()
 
 
 def test_equal_questions_and_transports_are_said_once(pages: dict[str, Path]) -> None:

@@ -3,7 +3,7 @@
 const PV = (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   // Okabe and Ito's palette: told apart with any colour vision.
-  const hue = { orange: "#e69f00", sky: "#56b4e9", green: "#009e73", yellow: "#f0e442", blue: "#0072b2", red: "#d55e00", pink: "#cc79a7", grey: "#999999" };
+  const hue = { orange: "#e69f00", sky: "#56b4e9", green: "#009e73", yellow: "#f0e442", blue: "#0072b2", red: "#d55e00", pink: "#cc79a7", grey: "#999999", purple: "#8a5fd0" };
   // Not its yellow: a thin line of it cannot be seen on a light ground.
   const cycle = [hue.blue, hue.red, hue.green, hue.pink, hue.orange, hue.sky, hue.grey, "#222222"];
   const dashes = ["solid", "dash", "dot", "dashdot"];
@@ -56,6 +56,9 @@ const PV = (() => {
   function roundsAxis(numbers, narrow) {
     const step = Math.max(1, niceStep(Math.max(1, numbers.length) / (narrow ? 6 : 12)));
     return { title: { text: "round" }, tick0: step > 1 ? 0 : numbers[0] ?? 1, dtick: step };
+  }
+  function countAxis(most, name) {
+    return { title: { text: name }, rangemode: "tozero", tick0: 0, dtick: Math.max(1, niceStep(most / 6)) };
   }
   function countBar(most, name) {
     const step = Math.max(1, niceStep(most / 6));
@@ -125,8 +128,8 @@ const PV = (() => {
     if (built.after) built.after(place);
   }
 
-  // On a dark ground the palette's blue is too dark, and the greys of waiting too bright.
-  const inTheDark = { "#0072b2": "#4a9fdc", "#c3c8cf": "#5b636e", "#e3e5e8": "#333942", "#444444": "#8a8f96", "#222222": "#e8eaed" };
+  // On a dark ground the palette's blue is too dark, and the greys of waiting too bright; sky must stay unlike that blue, and unlike white.
+  const inTheDark = { "#0072b2": "#4a9fdc", "#56b4e9": "#7fe3ea", "#c3c8cf": "#5b636e", "#e3e5e8": "#333942", "#444444": "#8a8f96", "#222222": "#e8eaed" };
   function lighten(trace) {
     const lighter = colour => (typeof colour === "string" ? (inTheDark[colour.slice(0, 7)] || colour.slice(0, 7)) + colour.slice(7) : Array.isArray(colour) ? colour.map(lighter) : colour);
     for (const part of [trace.line, trace.marker]) if (part && part.color) part.color = lighter(part.color);
@@ -191,5 +194,5 @@ const PV = (() => {
     tell();
   }
 
-  return { data, hue, cycle, dashes, unpack, number, digits, bytesText, secondsText, epsilonText, style, niceStep, roundsAxis, countBar, logAxis, chart, draw, drawWaiting, next, table, option, themes, isDark };
+  return { data, hue, cycle, dashes, unpack, number, digits, bytesText, secondsText, epsilonText, style, niceStep, roundsAxis, countAxis, countBar, logAxis, chart, draw, drawWaiting, next, table, option, themes, isDark, inTheDark };
 })();

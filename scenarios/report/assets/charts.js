@@ -1,6 +1,6 @@
 // Charts over rounds, time and nodes of one run.
 PV.kindColours = { control: PV.hue.grey, bootstrap: PV.hue.pink, update: PV.hue.blue, model: PV.hue.sky, handover: PV.hue.orange, share: PV.hue.green, correction: PV.hue.yellow, collect: PV.hue.red };
-PV.reasonColours = { budget: PV.hue.pink, offline: PV.hue.grey, declined: PV.hue.yellow, crashed: PV.hue.red, "went offline": PV.hue.red, partitioned: PV.hue.orange, rejected: PV.hue.green, lost: PV.hue.sky, late: PV.hue.blue };
+PV.reasonColours = { budget: PV.hue.pink, offline: PV.hue.grey, declined: PV.hue.purple, crashed: PV.hue.red, "went offline": PV.hue.red, partitioned: PV.hue.orange, rejected: PV.hue.green, lost: PV.hue.sky, late: PV.hue.blue };
 PV.faint = (colour, share) => colour + Math.round(share * 255).toString(16).padStart(2, "0");
 
 PV.band = (x, low, high, colour, name) => [
@@ -62,7 +62,7 @@ PV.runCharts = () => {
       path.forEach(([what, , , start, end]) => { if (!sums.has(what)) sums.set(what, rounds.round.map(() => 0)); sums.get(what)[i] += end - start; });
     });
     const kinds = [...sums.keys()].sort((a, b) => sums.get(b).reduce((x, y) => x + y, 0) - sums.get(a).reduce((x, y) => x + y, 0));
-    const colours = { ...PV.kindColours, train: hue.blue, wait: "#c3c8cf", resend: hue.red, update: hue.orange, round: hue.grey };
+    const colours = { ...PV.kindColours, train: hue.blue, wait: "#c3c8cf", resend: hue.red, update: hue.orange, handover: hue.purple, round: hue.grey };
     const words = { wait: "waiting for a timer", train: "training", resend: "lost and sent again", round: "round" };
     return {
       traces: kinds.map(kind => ({ type: "bar", x: rounds.round, y: sums.get(kind), customdata: sums.get(kind).map(PV.secondsText), name: words[kind] || `${kind} under way`, marker: { color: colours[kind] }, hovertemplate: `round %{x}, ${words[kind] || kind}: %{customdata}<extra></extra>` })),
@@ -140,9 +140,10 @@ PV.dropoutCharts = () => {
     const counts = data.dropouts.counts[select.value];
     const reasons = Object.keys(counts);
     const numbers = data.rounds.round;
+    const most = Math.max(...numbers.map(n => reasons.reduce((sum, reason) => sum + (counts[reason][n] || 0), 0)));
     return {
       traces: reasons.map(reason => ({ type: "bar", name: reason, x: numbers, y: numbers.map(n => counts[reason][n] || 0), marker: { color: PV.reasonColours[reason] }, hovertemplate: `round %{x}, ${reason}: %{y}<extra></extra>` })),
-      layout: { barmode: "stack", showlegend: true, xaxis: PV.roundsAxis(numbers, narrow), yaxis: { title: { text: select.selectedOptions[0].textContent }, rangemode: "tozero" } },
+      layout: { barmode: "stack", showlegend: true, xaxis: PV.roundsAxis(numbers, narrow), yaxis: PV.countAxis(most, select.selectedOptions[0].textContent) },
       table: { head: ["round", ...reasons], rows: numbers.map(n => [n, ...reasons.map(reason => counts[reason][n] || 0)]) },
     };
   });

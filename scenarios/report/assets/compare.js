@@ -45,7 +45,7 @@ PV.comparison = () => {
     const most = Math.max(1, ...found.map(one => (one ? one[column] : 0)));
     const axis = scale ? PV.bytesAxis(most) : { scale: 1, name: unit };
     return {
-      traces: [{ type: "bar", orientation: "h", y: runs.map(run => run.label.replace(/</g, "&lt;")), x: found.map(one => (one ? one[column] / axis.scale : null)), text: found.map(one => (one ? text(one[column]) : "not reached")), textposition: "auto", cliponaxis: false, marker: { color: runs.map((_, i) => PV.cycle[i % PV.cycle.length]) }, hovertemplate: "%{y}: %{text}<extra></extra>" }],
+      traces: [{ type: "bar", orientation: "h", y: runs.map(run => run.label.replace(/</g, "&lt;")), x: found.map(one => (one ? one[column] / axis.scale : null)), text: found.map(one => (one ? text(one[column]) : "not reached")), textposition: "auto", ...(PV.isDark() ? { insidetextfont: { color: "#101418" } } : {}), cliponaxis: false, marker: { color: runs.map((_, i) => PV.cycle[i % PV.cycle.length]) }, hovertemplate: "%{y}: %{text}<extra></extra>" }],
       layout: { height: Math.max(180, 90 + runs.length * 42), xaxis: { title: { text: axis.name }, rangemode: "tozero" }, yaxis: { type: "category", autorange: "reversed" } },
       table: { head: ["run", "round", scale ? "bytes" : "seconds"], rows: runs.map((run, i) => [run.label, found[i]?.round, found[i]?.[column]]) },
     };

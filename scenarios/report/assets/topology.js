@@ -68,7 +68,7 @@ PV.topology = () => {
       return badness.slice().reverse().map(fate => ({ name: fate.replace("_", " "), colour: PV.fateColours[fate], width: fate === "delivered" ? 1 : 1.8, edges: edges.filter(edge => edge.fate === fate) })).filter(group => group.edges.length);
     }
     const most = edges.reduce((sum, edge) => Math.max(sum, edge.bytes), 1);
-    const shades = PV.isDark() ? ["#2a6f97", hue.sky, "#d6f1ff"] : [hue.sky, hue.blue, "#003f66"];
+    const shades = PV.isDark() ? ["#2a6f97", "#4a9fdc", "#d6f1ff"] : [hue.sky, hue.blue, "#003f66"];
     return [[0, 0.34, 0.8], [0.34, 0.67, 1.6], [0.67, 1.01, 2.8]].map(([low, high, width], i) => {
       const own = edges.filter(edge => edge.bytes / most >= low && edge.bytes / most < high);
       const ends = [...new Set([own.reduce((sum, edge) => Math.min(sum, edge.bytes), Infinity), own.reduce((sum, edge) => Math.max(sum, edge.bytes), 0)].map(PV.bytesText))];
@@ -76,15 +76,13 @@ PV.topology = () => {
     }).filter(group => group.edges.length);
   }
 
-  const edgeColour = group => (PV.isDark() && group.colour === hue.blue ? hue.sky : group.colour);
-
   function edgeTraces(all, chosen) {
     const own = chosen === null ? all : all.filter(edge => edge.sender === chosen || edge.receiver === chosen);
     const many = own.length > MANY;
     const opacity = many ? Math.max(0.1, Math.min(0.5, 600 / own.length)) : Math.max(0.25, Math.min(0.9, 120 / own.length));
-    const traces = edgeGroups(own).map(group => lines(group.edges, { name: group.name, opacity: many && group.edges.length < 200 ? 0.6 : opacity, line: { width: many ? 0.7 : group.width, color: edgeColour(group) }, showlegend: false }));
+    const traces = edgeGroups(own).map(group => lines(group.edges, { name: group.name, opacity: many && group.edges.length < 200 ? 0.6 : opacity, line: { width: many ? 0.7 : group.width, color: group.colour }, showlegend: false }));
     // The legend gets lines of its own: faint ones could not be seen there.
-    edgeGroups(own).forEach(group => traces.push({ x: [null], y: [null], mode: "lines", name: `${count(group.edges.length)} edge${group.edges.length === 1 ? "" : "s"}: ${group.name}`, line: { width: group.width, color: edgeColour(group) }, showlegend: true }));
+    edgeGroups(own).forEach(group => traces.push({ x: [null], y: [null], mode: "lines", name: `${count(group.edges.length)} edge${group.edges.length === 1 ? "" : "s"}: ${group.name}`, line: { width: group.width, color: group.colour }, showlegend: true }));
     if (!many) {
       const ends = { x: [], y: [], text: [], angle: [] };
       own.forEach(edge => {

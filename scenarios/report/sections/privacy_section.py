@@ -52,8 +52,8 @@ def _views(epsilon: Mapping[str, Any], privacy: Mapping[str, Any]) -> str:
     return html.figure(
         "epsilon-views",
         f"Epsilon claimed by the published formula and proven per view ({epsilon.get('unit', 'client')} level{at}); "
-        "log scale. The two answer different questions and are not to be mixed. Views without a finite epsilon are "
-        "left out.",
+        "log scale. The two answer different questions and are not to be mixed. Views whose epsilon is 0 or "
+        "infinite have no mark.",
         views_alternative(privacy),
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -300,6 +301,21 @@ def test_lines_are_drawn_over_an_axis_of_numbers(tmp_path: Path) -> None:
         draw(outcome, tmp_path / "one.svg")
         draw(outcome, tmp_path / "two.svg")
         assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes(), name
+
+
+def test_no_two_lines_of_a_plot_look_alike(tmp_path: Path) -> None:
+    """There are seven colours: the eighth line has another mark. Crosses are explained only where they are drawn."""
+
+    def looks(lines: int, printed: float | None) -> tuple[int, str]:
+        settings = [{"base": f"line {line}", "a.x": x} for line in range(lines) for x in (1, 2, 3)]
+        values = [{"settings": one, "mean": 0.5, "low": 0.4, "high": 0.6, "printed": printed} for one in settings]
+        draw({"values": values, "figure": "accuracy"}, tmp_path / "plot.svg")
+        text = (tmp_path / "plot.svg").read_text()
+        return len(set(re.findall(r'href="#(m\w+)"[^>]*style="fill: (#\w+)', text))), text
+
+    assert looks(8, None)[0] > looks(7, None)[0]
+    assert "crosses: printed" not in looks(2, None)[1]
+    assert "crosses: printed" in looks(2, 0.45)[1]
 
 
 def test_a_refutation_by_formula_outweighs_a_run() -> None:
