@@ -172,11 +172,10 @@ class RoundPrivacy:
         self._exhausted_from = min(before, after)
         joined = joined_in_round(self._log, self._scenario.clients, record.round_number, record.first_row)
         failed = why_not_sampled(self._scenario, self._noise)
-        # Called in every round: it also notes who has the newest model.
-        stale = self._has_stale_members(record, messages)
         if not failed and before <= record.round_number:
             failed = "some clients have no budget left, so the cohort depends on who took part before"
-        if not failed and stale:
+        # Last, and only while nothing has failed: the first premise that fails ends all amplification.
+        if not failed and self._has_stale_members(record, messages):
             failed = "a member trained from an older model, so its update tells when it took part before"
         return Draw(min(1.0, len(record.cohort) / max(joined, 1)), len(record.cohort), failed)
 

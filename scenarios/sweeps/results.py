@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from p2p.config.errors import UserError
 from scenarios.metrics.comparison import FIGURES
 from scenarios.run_folder import atomic_write
+from scenarios.run_folder.arrow_arrays import from_numbers, from_strings, from_values
 from scenarios.run_folder.json_text import to_json
 from scenarios.sweeps.grid import Cell, Grid, base_name
 from scenarios.sweeps.read_sweep import CELLS, RUNS
@@ -158,20 +159,14 @@ def to_table(rows: Sequence[Row], axes: Sequence[str]) -> pa.Table:
         if name in axes:
             columns[name] = _axis_column(values)
         elif name in FIGURES or name == "seconds":
-            columns[name] = pa.array([None if value is None else float(value) for value in values], pa.float64())
+            columns[name] = from_numbers(values, "f8")
         else:
-            columns[name] = pa.array(values, pa.int64() if name == "seed" else pa.string())
+            columns[name] = from_numbers(values, "i8") if name == "seed" else from_strings(values)
     return pa.table(columns)
 
 
 def _axis_column(values: Sequence[Any]) -> pa.Array:
-    import pyarrow as pa
-
     kinds = {type(value) for value in values if value is not None}
-    if kinds == {bool}:
-        return pa.array(values, pa.bool_())
-    if kinds == {int}:
-        return pa.array(values, pa.int64())
-    if kinds and kinds <= {int, float}:
-        return pa.array([None if value is None else float(value) for value in values], pa.float64())
-    return pa.array([None if value is None else value_text(value) for value in values], pa.string())
+    if kinds == {bool} or (kinds and kinds <= {int, float}):
+        return from_values(values)
+    return from_strings([None if value is None else value_text(value) for value in values])

@@ -19,6 +19,7 @@ from scenarios.metrics.communication.roles import Roles
 from scenarios.metrics.headline.run_facts import RunFacts
 from scenarios.metrics.privacy.view_labels import RELATION
 from scenarios.run_folder import arrow_tables
+from scenarios.run_folder.arrow_arrays import from_numpy
 from scenarios.run_folder.reader import Run, open_run
 from scenarios.run_folder.summary import summarise
 from scenarios.run_folder.table_checks import NEVER_NULL
@@ -116,7 +117,6 @@ def _stored(run: Run, name: str) -> bool:
 
 def _with_every_column(arrow: pa.Table, empty: Table) -> tuple[pa.Table, list[str]]:
     """Adds missing columns with neutral values, for folders of other versions; returns the table and their names."""
-    import pyarrow as pa
 
     missing = [column for column in empty.names if column not in arrow.column_names]
     if NEVER_NULL.intersection(missing):
@@ -126,7 +126,7 @@ def _with_every_column(arrow: pa.Table, empty: Table) -> tuple[pa.Table, list[st
         substitute = {"origin": "sender", "destination": "receiver"}.get(column)
         kind = empty[column].dtype
         neutral = np.nan if kind.kind == "f" else (column == "used" if kind.kind == "b" else records.NO_NODE)
-        values = arrow.column(substitute) if substitute else pa.array(np.full(arrow.num_rows, neutral, dtype=kind))
+        values = arrow.column(substitute) if substitute else from_numpy(np.full(arrow.num_rows, neutral, dtype=kind))
         arrow = arrow.append_column(column, values)
     return arrow, missing
 
