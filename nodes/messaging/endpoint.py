@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
@@ -65,9 +65,8 @@ class Endpoint(Receiver):
         self.inbox.read()
         for message in self._early.values():
             self._world.network.lose(message, "receiver_down")
-        for round_number, sessions in self._world.sessions.items():
-            if sessions.pop(self.node, None) is not None:
-                self._world.network.sessions.close(self.node, round_number)
+        for held in self._sessions:
+            self._world.network.sessions.close(self.node, held.round_number)
         self.inbox.close()
         self.forget_all()
         # The next incarnation draws other keys: the old ones may have sealed messages with the same sequence numbers.
@@ -78,8 +77,7 @@ class Endpoint(Receiver):
         # Earlier arrivals are judged by the sessions that were open when they arrived.
         self.inbox.read()
         round_number = assignment.round_number
-        sessions = self._world.sessions.setdefault(round_number, {})
-        known = sessions.get(self.node)
+        known = self.session(round_number)
         if known is None:
             if not self._has_joined(round_number) and self._world.network.has_answered(self.node, round_number):
                 # A repeated set-up of the round has ended since this node joined, and its keys with it. Drawn by name,
@@ -88,7 +86,7 @@ class Endpoint(Receiver):
             number, keys = self._joined or (-1, None)
             if keys is None or number != round_number or assignment.public_key not in (None, keys.public):
                 return  # crashed between joining and its assignment: the keys that peers seal for are lost
-            sessions[self.node] = RoundSession(assignment, keys)
+            self._sessions += (RoundSession(assignment, keys),)
             self._world.network.sessions.open(self.node, round_number)
         else:
             known.update(assignment)
@@ -99,7 +97,9 @@ class Endpoint(Receiver):
             self._answer_probes()
 
     def leave(self, round_number: int) -> None:
-        """Drops a drained round's keys, and late messages of a round that it is no longer in; see `leave_round`."""
+        """Drops a drained round's address and keys, and late messages of a round that it is no longer in."""
+        # Its inbox has been read: that was the last message of the round.
+        self._sessions = tuple([held for held in self._sessions if held.round_number != round_number])
         if self._joined is not None and self._joined[0] == round_number:
             self._joined = None
         if self.active_round != round_number and not self.inbox.is_empty:
@@ -147,8 +147,10 @@ class Endpoint(Receiver):
 
     def agree(self, round_number: int, peer: Peer, purpose: bytes) -> bytes:
         """Derives a shared secret with a peer from this round's one-time keys; sends nothing."""
-        keys = self._world.sessions[round_number][self.node].keys
-        return self._world.sealer.agree(round_number, keys, peer.public_key, purpose)
+        held = self.session(round_number)
+        if held is None:
+            raise RuntimeError(f"node {self.node} has no keys of round {round_number}")
+        return self._world.sealer.agree(round_number, held.keys, peer.public_key, purpose)
 
     def send_envelopes(
         self, envelopes: Sequence[Envelope], kind: str, round_number: int, give_up_s: float = np.inf
@@ -201,12 +203,3 @@ class Endpoint(Receiver):
             batch = same_control(self.node, nodes, invite.round_number, invite, give_up_s, sealed)
             before = partial(hooks.notify, phase="invite") if hooks.listeners else None
             self._world.network.call(batch, answers_to_invitations(answer, sealed), before)
-
-
-def leave_round(world: World, endpoints: Iterable[Endpoint], round_number: int) -> None:
-    """Drops a drained round's addresses and keys at all nodes."""
-    # Their inboxes have been read: that was the last message of the round.
-    world.sessions.pop(round_number, None)
-    world.network.sessions.close_all(round_number)
-    for endpoint in endpoints:
-        endpoint.leave(round_number)
