@@ -21,6 +21,7 @@ from nodes.world import World
 from p2p.log.records import KIND, KINDS, NO_NODE
 from p2p.transport.messages import Batch, CallAnswer
 from privacy.sealing.envelopes import Envelope, Payload
+from privacy.sealing.keys import KeyPair
 
 
 class Endpoint(Receiver):
@@ -38,27 +39,43 @@ class Endpoint(Receiver):
 
     def joining_key(self, round_number: int, life: int) -> bytes:
         """Returns the public key with which this node joined a round, `life` crashes after the beginning."""
-        world = self._world
-        life += world.first_incarnation
-        if life == self.life:
-            return self.draw_keys(round_number)
-        # It has crashed since then: the key's private half is lost, and its assignment will find another one.
-        return world.sealer.draw_keys(world.seed, self.node, round_number, life).public
+        life += self._world.first_incarnation
+        # If it has crashed since, the key's private half is lost, and its assignment will find another one.
+        return self._own_key(round_number) if life == self.life else self._draw_keys(round_number, life).public
 
-    def draw_keys(self, round_number: int) -> bytes:
-        """Draws this round's one-time key pair and returns the public key; drops keys of rounds without a session."""
-        self.inbox.read()
+    def registered_key(self, life: int) -> bytes:
+        """Returns the public key with which this node registered, `life` crashes after the beginning."""
+        life += self._world.first_incarnation
+        # It may have joined a round since: the keys for that one are not to be dropped.
+        return self._own_key(0) if life == self.life and self._has_joined(0) else self._draw_keys(0, life).public
+
+    def _own_key(self, round_number: int) -> bytes:
         held = self.session(round_number)
-        keys = None if held is None else held.keys
+        if held is not None:
+            return held.keys.public
+        self.join(round_number)
+        return self._joining_keys(round_number).public
+
+    def _draw_keys(self, round_number: int, life: int) -> KeyPair:
+        return self._world.sealer.draw_keys(self._world.seed, self.node, round_number, life)
+
+    def join(self, round_number: int) -> None:
+        """Keeps messages of a round until its assignment arrives; drops keys of rounds without a session."""
+        self.inbox.read()
         if self._joined is not None and self.session(self._joined[0]) is None:
             self._joined = None
         if self._early:
             self._judge_early()
-        if keys is None:
-            world = self._world
-            keys = world.sealer.draw_keys(world.seed, self.node, round_number, self.life)
+        if not self.has_session(round_number):
+            self._joined = round_number, None
+
+    def _joining_keys(self, round_number: int) -> KeyPair:
+        """Returns the keys of the round that it has joined, which are drawn when they are first needed."""
+        number, keys = self._joined or (-1, None)
+        if keys is None or number != round_number:
+            keys = self._draw_keys(round_number, self.life)
             self._joined = round_number, keys
-        return keys.public
+        return keys
 
     def lose_state(self) -> None:
         """Discards inbox, keys and addresses at a crash; messages kept for a later assignment are lost."""
@@ -79,12 +96,12 @@ class Endpoint(Receiver):
         round_number = assignment.round_number
         known = self.session(round_number)
         if known is None:
-            if not self._has_joined(round_number) and self._world.network.has_answered(self.node, round_number):
-                # A repeated set-up of the round has ended since this node joined, and its keys with it. Drawn by name,
-                # they are the same again.
-                self.draw_keys(round_number)
-            number, keys = self._joined or (-1, None)
-            if keys is None or number != round_number or assignment.public_key not in (None, keys.public):
+            # Without having joined: a repeated set-up of the round has ended since, and its keys with it. Drawn by
+            # name, they are the same again.
+            if not self._has_joined(round_number) and not self._world.network.has_answered(self.node, round_number):
+                return
+            keys = self._joining_keys(round_number)
+            if assignment.public_key not in (None, keys.public):
                 return  # crashed between joining and its assignment: the keys that peers seal for are lost
             self._sessions += (RoundSession(assignment, keys),)
             self._world.network.sessions.open(self.node, round_number)

@@ -68,8 +68,8 @@ class Receiver:
 
     def forget_all(self) -> None:
         """Begins with an empty inbox, without keys, and without anything kept from earlier arrivals."""
-        # The round that it has joined last, with the keys drawn for it; a session has its own keys.
-        self._joined: tuple[int, KeyPair] | None = None
+        # The round that it has joined last, with the keys for it, once drawn; a session has its own keys.
+        self._joined: tuple[int, KeyPair | None] | None = None
         # Rounds that overlap are few, and a tuple of one takes less memory and time than a dictionary.
         self._sessions: tuple[RoundSession, ...] = ()
         self._early: Mapping[int, Message] = _NO_EARLY  # by row
