@@ -63,7 +63,7 @@ class CanaryTrainer:
     """
 
     def __init__(self, trainer: Any, canaries: Canaries, norm: float, *, still: bool) -> None:
-        self._trainer, self._canaries, self._still = trainer, canaries, still
+        self._trainer, self._still = trainer, still
         self._steps = canaries.directions * (norm * canaries.factors).astype(np.float32)[:, None]
         self._rows = {node: row for row, node in enumerate(canaries.nodes.tolist())}
         self.dimension: int = trainer.dimension

@@ -154,7 +154,7 @@ class ByClient:
         raise _no_owners()
 
 
-SPLITS: dict[str, type] = {"iid": Iid, "shards": Shards, "dirichlet": Dirichlet, "by_client": ByClient}
+SPLITS: dict[str, type[DataSplit]] = {"iid": Iid, "shards": Shards, "dirichlet": Dirichlet, "by_client": ByClient}
 
 
 def _no_owners() -> UserError:

@@ -101,7 +101,7 @@ class OnePeerExponential:
         return Exponential().ahead(members, (round_number - 1) % steps_ahead(len(members)))
 
 
-REDRAWS: dict[str, type] = {
+REDRAWS: dict[str, type[Redraw]] = {
     "every_round": EveryRound,
     "never": Never,
     "swaps": Swaps,

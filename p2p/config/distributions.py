@@ -43,9 +43,6 @@ class Distribution(Protocol):
     def support(self) -> tuple[float, float]:
         """Returns the smallest and the largest possible value; the latter may be infinite."""
 
-    def expectation(self) -> float:
-        """Returns the expected value, which may be infinite."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constant:
@@ -64,10 +61,6 @@ class Constant:
     def support(self) -> tuple[float, float]:
         """Returns the single point."""
         return self.value, self.value
-
-    def expectation(self) -> float:
-        """Returns the value."""
-        return self.value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,10 +87,6 @@ class Uniform:
         """Returns low and high."""
         return self.low, self.high
 
-    def expectation(self) -> float:
-        """Returns the midpoint."""
-        return (self.low + self.high) / 2
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lognormal:
@@ -122,10 +111,6 @@ class Lognormal:
     def support(self) -> tuple[float, float]:
         """Returns the positive half-line."""
         return 0.0, math.inf
-
-    def expectation(self) -> float:
-        """Returns `median * exp(sigma^2 / 2)`."""
-        return self.median * math.exp(self.sigma**2 / 2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,10 +137,6 @@ class Pareto:
         """Returns the half-line from the minimum."""
         return self.minimum, math.inf
 
-    def expectation(self) -> float:
-        """Returns the mean; infinite for shapes up to 1."""
-        return self.minimum * self.shape / (self.shape - 1) if self.shape > 1 else math.inf
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exponential:
@@ -178,10 +159,6 @@ class Exponential:
     def support(self) -> tuple[float, float]:
         """Returns the positive half-line."""
         return 0.0, math.inf
-
-    def expectation(self) -> float:
-        """Returns the mean."""
-        return self.mean
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,10 +185,6 @@ class Weibull:
         """Returns the positive half-line."""
         return 0.0, math.inf
 
-    def expectation(self) -> float:
-        """`scale * Gamma(1 + 1/shape)`."""
-        return self.scale * math.gamma(1 + 1 / self.shape)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Empirical:
@@ -235,10 +208,6 @@ class Empirical:
     def support(self) -> tuple[float, float]:
         """Returns the smallest and largest value of the column."""
         return min(self.values), max(self.values)
-
-    def expectation(self) -> float:
-        """Returns the mean of the column."""
-        return math.fsum(self.values) / len(self.values)
 
     def loaded(self, unit: Unit) -> Empirical:
         """Returns a copy with the column read from the file."""
@@ -346,5 +315,3 @@ RatePerNode = Annotated[Distribution, Drawn("bytes/s", low=0.0, low_open=True)]
 SpeedPerNode = Annotated[Distribution, Drawn("samples/s", low=0.0, low_open=True)]
 DelayPerPair = Annotated[Distribution, Drawn("s", low=0.0)]
 DelayPerNode = Annotated[Distribution, Drawn("s", low=0.0)]
-FractionPerNode = Annotated[Distribution, Drawn("", low=0.0, high=1.0)]
-NumberPerNode = Annotated[Distribution, Drawn("", low=0.0)]

@@ -33,7 +33,6 @@ DROPOUT_REASONS = (*ABSENCES, *MISSING, UNCONNECTED)
 KIND = {word: code for code, word in enumerate(KINDS)}
 OUTCOME = {word: code for code, word in enumerate(OUTCOMES)}
 REASON = {word: code for code, word in enumerate(REASONS)}
-BOTTLENECK = {word: code for code, word in enumerate(BOTTLENECKS)}
 SPAN = {word: code for code, word in enumerate(SPANS)}
 WHAT = {word: code for code, word in enumerate(WHATS)}
 DROPOUT_REASON = {word: code for code, word in enumerate(DROPOUT_REASONS)}

@@ -148,16 +148,6 @@ class Ledger:
         return self.rule.published.epsilon_after(self.last_round) if self.rule.published else None
 
     @property
-    def rigorous_epsilon(self) -> float:
-        """Epsilon against an observer of all releases of this client (view `local`)."""
-        from privacy.accounting.curves.gaussian import epsilon_of
-        from privacy.accounting.curves.loss_events import composed_epsilon
-
-        if self.rule.loss is not None:
-            return composed_epsilon(0.0, [(self.rule.loss, self.releases)], self.rule.delta)
-        return epsilon_of(math.sqrt(self.mu2), self.rule.delta)
-
-    @property
     def budget_left(self) -> float:
         """Fraction of the budget left: of the rounds (published) or of mu^2 (rigorous); NaN without a budget."""
         if self.rule.by == "published":

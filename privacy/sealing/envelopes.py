@@ -11,9 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, Literal, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from privacy.sealing import wire_format
 
 UNREADABLE = object()
@@ -70,12 +67,6 @@ class Payload:
             with suppress(ValueError, LookupError, struct.error):
                 value = self._decode(data)
         return Payload(value, len(data), lambda: data, self._decode)
-
-
-def vector_payload(vector: NDArray[np.float32]) -> Payload:
-    """Returns the payload of an update or model; the row must not change until its last message has ended."""
-    size_bytes = wire_format.vector_size(vector.size)
-    return Payload(vector, size_bytes, lambda: wire_format.encode_vector(vector), wire_format.decode_vector)
 
 
 class Ciphertext:

@@ -75,14 +75,9 @@ class Update:
 
 @dataclass(slots=True)
 class Released:
-    """Updates after noise, one row per client, as receivers get them; what follows is post-processing.
-
-    Attributes:
-        scalars: what else leaves with each row, by name, one number per row.
-    """
+    """Updates after noise, one row per client, as receivers get them; what follows is post-processing."""
 
     rows: Matrix
-    scalars: dict[str, Floats] = field(default_factory=dict)
 
 
 class Norms(NamedTuple):

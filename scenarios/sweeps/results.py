@@ -22,8 +22,6 @@ from scenarios.sweeps.sweep_file import Sweep, value_text
 if TYPE_CHECKING:
     import pyarrow as pa
 
-WALL_COLUMNS = ("seconds", "worker")
-"""Columns that differ from one execution to the next."""
 _REST = 20
 """Pause after each write of the table, in multiples of its duration."""
 _LEAST_PAUSE_S = 1.0

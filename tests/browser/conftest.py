@@ -160,7 +160,7 @@ def _add_message(
         arrived_s=float("nan") if lost else sent_s + 1,
         outcome=records.OUTCOME["lost" if lost else "delivered"],
         reason=records.REASON["random" if lost else ""],
-        bottleneck=records.BOTTLENECK["uplink"],
+        bottleneck=records.BOTTLENECKS.index("uplink"),
         left_bytes=1000 + sender,
         used=not lost,
         origin=sender,

@@ -15,11 +15,18 @@ from numpy.typing import NDArray
 
 from p2p.random_streams import stream
 from privacy.anonymity.settings import Sealed
-from privacy.sealing.envelopes import Ciphertext, Envelope, Payload, Rejected, vector_payload
+from privacy.sealing.envelopes import Ciphertext, Envelope, Payload, Rejected
 from privacy.sealing.keys import SALT, KeyPair
 from privacy.sealing.message_sizes import message_size, seal_size
 from privacy.sealing.sealers import Receiver, Sealer, make_sealer, tamper
-from privacy.sealing.wire_format import HEADER_BYTES, NAME_BYTES, encode_header
+from privacy.sealing.wire_format import (
+    HEADER_BYTES,
+    NAME_BYTES,
+    decode_vector,
+    encode_header,
+    encode_vector,
+    vector_size,
+)
 
 MODES: list[Sealed] = [True, "sizes", False]
 PROTECTED: list[Sealed] = [True, "sizes"]
@@ -49,6 +56,11 @@ def party(sealed: Sealed, members: int = 4) -> Party:
     sealer = make_sealer(sealed)
     keys = [sealer.draw_keys(1, node, 3) for node in range(members)]
     return Party(sealer, keys, [bytes([65 + node]) * 32 for node in range(members)])
+
+
+def vector_payload(vector: NDArray[np.float32]) -> Payload:
+    """The payload of an update."""
+    return Payload(vector, vector_size(vector.size), lambda: encode_vector(vector), decode_vector)
 
 
 def row(size: int = 10) -> NDArray[np.float32]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import pytest
 
 from p2p.config.errors import UserError
+from privacy.accounting.curves.gaussian import epsilon_of
 from scenarios.build import build
 from scenarios.loading.load import dump_scenario, load_scenario, parse_scenario
 from scenarios.loading.privacy_classes import budget_classes, budget_epsilons, colluding_nodes
@@ -135,7 +137,9 @@ def test_each_client_stops_at_its_own_epsilon() -> None:
         assert client.ledger is not None
         if client.node in last:
             assert table["budget_left"][last[client.node]] == pytest.approx(client.ledger.budget_left)
-            assert table["rigorous"][last[client.node]] <= client.ledger.rigorous_epsilon * (1 + 1e-6)
+            assert table["rigorous"][last[client.node]] <= epsilon_of(
+                math.sqrt(client.ledger.mu2), client.ledger.rule.delta
+            ) * (1 + 1e-6)
 
 
 @pytest.mark.slow

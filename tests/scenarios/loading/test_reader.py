@@ -10,7 +10,7 @@ import pytest
 from annotated_types import Ge, Gt
 
 from p2p.config.choices import Choice
-from p2p.config.distributions import Constant, DelayPerPair, FractionPerNode, Lognormal, RatePerNode, Uniform
+from p2p.config.distributions import Constant, DelayPerPair, Distribution, Drawn, Lognormal, RatePerNode, Uniform
 from p2p.config.file_paths import FilePath
 from p2p.config.units import PositiveSeconds, Rate
 from scenarios.loading.plugins import Plugins
@@ -64,7 +64,7 @@ class Part:
     faults: tuple[Clip, ...] = ()
     uplink: RatePerNode = field(default_factory=lambda: Constant(value=1.0))
     latency: DelayPerPair = field(default_factory=lambda: Constant(value=1.0))
-    share: FractionPerNode = field(default_factory=lambda: Constant(value=0.5))
+    share: Annotated[Distribution, Drawn("", low=0.0, high=1.0)] = field(default_factory=lambda: Constant(value=0.5))
     file: FilePath | None = None
 
 
