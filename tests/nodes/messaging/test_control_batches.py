@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from nodes.messaging.control_batches import read_report, report_note, report_number
 from nodes.messaging.control_messages import Done
-from p2p.transport.messages import TOPICS, Delivery
+from p2p.transport.messages import TOPICS, Delivery, Note
 
 REPORTS = st.builds(
     Done,
@@ -31,6 +31,6 @@ def test_a_report_is_read_as_it_was_written(done: Done) -> None:
 
 def test_its_size_is_that_of_the_wire_format() -> None:
     """82 bytes of header and 5 of content; 16 more where it is sealed, and 8 for a loss."""
-    assert report_note(False, False) == (TOPICS["done"], 87, 82)
-    assert report_note(False, True) == (TOPICS["done"], 95, 82)
-    assert report_note(True, False) == report_note("sizes", False) == (TOPICS["done"], 103, 98)
+    assert report_note(False, False) == Note(TOPICS["done"], 87, 82)
+    assert report_note(False, True) == Note(TOPICS["done"], 95, 82)
+    assert report_note(True, False) == report_note("sizes", False) == Note(TOPICS["done"], 103, 98)
