@@ -35,6 +35,6 @@ class World:
     weights: Weights = "uniform"
     """How aggregators weigh updates."""
     first_incarnation: int = 0
-    """Where endpoints begin to count their lives: a resumed run starts beyond those of the run it goes on with."""
+    """The number of every endpoint's first life; a resumed run starts beyond the lives of the run that it continues."""
     sent_payloads: SentPayloads | None = None
     """What nodes put into messages, for observers; None in a run without adversaries."""

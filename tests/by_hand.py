@@ -130,6 +130,6 @@ def dropouts() -> Callable[..., list[tuple[int, str, int, int, str]]]:
 
 
 @pytest.fixture(scope="session")
-def book_rows() -> Callable[..., list[dict[str, Any]]]:
+def message_rows() -> Callable[..., list[dict[str, Any]]]:
     """The rows of the message log, in words."""
     return messages

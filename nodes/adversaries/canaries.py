@@ -87,10 +87,10 @@ class CanaryTrainer:
         others = [place for place, node in enumerate(nodes) if node not in self._rows]
         if others and not self._still:
             mine = [nodes[place] for place in others], round_number, [numbers[place] for place in others]
-            told = None if losses is None else np.zeros(len(others))
-            trained[others] = self._trainer.train(models[others], *mine, told)
+            their_losses = None if losses is None else np.zeros(len(others))
+            trained[others] = self._trainer.train(models[others], *mine, their_losses)
             if losses is not None:
-                losses[others] = told
+                losses[others] = their_losses
         for place, node in enumerate(nodes):
             if node in self._rows:
                 trained[place] -= self._steps[self._rows[node]]

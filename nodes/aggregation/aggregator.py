@@ -49,8 +49,8 @@ def weigh(rule: Weights, shares: Sequence[float], losses: Sequence[float]) -> li
         return list((given / given.sum()).tolist())
     if rule == "loss_and_records":
         # A loss that no computation gives counts as none; if all do, records decide alone.
-        told = np.nan_to_num(np.maximum(np.asarray(losses, dtype=np.float64), 0.0), nan=0.0, posinf=0.0)
-        return list((loss_and_records(given, told) if told.sum() > 0.0 else given / given.sum()).tolist())
+        usable = np.nan_to_num(np.maximum(np.asarray(losses, dtype=np.float64), 0.0), nan=0.0, posinf=0.0)
+        return list((loss_and_records(given, usable) if usable.sum() > 0.0 else given / given.sum()).tolist())
     return [1.0 / len(given)] * len(given)
 
 

@@ -89,5 +89,5 @@ def public_facts(data: Any) -> list[str]:
     # Clients of a real system hold their records from the beginning; here a draw decides who they are.
     by_label = isinstance(getattr(data, "split", None), Shards | Dirichlet)
     settings = generator_of(data)
-    told = [] if settings is None else list(settings.public())
-    return [*declared, *told, *([_ASSIGNMENT] if by_label else [])]
+    public = [] if settings is None else list(settings.public())
+    return [*declared, *public, *([_ASSIGNMENT] if by_label else [])]

@@ -164,7 +164,7 @@ class Adult:
         return pooled_statistics(self.standardise)
 
     def public(self) -> tuple[str, ...]:
-        """Returns what is read off all records and taken as known to everybody."""
+        """Returns what is read off all records and taken as public."""
         return ("categories of each attribute, which adult.names lists",)
 
     def records(self) -> int:

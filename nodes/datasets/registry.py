@@ -169,7 +169,7 @@ class File:
         return pooled_statistics(self.standardise)
 
     def public(self) -> tuple[str, ...]:
-        """Returns what is read off all records and taken as known to everybody."""
+        """Returns what is read off all records and taken as public."""
         return ("names of the classes, and of the categories of text columns, in the data file",)
 
     def load(self, data_dir: Path, seed: int) -> Dataset:

@@ -74,8 +74,8 @@ class Vector:
         start = self.wire.size_bytes(self.size)
         find, loss = partial(self.wire.decode, data[:start], self.size), None
         if self.loss is not None:
-            told = float(_LOSS.unpack(data[start : start + _LOSS.size])[0])
-            loss, start = (lambda: told), start + _LOSS.size
+            reported = float(_LOSS.unpack(data[start : start + _LOSS.size])[0])
+            loss, start = (lambda: reported), start + _LOSS.size
         attached = {}
         for name, part in self.attached.items():
             end = start + part.wire.size_bytes(self.size)
@@ -85,7 +85,7 @@ class Vector:
 
 
 class VectorSource(Protocol):
-    """A source of named vectors; `asleep` is set while learning is paused."""
+    """A source of named vectors; `paused` is set while a resumed run replays events."""
 
     dimension: int
     paused: bool

@@ -130,8 +130,8 @@ class Learner:
             stack = models[rows].astype(np.float32, copy=False)  # indexing copies, so the kernel may write to it
             members = [nodes[row] for row in rows.tolist()]
             records = torch.tensor([float(self.records(node)) for node in members])
-            told = None if losses is None else torch.zeros(len(members))
-            objectives = ClientObjectives(self._objective, records, told)
+            summed = None if losses is None else torch.zeros(len(members))
+            objectives = ClientObjectives(self._objective, records, summed)
             if self._dp_sgd is None:
                 steps = self._steps(members, round_number)
                 task = StackTask(self._train, steps, self._training, rate, objectives)
@@ -140,8 +140,8 @@ class Learner:
                 own = _numbers(numbers, rows)
                 self._dp_sgd.train(torch.from_numpy(stack), self._train, members, own, round_number, objectives)
             trained[rows] = stack
-            if losses is not None and told is not None:
-                losses[rows] = (told / records.clamp(min=1.0)).numpy()
+            if losses is not None and summed is not None:
+                losses[rows] = (summed / records.clamp(min=1.0)).numpy()
 
         self._run(train_chunk, len(nodes))
         return trained

@@ -37,13 +37,13 @@ class NoiseShareClient:
         self._node, self._world, self._plan, self._share_log = node, world, plan, share_log
         self._groups = plan.group_of()
         self._uploads: dict[int, Upload] = {}
-        self._told: dict[int, OpenedShares] = {}
+        self._disclosed: dict[int, OpenedShares] = {}
         self._withheld: set[int] = set()
         self._draws = 0
 
     def lose_state(self) -> None:
         """Discards seeds and received shares at a crash; the count of draws stays, so that no seed is drawn twice."""
-        self._uploads, self._told, self._withheld = {}, {}, set()
+        self._uploads, self._disclosed, self._withheld = {}, {}, set()
 
     def protects(self, round_number: int) -> bool:
         """Returns whether this round's update has its noise."""
@@ -231,11 +231,11 @@ class NoiseShareClient:
             return None
         opened = upload.with_peers(lost)
         # What an earlier leader of the round was told protects no more: leaders may pool their answers.
-        told = united(self._told.get(round_number, ((), ())), opened)
-        left = len(upload.sent) + len(upload.taken) - len(told[0]) - len(told[1])
+        disclosed = united(self._disclosed.get(round_number, ((), ())), opened)
+        left = len(upload.sent) + len(upload.taken) - len(disclosed[0]) - len(disclosed[1])
         if not any(opened) or left < self._plan.settings.least_shares:
             return None
-        self._told[round_number] = told
+        self._disclosed[round_number] = disclosed
         self._share_log.open(round_number, asker, self._node, opened)
         return opened
 

@@ -153,8 +153,8 @@ class Accountant:
             views = replace(views, receiver=max(server, views.peer_worst, key=lambda figure: figure.epsilon))
         else:
             # The server that collects models in the end is a receiver of what stands behind them.
-            told = (views.peer_worst, views.model) if setting.spread == "by_path" else (views.peer_worst,)
-            views = replace(views, receiver=max(told, key=lambda figure: figure.epsilon))
+            candidates = (views.peer_worst, views.model) if setting.spread == "by_path" else (views.peer_worst,)
+            views = replace(views, receiver=max(candidates, key=lambda figure: figure.epsilon))
         if setting.followed and any(self._contradicts(each) for each in found.values()):
             return views.unproved(_CONTRADICTION)
         return views if setting.preset_rho is None else self._filtered(views, setting.preset_rho)

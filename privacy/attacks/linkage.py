@@ -110,9 +110,9 @@ class Linkage:
             "hits": self._hits.copy(),
         }
         if self._before is not None:
-            ids, sight = self._before
-            addresses = np.frombuffer(b"".join(sight.addresses), dtype=np.uint8)
-            state |= {"ids": ids, "addresses": addresses, "vectors": sight.vectors, "times_s": sight.times_s}
+            ids, seen = self._before
+            addresses = np.frombuffer(b"".join(seen.addresses), dtype=np.uint8)
+            state |= {"ids": ids, "addresses": addresses, "vectors": seen.vectors, "times_s": seen.times_s}
         return state
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:

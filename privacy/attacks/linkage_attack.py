@@ -176,16 +176,16 @@ def _result(table: list[dict[str, Any]], through_gaps: float | None) -> Result:
         "at_least": rates[best],
         "with_gaps": through_gaps,
     }
-    told = f"at least {rates[best]:.0%} of {returning} returns linked by {best}; {chance / returning:.1%} by chance"
+    sentence = f"at least {rates[best]:.0%} of {returning} returns linked by {best}; {chance / returning:.1%} by chance"
     columns = {name: [row[name] for row in table] for name in table[0]}
-    return Result(headline=told, figures=figures, table=columns, curves=[_curve(of, told)])
+    return Result(headline=sentence, figures=figures, table=columns, curves=[_curve(of, sentence)])
 
 
-def _curve(of: Mapping[str, list[dict[str, Any]]], told: str) -> Curve:
+def _curve(of: Mapping[str, list[dict[str, Any]]], sentence: str) -> Curve:
     lines = {}
     for name, rows in of.items():
         there = [row for row in rows if row["returning"]]
         lines[name] = [row["round"] for row in there], [row["right"] / row["returning"] for row in there]
     there = [row for row in next(iter(of.values())) if row["returning"]]
     lines["chance"] = [row["round"] for row in there], [row["by_chance"] / row["returning"] for row in there]
-    return Curve(title="Returning clients linked", x="round", y="share linked", lines=lines, text=told)
+    return Curve(title="Returning clients linked", x="round", y="share linked", lines=lines, text=sentence)

@@ -92,7 +92,7 @@ def _result(found: dict[str, dict[int, Exposure]], beyond: NDArray[np.bool_], un
     cases = {name: _figures(list(by_round.values())[-1], beyond) for name, by_round in found.items()}
     others = int(beyond.sum())
     known = f" if it knew the mixing matrix ({unknown})" if unknown else f"; assumes that {assumes}" if assumes else ""
-    told = (
+    sentence = (
         f"{cases['averaging']['exposed']} of {others} non-neighbours exposed by averaging, "
         f"{cases['training']['exposed']} by training with equal steps{known}"
     )
@@ -111,8 +111,8 @@ def _result(found: dict[str, dict[int, Exposure]], beyond: NDArray[np.bool_], un
         name: (list(by_round), [float((one.exposed & beyond).sum()) for one in by_round.values()])
         for name, by_round in found.items()
     }
-    curve = Curve(title="Non-neighbours exposed", x="rounds observed", y="clients", lines=lines, text=told)
-    return Result(headline=told, figures=figures, table=table, curves=[curve])
+    curve = Curve(title="Non-neighbours exposed", x="rounds observed", y="clients", lines=lines, text=sentence)
+    return Result(headline=sentence, figures=figures, table=table, curves=[curve])
 
 
 def _figures(last: Exposure, beyond: NDArray[np.bool_]) -> dict[str, Any]:

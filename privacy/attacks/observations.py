@@ -128,7 +128,7 @@ class Position:
         vectors: whether it can read contents
         snapshots: whether models of the view are kept
         knows: the `knows` section, by key
-        public: the parts of the scenario that everybody knows, by name: `model, training, objective, protocol,
+        public: the parts of the scenario that are public, by name: `model, training, objective, protocol,
             anonymity, privacy, noise_shares, reserved, clients, rounds, learning, data_shape, classes, pixels,
             protocol_kind, mixing_unknown` (why the graphs are not known), `mixing_assumes` (what knowing them rests
             on); never the seed

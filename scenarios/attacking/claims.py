@@ -15,8 +15,8 @@ VIEWS = {"peer": "peer", "server": "receiver", "model": "model"}
 
 def claims_about(summary: Mapping[str, Any], kind: str) -> list[Claim]:
     """Returns the published epsilon, if there is one, and the proved one of the observer's view, if it is finite."""
-    told = summary["privacy"]
-    published, rigorous = told["published"], told["rigorous"]
+    privacy = summary["privacy"]
+    published, rigorous = privacy["published"], privacy["rigorous"]
     claims = []
     if isinstance(published, Mapping):
         claims.append(Claim("published", _number(published["epsilon"]), float(published["delta"])))
@@ -29,8 +29,8 @@ def claims_about(summary: Mapping[str, Any], kind: str) -> list[Claim]:
 
 def noise_std(summary: Mapping[str, Any]) -> float:
     """Returns the deviation of the noise on each coordinate of an update, the middle of the clients' range."""
-    told = summary["privacy"].get("noise_std")
-    return 0.0 if told is None else (_number(told["min"]) + _number(told["max"])) / 2.0
+    stated = summary["privacy"].get("noise_std")
+    return 0.0 if stated is None else (_number(stated["min"]) + _number(stated["max"])) / 2.0
 
 
 def _number(value: Any) -> float:

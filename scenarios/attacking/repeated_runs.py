@@ -106,10 +106,10 @@ def _claim(entry: Entry, name: str, method: str) -> Entry | None:
 
 
 def _verdict(entries: Sequence[Entry], name: str, method: str, before: int, comparisons: int) -> Entry:
-    told = [one for entry in entries if (one := _claim(entry, name, method))]
+    claims = [one for entry in entries if (one := _claim(entry, name, method))]
     rows = [row for entry in entries for row in entry["methods"] if row["method"] == method]
     # Events differ from run to run, and with them what is proved: the weakest of the claims covers all.
-    claim = Claim(name, max(float(one["epsilon"]) for one in told), max(float(one["delta"]) for one in told))
+    claim = Claim(name, max(float(one["epsilon"]) for one in claims), max(float(one["delta"]) for one in claims))
     right, pairs = (sum(int(row[key]) for row in rows) for key in ("right_pairs", "pairs"))
     accuracy = sum(float(row["balanced_accuracy"]) * int(row["pairs"]) for row in rows) / max(pairs, 1)
     return {
@@ -131,12 +131,12 @@ def _headline(claims: Sequence[Entry], runs: int) -> str:
         max((one for one in claims if one["claim"] == name), key=lambda one: _strength(one))
         for name in dict.fromkeys(one["claim"] for one in claims)
     ]
-    told = (
+    sentences = (
         f"{one['claim']} epsilon {epsilon_text(one['epsilon'])}: {one['verdict']} by {one['method']}, "
         f"{one['right_pairs']} of {one['pairs']} coins right"
         for one in worst
     )
-    return "; ".join([f"{runs} runs together", *told])
+    return "; ".join([f"{runs} runs together", *sentences])
 
 
 def _strength(claim: Entry) -> tuple[int, float]:

@@ -43,9 +43,9 @@ def write_result(run: Path, stem: str, result: Result) -> None:
         images = {f"grid-{place}": np.ascontiguousarray(grid.images) for place, grid in enumerate(result.grids)}
         atomic_write.write_tensors(folder / f"{stem}.safetensors", images)
     grids = [{"title": grid.title, "rows": list(grid.rows), "text": grid.text} for grid in result.grids]
-    told = {"headline": result.headline, "figures": dict(result.figures), "grids": grids}
-    told["curves"] = [asdict(curve) for curve in result.curves]
-    atomic_write.write_text(folder / f"{stem}.json", to_json(told))
+    entry = {"headline": result.headline, "figures": dict(result.figures), "grids": grids}
+    entry["curves"] = [asdict(curve) for curve in result.curves]
+    atomic_write.write_text(folder / f"{stem}.json", to_json(entry))
 
 
 def read_result(run: Path, stem: str) -> StoredResult:
@@ -55,9 +55,9 @@ def read_result(run: Path, stem: str) -> StoredResult:
 
     path = run / FOLDER / f"{stem}.json"
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-        images = load_file(path.with_suffix(".safetensors")) if told["grids"] else {}
-        pictures = [images[f"grid-{place}"] for place in range(len(told["grids"]))]
-        return StoredResult(told["headline"], told["figures"], told["curves"], told["grids"], pictures)
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        images = load_file(path.with_suffix(".safetensors")) if stored["grids"] else {}
+        pictures = [images[f"grid-{place}"] for place in range(len(stored["grids"]))]
+        return StoredResult(stored["headline"], stored["figures"], stored["curves"], stored["grids"], pictures)
     except (OSError, ValueError, KeyError, SafetensorError) as error:
         raise UserError(f"RUN = {path}: is missing or damaged ({error}); attack the run again") from error

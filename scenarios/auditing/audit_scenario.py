@@ -46,12 +46,12 @@ def audit_scenario(
     delta = float(privacy["rigorous"]["delta"])
     coins = np.stack([tossed for _, tossed, _ in kept])
     error = (1.0 - audit.confidence) / len(views)
-    told = {
+    compared = {
         name: _compare(privacy, name, CanaryScores(scores=found, coins=coins), delta, error, gaussian)
         for name, (found, gaussian) in views.items()
     }
     return {
-        "views": told,
+        "views": compared,
         "delta": delta,
         "confidence": audit.confidence,
         "canaries": len(kept[0][0]),

@@ -73,12 +73,12 @@ class Simulation:
         """
         clock, ended, rows = self.clock, self.supervisor.ended, self.log.rounds
         self.supervisor.start_all()
-        told = len(rows)
+        reported = len(rows)
         # Not `clock.run(until=...)`: it can be left in the middle only through an event of its own.
         while not ended.processed:
             clock.step()
-            if len(rows) > told:
-                told = len(rows)
+            if len(rows) > reported:
+                reported = len(rows)
                 yield rows[-1]
         self.supervisor.log_open_spans()
 

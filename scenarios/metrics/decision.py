@@ -104,11 +104,11 @@ def _trust(alternatives: Mapping[str, Sequence[Summary]], receivers: Mapping[str
     known = {name: found for name, found in receivers.items() if found is not None}
     if not known:
         return ""
-    # Alternatives with the same receivers are told together.
-    told: dict[str, list[str]] = {}
+    # One clause for all alternatives with the same receivers.
+    by_receivers: dict[str, list[str]] = {}
     for name, found in known.items():
-        told.setdefault(found.words(), []).append(name)
-    whom = "; ".join(f"with {_listed(names)}, {words}" for words, names in told.items())
+        by_receivers.setdefault(found.words(), []).append(name)
+    whom = "; ".join(f"with {_listed(names)}, {words}" for words, names in by_receivers.items())
     proofs = {name: CRITERIA["epsilon"].of(alternatives[name]) for name in known}
     weak = [name for name, proof in proofs.items() if proof is None or proof >= NO_PROTECTION]
     guard = ""
@@ -136,12 +136,12 @@ def _take(judged: Mapping[str, Sequence[Summary]], lost: Sequence[str]) -> str:
 
 def _because(judged: Mapping[str, Sequence[Summary]], lost: Sequence[str]) -> str:
     """Names the figure that decides, and what is wrong with the alternatives that lose their rounds."""
-    trouble = "".join(f"; {name}: {told}" for name in lost if (told := _first_finding(judged, name)))
+    trouble = "".join(f"; {name}: {finding}" for name in lost if (finding := _first_finding(judged, name)))
     deciding = _deciding(judged)
     if not deciding:
         return f"Nothing decides it: they cost and give the same{trouble}."
-    told = "; then ".join(_told(key, judged) for key in deciding)
-    return f"What decides is {told}{trouble}."
+    reasons = "; then ".join(_reason(key, judged) for key in deciding)
+    return f"What decides is {reasons}{trouble}."
 
 
 def _deciding(judged: Mapping[str, Sequence[Summary]]) -> list[str]:
@@ -158,7 +158,7 @@ def _deciding(judged: Mapping[str, Sequence[Summary]]) -> list[str]:
     return ["accuracy", *(key for key in found if key != "accuracy")] if far else found
 
 
-def _told(key: str, judged: Mapping[str, Sequence[Summary]]) -> str:
+def _reason(key: str, judged: Mapping[str, Sequence[Summary]]) -> str:
     criterion = CRITERIA[key]
     cells = ", ".join(f"{criterion.cell(runs)} with {name}" for name, runs in judged.items())
     label = "the worst user's bytes" if criterion.label.strip() == "worst" else criterion.label
@@ -180,7 +180,7 @@ def _best(key: str, judged: Mapping[str, Sequence[Summary]]) -> list[str]:
     if len(known) < len(values) or len(known) < 2:
         return []
     first = (max if criterion.more_is_better else min)(known.values())
-    # The least of several epsilons that protect nobody is no reason to take it.
+    # The least of several epsilons is no reason to take it if all of them are too large to protect anything.
     if math.isinf(first) or (key == "epsilon" and first >= NO_PROTECTION):
         return []
     best = [name for name, value in known.items() if math.isclose(value, first, rel_tol=_EQUAL, abs_tol=1e-12)]

@@ -115,11 +115,11 @@ def _cut_rounds(log: Log, roles: Roles, limits: Limits | None) -> Iterator[Findi
             if step.cut or _gave_up(step, limits):
                 groups.setdefault((_cause(step), step.what), []).append((int(record["round"]), step))
     seconds = {cause: sum(step.duration_s for _, step in steps) for cause, steps in groups.items()}
-    told: set[int] = set()
+    reported: set[int] = set()
     for cause in sorted(groups, key=lambda name: -seconds[name]):
         if seconds[cause] >= _WORTH_TELLING * total_s or _hits_most_rounds(log, cause, groups[cause]):
-            yield _Cut(log, roles, limits, cause[0], groups[cause]).finding(told)
-            told |= {number for number, _ in groups[cause]}
+            yield _Cut(log, roles, limits, cause[0], groups[cause]).finding(reported)
+            reported |= {number for number, _ in groups[cause]}
 
 
 def _hits_most_rounds(log: Log, cause: tuple[str, str], steps: Sequence[tuple[int, CriticalStep]]) -> bool:
@@ -157,11 +157,11 @@ class _Cut:
             self._which = f"round {self._round}"
         self._plural = "" if count == 1 else "s"
 
-    def finding(self, told: Set[int] = frozenset()) -> Finding:
+    def finding(self, reported: Set[int] = frozenset()) -> Finding:
         """Returns the sentence and the cure; rounds `told` before have more than one deadline to wait for."""
         verb = "ends" if not self._plural else "end"
         how = f"{verb} at the deadline"
-        if told & {number for number, _ in self._steps}:
+        if reported & {number for number, _ in self._steps}:
             how = f"also wait{'' if self._plural else 's'} until a deadline"
         tell = {"uplink": self._link, "downlink": self._link, "train": self._train, "gone": self._gone}
         problem, cure = tell.get(self._cause, self._resent)()
@@ -213,9 +213,9 @@ class _Cut:
         )
         waited_s = sum(step.duration_s for _, step in self._steps)
         if all(self._led(number, step.blamed) for number, step in self._steps):
-            problem = f"a leader that had gone was waited for ({named}; {seconds_text(waited_s)} in all)"
+            problem = f"a leader that had gone was waited for ({named}; {seconds_text(waited_s)} in total)"
             return problem, "Lower protocol.leader_timeout"
-        problem = f"members that had gone were waited for ({named}; {seconds_text(waited_s)} in all)"
+        problem = f"members that had gone were waited for ({named}; {seconds_text(waited_s)} in total)"
         return problem, _sentence([self._go_on_without(), "lower protocol.deadline"])
 
     def _led(self, number: int, node: int) -> bool:

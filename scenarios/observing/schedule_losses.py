@@ -46,8 +46,8 @@ class RoundLosses:
         if isinstance(learning, NoLearning) or not reported:
             return None
         if isinstance(driver, NoisyLosses):
-            told = learning.noisy_losses(reported, record.round_number, driver.sigma)
-            return float(np.mean(told)) if told else None
+            noisy = learning.noisy_losses(reported, record.round_number, driver.sigma)
+            return float(np.mean(noisy)) if noisy else None
         loss = learning.public_loss(record.leader)
         # A model that diverged has not improved.
         return math.inf if math.isnan(loss) else loss

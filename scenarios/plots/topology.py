@@ -65,9 +65,9 @@ def draw_topology(run_data: RunData, round_number: int, figures: GraphFigures, w
     among = " between the nodes shown" if note else ""
     amount = f"{count_text(len(edges))} edges, {bytes_text(total)}{among}"
     figure.suptitle(f"{run_data.name}, round {round_number}: {amount}", fontsize=10 if width_in > 5 else 7)
-    told = ", ".join(f"{name} {text}" for name, text in figure_rows(figures))
+    values = ", ".join(f"{name} {text}" for name, text in figure_rows(figures))
     # As many letters of this size as the figure is wide.
-    words = fill(f"{graph_words(run_data.protocol)}: {told}", int(17 * width_in))
+    words = fill(f"{graph_words(run_data.protocol)}: {values}", int(17 * width_in))
     axes.set_title(words, fontsize=min(7, 1 + width_in), pad=14)
     axes.set_axis_off()
     axes.set_aspect("equal")

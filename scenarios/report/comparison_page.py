@@ -118,7 +118,7 @@ def _figures(accounts: Sequence[RunData], names: Sequence[str]) -> str:
     alike = transport[0] if len(set(transport)) == 1 else ""
     if not alike:
         rows.append(("transport", [(text, "") for text in transport]))
-    notes = [f"{name}: {note}" for name, run_data in zip(names, accounts, strict=True) for note in _told(run_data)]
+    notes = [f"{name}: {note}" for name, run_data in zip(names, accounts, strict=True) for note in _notes(run_data)]
     switch = html.controls(
         f'<label><input type="checkbox" id="differences"> differences from {html.text(names[0])}</label>'
     )
@@ -127,7 +127,7 @@ def _figures(accounts: Sequence[RunData], names: Sequence[str]) -> str:
     return html.section("figures", "Figures", html.notes(notes), switch, table, *hints)
 
 
-def _told(run_data: RunData) -> list[str]:
+def _notes(run_data: RunData) -> list[str]:
     return [*run_data.notes, *(f"{label}: {text}" for label, text in trouble_rows(run_data.summary))]
 
 
@@ -147,7 +147,7 @@ def _learning() -> str:
     over = (
         ("compare-rounds", "round"),
         ("compare-time", "simulated seconds"),
-        ("compare-bytes", "bytes sent in all so far"),
+        ("compare-bytes", "bytes sent so far"),
     )
     figures = [
         html.figure(

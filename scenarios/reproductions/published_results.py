@@ -73,8 +73,8 @@ def _hint(name: str, known: Mapping[str, Any]) -> str:
     by_case = next((each for each in known if each.lower() == name.lower()), None)
     if by_case is not None:
         return f"did you mean `{by_case}`?"
-    told = suggestion(name, known)
-    return told if told.startswith("did you") else "`peerveil reproduce --list` shows all"
+    hint = suggestion(name, known)
+    return hint if hint.startswith("did you") else "`peerveil reproduce --list` shows all"
 
 
 def _read(one: Mapping[str, Any], source: str) -> PublishedResult:

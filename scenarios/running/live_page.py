@@ -70,8 +70,8 @@ class LivePage:
         with self._lock:
             self._asked_s = time.monotonic()
             where = None if self._folder is None else str(self._folder)
-            told = {**self._run, "rows": list(self._rows), "folder": where, "ended": self._ended}
-            return json.dumps(plain(told), allow_nan=False)
+            state = {**self._run, "rows": list(self._rows), "folder": where, "ended": self._ended}
+            return json.dumps(plain(state), allow_nan=False)
 
     def report(self) -> Answer:
         """Returns the report page of the rounds that are on disk."""

@@ -44,8 +44,8 @@ class Site:
             return Answer(200, "text/html", self._page, self._policy)
         if path == "/runs.json":
             entries = [entry.to_json() for _, entry in find_runs(self._folder).values()]
-            told = {"folder": self._folder.resolve().name, "runs": entries}
-            return Answer(200, "application/json", json.dumps(told, allow_nan=False))
+            listing = {"folder": self._folder.resolve().name, "runs": entries}
+            return Answer(200, "application/json", json.dumps(listing, allow_nan=False))
         if path not in ("/run", "/compare", "/thumbnail.svg"):
             return not_found()
         keys = query.get("key", [])
@@ -98,9 +98,9 @@ def _index_page() -> tuple[str, str]:
     return content, policy
 
 
-def _message_page(title: str, told: str) -> str:
+def _message_page(title: str, message: str) -> str:
     return (
         f'<!DOCTYPE html><html lang="en"><meta charset="utf-8"><meta name="color-scheme" content="light dark">'
         f'<title>{text(title)}</title><body style="font: 15px/1.5 system-ui, sans-serif; margin: 2rem">'
-        f'<h1>{text(title)}</h1><p>{text(told)}</p><p><a href="/">All runs</a></p></body></html>'
+        f'<h1>{text(title)}</h1><p>{text(message)}</p><p><a href="/">All runs</a></p></body></html>'
     )

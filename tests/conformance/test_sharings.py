@@ -57,10 +57,12 @@ def play(kind: str, sent: Sequence[Sent]) -> SmallNetwork:
 @pytest.mark.slow
 @settings(max_examples=50, deadline=None)
 @given(MESSAGES)
-def test_each_ends_once_in_order_and_not_before_its_links_allow(book_rows: Rows, kind: str, sent: list[Sent]) -> None:
+def test_each_ends_once_in_order_and_not_before_its_links_allow(
+    message_rows: Rows, kind: str, sent: list[Sent]
+) -> None:
     """t + S/min(U, D) + L is the earliest for any message."""
     post = play(kind, sent)
-    rows = book_rows(post.log)
+    rows = message_rows(post.log)
     assert len(rows) == len(post.got) == len(sent)
     times = [time_s for time_s, _, _ in post.got]
     assert times == sorted(times)
@@ -75,9 +77,9 @@ def test_each_ends_once_in_order_and_not_before_its_links_allow(book_rows: Rows,
 @pytest.mark.slow
 @settings(max_examples=50, deadline=None)
 @given(MESSAGES)
-def test_a_run_gives_the_arrivals_of_the_pure_function(book_rows: Rows, kind: str, sent: list[Sent]) -> None:
+def test_a_run_gives_the_arrivals_of_the_pure_function(message_rows: Rows, kind: str, sent: list[Sent]) -> None:
     """Event by event it gives what is computed for all flows at once, to the bit."""
-    rows = book_rows(play(kind, sent).log)
+    rows = message_rows(play(kind, sent).log)
     flows = Flows(
         src=np.array([row["sender"] for row in rows], dtype=np.int64),
         dst=np.array([row["receiver"] for row in rows], dtype=np.int64),
@@ -88,24 +90,24 @@ def test_a_run_gives_the_arrivals_of_the_pure_function(book_rows: Rows, kind: st
 
 
 @KINDS
-def test_alone_a_message_takes_size_over_rate_plus_latency(kind: str, book_rows: Rows) -> None:
+def test_alone_a_message_takes_size_over_rate_plus_latency(kind: str, message_rows: Rows) -> None:
     """Without any other, all models agree, and name the slower link."""
     held = []
     for src, dst in ((0, 1), (1, 2), (3, 0), (4, 2), (0, 4), (4, 4)):
-        (row,) = book_rows(play(kind, [Sent(1.0, src, dst, 1000)]).log)
+        (row,) = message_rows(play(kind, [Sent(1.0, src, dst, 1000)]).log)
         assert row["arrived_s"] == pytest.approx(1.0 + 1000 / min(UP[src], DOWN[dst]) + 0.1)
         held.append(row["bottleneck"])
     assert held == ["uplink", "downlink", "uplink", "downlink", "uplink", "latency"]
 
 
 @KINDS
-def test_aborting_frees_the_links(kind: str, book_rows: Rows) -> None:
+def test_aborting_frees_the_links(kind: str, message_rows: Rows) -> None:
     """Two messages share an uplink; one's receiver goes down at 0.5 s, and the other is no later than without it."""
     post = SmallNetwork(5, up=UP.tolist(), down=DOWN.tolist(), sharing=kind, tries=1)
     post.send(0, [1, 3], 1000)
     post.clock.call_at(0.5, Rank.FAULT, 1, lambda: post.network.take_down(1))
     post.clock.run()
-    gone, stays = book_rows(post.log)
+    gone, stays = message_rows(post.log)
     assert (gone["outcome"], gone["left_s"], stays["outcome"]) == ("lost", 0.5, "delivered")
     assert 0 < gone["left_bytes"] <= 500
     assert stays["arrived_s"] <= 0.5 + 1000 / DOWN[3] + 0.1 + 1e-9

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.by_hand import book_rows, dropouts, prepare, simulate, spans, story
+from tests.by_hand import dropouts, message_rows, prepare, simulate, spans, story
 
-__all__ = ["book_rows", "dropouts", "prepare", "simulate", "spans", "story"]
+__all__ = ["dropouts", "message_rows", "prepare", "simulate", "spans", "story"]

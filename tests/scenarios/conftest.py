@@ -13,9 +13,9 @@ from p2p.log import records
 from p2p.log.log import Log
 from p2p.random_streams import stream
 from scenarios.run_folder.arrow_tables import WORDS
-from tests.by_hand import book_rows, dropouts, prepare, simulate
+from tests.by_hand import dropouts, message_rows, prepare, simulate
 
-__all__ = ["book_rows", "dropouts", "prepare", "simulate"]
+__all__ = ["dropouts", "message_rows", "prepare", "simulate"]
 
 
 def _add_message(log: Log, **changes: Any) -> int:

@@ -175,8 +175,8 @@ def _right_pairs(parts: Sequence[Judged], seed: int) -> tuple[int, int]:
 
 
 def _headline(best: dict[str, Any], claims: Sequence[dict[str, Any]], methods: int) -> str:
-    told = (
-        f"{best['balanced_accuracy']:.0%} of records are told right by {best['method']}, the best of {methods} "
+    sentence = (
+        f"{best['balanced_accuracy']:.0%} of records are classified right by {best['method']}, the best of {methods} "
         f"({best['low']:.0%} to {best['high']:.0%}), AUC {best['auc']:.2f}"
     )
     worst = [
@@ -185,8 +185,8 @@ def _headline(best: dict[str, Any], claims: Sequence[dict[str, Any]], methods: i
     ]
     # As tables write them: 2.4e8, not 2.4e+08.
     claimed = [f"{one['epsilon']:.3g}".replace("e+0", "e").replace("e+", "e") for one in worst]
-    told_of = [f"{one['claim']} epsilon {text}: {one['verdict']}" for one, text in zip(worst, claimed, strict=True)]
-    return "; ".join([told, *told_of])
+    verdicts = [f"{one['claim']} epsilon {text}: {one['verdict']}" for one, text in zip(worst, claimed, strict=True)]
+    return "; ".join([sentence, *verdicts])
 
 
 def _worst(claims: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -219,8 +219,8 @@ def _roc_curves(judged: Judgements) -> Curve:
         f"{method} (AUC {curve.area():.2f})": _thinned(curve) for method, curve in curves.items()
     }
     lines["chance"] = [0.0, 1.0], [0.0, 1.0]
-    told = ", ".join(f"{method} {curve.area():.2f}" for method, curve in curves.items())
-    text = f"True positive rate over false positive rate of each method. Areas under the curves: {told}."
+    areas = ", ".join(f"{method} {curve.area():.2f}" for method, curve in curves.items())
+    text = f"True positive rate over false positive rate of each method. Areas under the curves: {areas}."
     return Curve(title="Membership, ROC", x="false positive rate", y="true positive rate", lines=lines, text=text)
 
 

@@ -149,9 +149,9 @@ class _Problem:
         known = self._view.knowledge.labels
         if known is None:
             return recover_labels(target, self._public["classes"], self._attack.seed, "labels", int(rows[-1]))
-        told = np.concatenate([known(row) for row in (rows if manner == "sum" else rows[-1:]).tolist()])
+        labels = np.concatenate([known(row) for row in (rows if manner == "sum" else rows[-1:]).tolist()])
         # An update may have been trained on more records than are looked for.
-        return torch.from_numpy(np.resize(told, target.count))
+        return torch.from_numpy(np.resize(labels, target.count))
 
     def _gradient(self, row: int) -> Tensor:
         """Returns the gradient that an update amounts to: divided by the learning rate and the number of steps."""

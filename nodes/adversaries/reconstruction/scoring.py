@@ -105,11 +105,11 @@ _SOURCES = {
 }
 
 
-def _headline(told: dict[str, Any]) -> str:
+def _headline(figures: dict[str, Any]) -> str:
     return (
-        f"images from {_SOURCES[told['manner']]} come out at {told['psnr_db']:.1f} dB on average, where a guess "
-        f"without the update has {told['prior_psnr_db']:.1f} dB; {told['recognised']:.0%} of "
-        f"{told['images']} are recognised"
+        f"images from {_SOURCES[figures['manner']]} come out at {figures['psnr_db']:.1f} dB on average, where a guess "
+        f"without the update has {figures['prior_psnr_db']:.1f} dB; {figures['recognised']:.0%} of "
+        f"{figures['images']} are recognised"
     )
 
 

@@ -159,8 +159,8 @@ class Waits:
         down = self._resting["down"]
         down = down[(spans["start_s"][down] < at_s) & (spans["end_s"][down] > at_s - _TOLERANCE_S)]
         for node in np.intersect1d(spans["node"][down], np.concatenate([self._senders, self._receivers])).tolist():
-            told = messages["arrived_s"][rows[(messages["receiver"][rows] == node)]]
+            received_s = messages["arrived_s"][rows[(messages["receiver"][rows] == node)]]
             said = messages["sent_s"][rows[(messages["sender"][rows] == node)]]
-            if np.nanmax(told, initial=-np.inf) >= said.max(initial=-np.inf):
+            if np.nanmax(received_s, initial=-np.inf) >= said.max(initial=-np.inf):
                 return Awaited("nothing", int(node))
         return None

@@ -15,5 +15,5 @@ def generated_report(simulation: Simulation) -> dict[str, Any]:
     settings, learner = generator_of(simulation.scenario.data), simulation.learner
     if settings is None or learner is None or learner.generated is None:
         return {}
-    told = {"share": settings.share, "class_ratios": settings.class_ratios, **learner.generated.quality}
-    return {"generated": told | {"notes": [*told["notes"], _TIMELESS]}}
+    figures = {"share": settings.share, "class_ratios": settings.class_ratios, **learner.generated.quality}
+    return {"generated": figures | {"notes": [*figures["notes"], _TIMELESS]}}

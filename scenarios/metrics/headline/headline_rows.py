@@ -29,13 +29,13 @@ def headline_rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield from trouble_rows(summary)
     if learns(summary):
         yield from _accuracy_rows(head)
-    yield "in all", f"{seconds_text(summary['simulated_s'])} simulated, {bytes_text(summary['bytes']['sent'])} sent"
+    yield "in total", f"{seconds_text(summary['simulated_s'])} simulated, {bytes_text(summary['bytes']['sent'])} sent"
     yield "bytes per client", _client_bytes(head["bytes_per_client"])
     yield from _round_rows(head.get("per_round"))
     # The standby is included in the proxy's bytes.
     others = ((name, head[f"{name}_bytes"]) for name in ("proxy", "server", "relay"))
-    told = [f"{name} {bytes_text(amount)}" for name, amount in others if amount or name == "proxy"]
-    yield "other nodes", ", ".join(told)
+    amounts = [f"{name} {bytes_text(amount)}" for name, amount in others if amount or name == "proxy"]
+    yield "other nodes", ", ".join(amounts)
     yield (
         "lost",
         f"{count_text(head['rounds_lost'])} rounds, {bytes_text(head['wasted_bytes'])} wasted, "
@@ -74,8 +74,8 @@ def trouble_rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yields what is surely not meant, and what is wrong with the rounds; nothing for most runs."""
     for warning in summary.get("warnings") or ():
         yield "warning", str(warning)
-    for told in findings_text(summary.get("diagnosis") or ()):
-        yield "diagnosis", told
+    for finding in findings_text(summary.get("diagnosis") or ()):
+        yield "diagnosis", finding
 
 
 def learns(summary: Mapping[str, Any]) -> bool:
@@ -112,7 +112,7 @@ def _share_rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         joint, alone = views["joint"], views["marginal"]
         yield (
             "joint view",
-            f"epsilon {epsilon_text(joint['per_round'])} a round, {epsilon_text(joint['composed'])} in all; "
+            f"epsilon {epsilon_text(joint['per_round'])} a round, {epsilon_text(joint['composed'])} in total; "
             f"one upload alone {epsilon_text(alone['per_round'])} and {epsilon_text(alone['composed'])}",
         )
 

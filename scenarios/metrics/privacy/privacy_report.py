@@ -130,12 +130,12 @@ def budget_report(simulation: Simulation) -> list[dict[str, Any]]:
     if privacy is not None:
         epsilons = budget_epsilons(privacy, scenario.clients, scenario.seed).tolist()
         ledgers = [client.ledger for client in simulation.clients if client.ledger is not None]
-    told = []
+    classes = []
     for epsilon in sorted(set(epsilons)):
         mine = [ledger for ledger, own in zip(ledgers, epsilons, strict=True) if own == epsilon]
         counts = [ledger.releases for ledger in mine]
         begun = simulation.proxy.outcome.rounds_completed + 1
-        told.append(
+        classes.append(
             {
                 "epsilon": epsilon,
                 "by": mine[0].rule.by,
@@ -144,7 +144,7 @@ def budget_report(simulation: Simulation) -> list[dict[str, Any]]:
                 "exhausted": sum(ledger.exhausted_from <= begun for ledger in mine),
             }
         )
-    return told
+    return classes
 
 
 def claimed(noise: NoisePlan, rounds: int) -> dict[str, Any] | str:
@@ -152,8 +152,8 @@ def claimed(noise: NoisePlan, rounds: int) -> dict[str, Any] | str:
     rule = noise.published
     if rule is None:
         return noise.unpublished
-    told: dict[str, Any] = {"epsilon": rule.epsilon_after(rounds), "delta": rule.delta, "formula": rule.formula}
-    return told | ({"accountants": rule.details(rounds)} if isinstance(rule, MomentsRule) else {})
+    figures: dict[str, Any] = {"epsilon": rule.epsilon_after(rounds), "delta": rule.delta, "formula": rule.formula}
+    return figures | ({"accountants": rule.details(rounds)} if isinstance(rule, MomentsRule) else {})
 
 
 def why_infinite(rigorous: Mapping[str, Any]) -> str | None:
@@ -172,15 +172,15 @@ def _rigorous(simulation: Simulation, privacy: Privacy, noise: NoisePlan, unacco
     scenario, delta = simulation.scenario, privacy.resolved_budget().delta
     colluders = colluding_nodes(privacy, scenario.clients, scenario.seed)
     found = simulation.observer.privacy.account(simulation.proxy.outcome.collected_from or None)
-    told = views_report(no_views(unaccounted[0], colluders) if found is None else found[0])
+    views = views_report(no_views(unaccounted[0], colluders) if found is None else found[0])
     return {
-        **told,
+        **views,
         **({"colluders": list(colluders)} if colluders else {}),
         "no_amplification_because": _sampling(found),
         "unit": "client",
         "delta": delta,
         # A clipped update moves by at most 2C, whether all records of a client are replaced or one.
-        "record": {view: told[view] for view in ("local", "peer", "model", "receiver", "coalition") if view in told},
+        "record": {view: views[view] for view in ("local", "peer", "model", "receiver", "coalition") if view in views},
         "unaccounted_releases": list(unaccounted),
         "declared_public": [_RECORD_COUNTS, *public_facts(scenario.data)],
     }
@@ -199,7 +199,7 @@ def views_report(views: Views) -> dict[str, Any]:
 
     `receiver` is the worst single node that gets updates, a server where there is one.
     """
-    told: dict[str, Any] = {
+    report: dict[str, Any] = {
         "local": views.local.epsilon,
         "peer": {
             "worst": views.peer_worst.epsilon,
@@ -211,8 +211,8 @@ def views_report(views: Views) -> dict[str, Any]:
     }
     figures = {"local": views.local, "receiver": views.receiver, "peer": views.peer_worst, "model": views.model}
     if views.coalition is not None:
-        told["coalition"] = views.coalition.epsilon
+        report["coalition"] = views.coalition.epsilon
         figures["coalition"] = views.coalition
-    told["how"] = {view: figure.how for view, figure in figures.items()}
-    told["because"] = {view: figure.because for view, figure in figures.items() if figure.because}
-    return told
+    report["how"] = {view: figure.how for view, figure in figures.items()}
+    report["because"] = {view: figure.because for view, figure in figures.items() if figure.because}
+    return report

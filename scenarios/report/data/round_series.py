@@ -68,7 +68,7 @@ def graph_texts(log: Log, protocol: Mapping[str, Any]) -> list[str]:
             break
         if key not in known:
             rows = figure_rows(figures_of_round(log, record["round"], protocol))
-            known[key] = f"{graph_words(protocol)}: {', '.join(f'{name} {told}' for name, told in rows)}."
+            known[key] = f"{graph_words(protocol)}: {', '.join(f'{name} {value}' for name, value in rows)}."
         texts.append(known[key])
     return texts + [""] * (len(log.rounds) - len(texts))
 

@@ -99,9 +99,9 @@ def _together(pool: Mapping[str, Any]) -> str:
 
 def _figures(entry: Mapping[str, Any]) -> str:
     """Returns plain figures as one table, and each list of rows as its own."""
-    told = {key: value for key, value in entry.items() if key not in _LEFT_OUT and value not in (None, {}, [])}
-    rows = {key: value for key, value in told.items() if isinstance(value, list) and isinstance(value[0], dict)}
-    plain = [(_label(key), _in_words(value)) for key, value in told.items() if key not in rows]
+    shown = {key: value for key, value in entry.items() if key not in _LEFT_OUT and value not in (None, {}, [])}
+    rows = {key: value for key, value in shown.items() if isinstance(value, list) and isinstance(value[0], dict)}
+    plain = [(_label(key), _in_words(value)) for key, value in shown.items() if key not in rows]
     tables = [_rows(key, value) for key, value in rows.items()]
     return (html.facts(plain) if plain else "") + "".join(tables)
 

@@ -33,7 +33,7 @@ def sandwich_part(summary: Mapping[str, Any], data: Mapping[str, Any]) -> str:
     audit = summary["audit"]
     refuted = [f"{row['view']}: the published epsilon is refuted" for row in rows if row["published_refuted"]]
     refuted += [f"{row['view']}: THE PROOF IS REFUTED, please report this" for row in rows if row["proof_refuted"]]
-    told = "; ".join(
+    values = "; ".join(
         f"{row['view']}: at least {epsilon_text(row['measured'])}, at most {epsilon_text(row['proved'])}"
         for row in rows
     )
@@ -42,7 +42,7 @@ def sandwich_part(summary: Mapping[str, Any], data: Mapping[str, Any]) -> str:
         f"view; delta {audit['delta']:g}, confidence {audit['confidence']:g}. {audit['cost']}. {_relation(audit)} A "
         "measured 0 stands at the left edge."
     )
-    chart = html.figure("epsilon-sandwich", caption, f"Measured and proved epsilon per view. {told}.")
+    chart = html.figure("epsilon-sandwich", caption, f"Measured and proved epsilon per view. {values}.")
     return html.notes(refuted) + chart
 
 

@@ -75,7 +75,9 @@ def answer(summary: Mapping[str, Any]) -> str:
         accuracy, spread = head["accuracy"], head["bytes_per_client"]
         right = accuracy["collected"] if accuracy["collected"] is not None else accuracy["clients"]["mean"]
         what = "the collected model" if accuracy["collected"] is not None else "the mean client"
-        spent = f"{bytes_text(spread['median'])} per client (median) and {bytes_text(summary['bytes']['sent'])} in all"
+        spent = (
+            f"{bytes_text(spread['median'])} per client (median) and {bytes_text(summary['bytes']['sent'])} in total"
+        )
         took = f"{count_text(summary['rounds_completed'])} rounds"
         time = seconds_text(summary["simulated_s"])
         if not learns(summary):
@@ -97,10 +99,10 @@ def headline(run_data: RunData) -> str:
     done = f"{run_data.summary.get('rounds_completed', '?')} of {run_data.summary.get('rounds_planned', '?')} rounds"
     why = f"seed {run_data.summary.get('seed', '?')}: {done}, {run_data.summary.get('stopped_because', 'unknown')}"
     troubles = list(trouble_rows(run_data.summary))
-    told = html.notes((*run_data.notes, *(f"{label}: {text}" for label, text in troubles), *missing))
+    notes = html.notes((*run_data.notes, *(f"{label}: {text}" for label, text in troubles), *missing))
     # Told above the table, where they are seen first.
     table = html.facts([("run", why), *(row for row in rows if row not in troubles)])
-    return html.section("headline", "Headline", told, table)
+    return html.section("headline", "Headline", notes, table)
 
 
 def _accuracy(run_data: RunData, data: Mapping[str, Any]) -> str:

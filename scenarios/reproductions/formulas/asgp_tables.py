@@ -23,8 +23,8 @@ def attack_ceilings() -> Verdict:
     above = [row for row in cells if row["value"] > math.exp(row["epsilon"]) / (1 + math.exp(row["epsilon"]))]
     most = max(above, key=lambda row: row["value"])
     part = Part("no printed accuracy exceeds the ceiling of its epsilon", not above, f"{len(above)} of {len(cells)} do")
-    told = f"{most['system']}, {most['dataset']}, {most['attack']}, epsilon {most['epsilon']}: {most['value']}"
-    return refuted([part], f"the training cannot have had the stated epsilon, such as {told}")
+    example = f"{most['system']}, {most['dataset']}, {most['attack']}, epsilon {most['epsilon']}: {most['value']}"
+    return refuted([part], f"the training cannot have had the stated epsilon, such as {example}")
 
 
 def gap_shrinks() -> Verdict:
@@ -37,10 +37,10 @@ def gap_shrinks() -> Verdict:
     parts = []
     for (dataset, model), by_epsilon in series.items():
         gaps = [by_epsilon[epsilon]["DP-FedASGP"] - by_epsilon[epsilon]["DP-FedAvg"] for epsilon in sorted(by_epsilon)]
-        told = " ".join(f"{100 * gap:.2f}" for gap in gaps)
+        points = " ".join(f"{100 * gap:.2f}" for gap in gaps)
         name = f"{dataset} {model}".strip()
-        parts.append(Part(f"{name}: ahead at every epsilon", min(gaps) > 0, f"points {told}"))
-        parts.append(Part(f"{name}: the gap shrinks", all(b < a for a, b in pairwise(gaps)), f"points {told}"))
+        parts.append(Part(f"{name}: ahead at every epsilon", min(gaps) > 0, f"points {points}"))
+        parts.append(Part(f"{name}: the gap shrinks", all(b < a for a, b in pairwise(gaps)), f"points {points}"))
     failed = [part for part in parts if not part.holds]
     return refuted(parts, f"by the printed values themselves: {failed[0].statement} fails") if failed else judge(parts)
 
@@ -52,10 +52,10 @@ def most_accurate_by_printed_values() -> Verdict:
         columns[row["dataset"], row["model"], row["epsilon"]][row["system"]] = row["value"]
     beaten = {key: max(by, key=lambda system: by[system]) for key, by in columns.items()}
     beaten = {key: best for key, best in beaten.items() if best != "DP-FedASGP"}
-    told = "; ".join(
+    detail = "; ".join(
         f"{dataset} {model}, epsilon {epsilon:g}: {best}" for (dataset, model, epsilon), best in beaten.items()
     )
-    part = Part("DP-FedASGP has the largest printed accuracy in every column", not beaten, told or "it has")
+    part = Part("DP-FedASGP has the largest printed accuracy in every column", not beaten, detail or "it has")
     return refuted([part], "by the printed values themselves another method is ahead in some columns")
 
 
@@ -110,10 +110,10 @@ def _order_of(name: str, above: Sequence[str], below: Sequence[str]) -> Verdict:
     for sign, others in ((1.0, above), (-1.0, below)):
         for other in others:
             wrong = [key for key, by in groups.items() if sign * (by["DP-FedASGP"] - by[other]) <= 0]
-            told = f"{len(wrong)} of {len(groups)} say otherwise"
+            detail = f"{len(wrong)} of {len(groups)} say otherwise"
             if wrong:
-                told += f", such as {wrong[0][0]} at epsilon {wrong[0][1]:g}"
-            parts.append(Part(f"DP-FedASGP is {'above' if sign > 0 else 'below'} {other}", not wrong, told))
+                detail += f", such as {wrong[0][0]} at epsilon {wrong[0][1]:g}"
+            parts.append(Part(f"DP-FedASGP is {'above' if sign > 0 else 'below'} {other}", not wrong, detail))
     failed = [part.statement for part in parts if not part.holds]
     return (
         refuted(parts, f"by the printed values themselves: not always {failed[0]}")
@@ -135,6 +135,6 @@ def harder_data_larger_gain() -> Verdict:
         found = {key[1]: by for key, by in columns.items() if key[0] == epsilon}
         ordered = sorted(found.values(), key=lambda by: -by["DP-FedAvg"])
         leads = [by["DP-FedASGP"] - by["DP-FedAvg"] for by in ordered]
-        told = "leads from easy to hard: " + " ".join(f"{lead:.2f}" for lead in leads)
-        parts.append(Part(f"epsilon {epsilon:g}: the harder, the larger the lead", leads == sorted(leads), told))
+        detail = "leads from easy to hard: " + " ".join(f"{lead:.2f}" for lead in leads)
+        parts.append(Part(f"epsilon {epsilon:g}: the harder, the larger the lead", leads == sorted(leads), detail))
     return refuted(parts, "by the printed values themselves the lead does not grow with the difficulty of the data")

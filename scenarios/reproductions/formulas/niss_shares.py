@@ -88,6 +88,6 @@ def average_gain() -> Verdict:
     for row in find_result("S2-F3").rows:
         ends[str(row["dataset"]), str(row["split"])].append(float(row["value"]))
     mean = sum(sum(pair) / len(pair) for pair in ends.values()) / len(ends)
-    told = f"mean {100 * mean:.1f} over {len(ends)} ranges"
-    part = Part("the printed ranges have a mean of 19%", round(100 * mean) == 19, told)
+    detail = f"mean {100 * mean:.1f} over {len(ends)} ranges"
+    part = Part("the printed ranges have a mean of 19%", round(100 * mean) == 19, detail)
     return judge([part], ("averaged over the four ranges of Figure 3; the paper does not say over what",))

@@ -53,8 +53,8 @@ def noise_for_a_budget() -> Verdict:
     for q, epsilon in ((1.0, 4.0), (0.6, 4.0), (0.6, 8.0), (0.6, 10.0)):
         found = CALC["cdp_sigma"](q=q, Delta=2 / 128, T=200, epsilon=epsilon, delta=0.01)
         exact = number(found, "eps_exact_T_releases")
-        told = f"q {q:g}, epsilon {epsilon:g}: exact {exact:.3g}"
-        parts.append(Part("T releases are within the target", exact <= epsilon, told))
+        detail = f"q {q:g}, epsilon {epsilon:g}: exact {exact:.3g}"
+        parts.append(Part("T releases are within the target", exact <= epsilon, detail))
     failed = [part.measured for part in parts if not part.holds]
     return refuted(parts, f"a client that is drawn in every round spends more: {failed[0]}") if failed else judge(parts)
 
@@ -128,5 +128,5 @@ def _rounds_part(reading: str, decay: float, epsilon: float, slope: float) -> Pa
     best = int(rounds[np.argmin(value)])
     bend = float(np.diff(value[: best + 1], 2).min()) if best > 1 else math.nan
     statement = f"A {decay:g}, epsilon {epsilon:g}: a finite best T, convex up to it"
-    told = f"least at T {best}, least second difference up to there {bend:.2g}"
-    return Part(statement, 1 < best < 10_000 and bend > 0, told, reading=reading)
+    detail = f"least at T {best}, least second difference up to there {bend:.2g}"
+    return Part(statement, 1 < best < 10_000 and bend > 0, detail, reading=reading)

@@ -47,8 +47,8 @@ def optimum_of_theorem_nine() -> Verdict:
         best = {pair: _best_cohort(reading, *pair) for pair in grid}
         found[reading] = {pair: size for pair, size in best.items() if 10 < size < 100}
     inside = {reading: len(places) for reading, places in found.items()}
-    told = ", ".join(f"m read as {reading}: interior in {count} of 9 combinations" for reading, count in inside.items())
-    part = Part("the printed bound has an interior minimum for some reading and constants", any(inside.values()), told)
+    text = ", ".join(f"m read as {reading}: interior in {count} of 9 combinations" for reading, count in inside.items())
+    part = Part("the printed bound has an interior minimum for some reading and constants", any(inside.values()), text)
     return judge([part], ("m = all clients", "m = training clients"))
 
 

@@ -21,8 +21,8 @@ def base_noise_one_is_epsilon_eight() -> Verdict:
     clients = _sampled(1 / 40, 15)
     found = {"no sampling, 15 rounds": whole, "batches, q 0.2, 375 steps": batches, "q 1/40, 15 rounds": clients}
     close = any(abs(value - 8) <= 0.8 for value in found.values())
-    told = ", ".join(f"{name}: {value:.3g}" for name, value in found.items())
-    return judge([Part("epsilon is 8 under a reading that the text allows", close, told)], tuple(found))
+    detail = ", ".join(f"{name}: {value:.3g}" for name, value in found.items())
+    return judge([Part("epsilon is 8 under a reading that the text allows", close, detail)], tuple(found))
 
 
 def _sampled(q: float, steps: int) -> float:

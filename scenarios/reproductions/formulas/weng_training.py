@@ -66,8 +66,8 @@ def budgets_of_table_3_1() -> Verdict:
         )
         exponent = number(found, "log10_delta")
         held = exponent <= math.log10(1.01 * delta)
-        told = f"delta {10.0**exponent:.3g} at epsilon {epsilon:g}, printed {delta:g}"
-        parts.append(Part(f"{name}: {rounds} rounds are within the budget", held, told))
+        detail = f"delta {10.0**exponent:.3g} at epsilon {epsilon:g}, printed {delta:g}"
+        parts.append(Part(f"{name}: {rounds} rounds are within the budget", held, detail))
     return judge(parts, ("rates and steps of the thesis's accountants",))
 
 

@@ -71,9 +71,9 @@ def test_slow_work_by_hand() -> None:
     st.floats(0.01, 50),
     st.lists(st.tuples(st.floats(0, 50), st.floats(0.1, 30), st.floats(1, 20)), max_size=4),
 )
-def test_slowness_only_delays(start_s: float, work_s: float, spells: list[tuple[float, float, float]]) -> None:
+def test_slowness_only_delays(start_s: float, work_s: float, intervals: list[tuple[float, float, float]]) -> None:
     """Never earlier than at full speed, never later than all slowness at once for all of the time."""
-    slow = [Slow(begin_s, begin_s + length_s, factor) for begin_s, length_s, factor in spells]
+    slow = [Slow(begin_s, begin_s + length_s, factor) for begin_s, length_s, factor in intervals]
     worst = float(np.prod([one.factor for one in slow]))
     end_s = finish_s(start_s, work_s, slow)
     assert start_s + work_s - 1e-9 <= end_s <= start_s + work_s * worst + 1e-6

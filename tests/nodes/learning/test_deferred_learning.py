@@ -18,7 +18,7 @@ from nodes.learning.release_stages import ReleaseStages
 
 
 class Halver:
-    """A teacher whose training halves a model, and that notes who was trained together."""
+    """A trainer whose training halves a model, and that notes who was trained together."""
 
     dimension = 3
     threads = 2
@@ -51,10 +51,10 @@ class Halver:
         return models[:, 0].astype(np.float64)
 
 
-def bench(clients: int = 4) -> tuple[DeferredLearning, Halver]:
-    """A workbench without privacy, and its teacher."""
-    teacher = Halver()
-    return DeferredLearning(teacher, clients, ReleaseStages(), 1), teacher
+def deferred(clients: int = 4) -> tuple[DeferredLearning, Halver]:
+    """Deferred learning without privacy, and its trainer."""
+    trainer = Halver()
+    return DeferredLearning(trainer, clients, ReleaseStages(), 1), trainer
 
 
 def constant(value: float) -> Vector:
@@ -69,20 +69,20 @@ def first(vector: Vector) -> float:
 
 def test_nothing_is_computed_before_it_is_read() -> None:
     """And then all who wait are trained in one call, in the order of their numbers."""
-    learning, teacher = bench()
+    learning, trainer = deferred()
     for node in (2, 0, 3):
         learning.start_training(node, 1)
     update = learning.release(0, 1)
-    assert teacher.together == []
+    assert trainer.together == []
     assert first(update) == 4.0
-    assert teacher.together == [[0, 2, 3]]
+    assert trainer.together == [[0, 2, 3]]
     assert first(learning.release(3, 1)) == 4.0
-    assert len(teacher.together) == 1
+    assert len(trainer.together) == 1
 
 
 def test_a_step_moves_by_minus_the_mean() -> None:
     """8 - mean(4, 2, 0) = 6."""
-    learning, _ = bench()
+    learning, _ = deferred()
     learning.step(1, [constant(4), constant(2), constant(0)])
     assert first(learning.model(1)) == 6.0
     assert first(learning.model(0)) == 8.0
@@ -90,7 +90,7 @@ def test_a_step_moves_by_minus_the_mean() -> None:
 
 def test_training_starts_from_the_model_as_it_was() -> None:
     """A model adopted, or a step taken, between the begin and the look does not enter the update."""
-    learning, _ = bench()
+    learning, _ = deferred()
     for node in (0, 1):
         learning.start_training(node, 1)
     learning.adopt(0, constant(100))
@@ -102,7 +102,7 @@ def test_training_starts_from_the_model_as_it_was() -> None:
 
 def test_a_snapshot_stays_as_it_is() -> None:
     """Later steps do not change a model that was handed out."""
-    learning, _ = bench()
+    learning, _ = deferred()
     snapshot = learning.model(0)
     learning.step(0, [constant(3)])
     learning.adopt(1, constant(1))
@@ -112,7 +112,7 @@ def test_a_snapshot_stays_as_it_is() -> None:
 
 def test_a_release_cannot_be_written_to() -> None:
     """Messages carry handles to rows, not copies."""
-    learning, _ = bench()
+    learning, _ = deferred()
     learning.start_training(0, 1)
     row = learning.release(0, 1).array()
     with pytest.raises(ValueError, match="read-only"):
@@ -121,7 +121,7 @@ def test_a_release_cannot_be_written_to() -> None:
 
 def test_the_server_has_a_row_of_its_own() -> None:
     """Any node after the clients is the server."""
-    learning, _ = bench(clients=4)
+    learning, _ = deferred(clients=4)
     learning.step(7, [constant(8)])
     assert first(learning.model(7)) == 0.0
     assert learning.scores([0, 1, 2, 3])[0].tolist() == [8.0] * 4
@@ -129,7 +129,7 @@ def test_the_server_has_a_row_of_its_own() -> None:
 
 def test_forgetting_a_round_first_takes_the_steps_that_need_it() -> None:
     """A step promised before is taken with the update as it was."""
-    learning, _ = bench()
+    learning, _ = deferred()
     learning.start_training(0, 1)
     learning.step(1, [learning.release(0, 1)])
     learning.forget(1)
@@ -140,7 +140,7 @@ def test_forgetting_a_round_first_takes_the_steps_that_need_it() -> None:
 
 def test_scores_before_are_those_of_the_trained_models() -> None:
     """Only of those watched, asked for once."""
-    learning, _ = bench()
+    learning, _ = deferred()
     learning.evaluate_before(1, [0, 2])
     for node in (0, 1, 2):
         learning.start_training(node, 1)
@@ -152,18 +152,18 @@ def test_scores_before_are_those_of_the_trained_models() -> None:
 
 def test_an_interrupt_in_training_loses_nothing() -> None:
     """A second read gives what was promised."""
-    learning, teacher = bench()
+    learning, trainer = deferred()
     learning.start_training(0, 1)
     learning.step(1, [learning.release(0, 1)])
-    train = teacher.train
+    train = trainer.train
 
     def interrupted(*arguments: Any) -> Matrix:
         raise KeyboardInterrupt
 
-    teacher.train = interrupted  # type: ignore[method-assign,assignment]
+    trainer.train = interrupted  # type: ignore[method-assign,assignment]
     with pytest.raises(KeyboardInterrupt):
         learning.model(1)
-    teacher.train = train  # type: ignore[method-assign]
+    trainer.train = train  # type: ignore[method-assign]
     assert first(learning.model(1)) == 4.0
 
 
@@ -171,7 +171,7 @@ def test_an_interrupt_in_training_loses_nothing() -> None:
 @given(st.lists(st.tuples(st.integers(0, 3), st.lists(st.integers(-8, 8), min_size=1, max_size=4)), max_size=10))
 def test_steps_together_equal_steps_one_by_one(steps: list[tuple[int, list[int]]]) -> None:
     """The matrix product is bookkeeping, not another algorithm."""
-    together, _ = bench()
+    together, _ = deferred()
     models: NDArray[np.float64] = np.full(4, 8.0)
     for node, values in steps:
         together.step(node, [constant(value) for value in values])

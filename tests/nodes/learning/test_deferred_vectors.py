@@ -1,4 +1,4 @@
-"""Vectors that outlive an interrupt: promised in sleep, known when the learning wakes."""
+"""Vectors that outlive an interrupt: named while learning is paused, computed when it is restored."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ADDRESSES = (b"a" * 32, b"b" * 32)
 
 
 class Halver:
-    """A teacher whose training halves a model."""
+    """A trainer whose training halves a model."""
 
     dimension = 3
     threads = 2
@@ -46,14 +46,14 @@ class Halver:
         return models[:, 0].astype(np.float64)
 
 
-def bench() -> DeferredLearning:
+def deferred() -> DeferredLearning:
     """Four clients, no privacy."""
     return DeferredLearning(Halver(), 4, ReleaseStages(), 1)
 
 
-def test_a_sleeper_wakes_where_another_stopped() -> None:
+def test_a_replay_continues_where_another_run_stopped() -> None:
     """Models, noise, referenced vectors and updates not yet released are those of the one that learned."""
-    learned, replayed = bench(), bench()
+    learned, replayed = deferred(), deferred()
     replayed.pause()
     kept = []
     for learning in (learned, replayed):
@@ -73,9 +73,9 @@ def test_a_sleeper_wakes_where_another_stopped() -> None:
     assert learned.state().noise_numbers.tolist() == replayed.state().noise_numbers.tolist()
 
 
-def test_a_message_sealed_in_sleep_is_read_awake() -> None:
+def test_a_message_sealed_while_learning_is_paused_is_read_after_it() -> None:
     """It holds zeros, opens all the same, and its reader gets the real numbers; resealed, it holds them."""
-    learned, replayed = bench(), bench()
+    learned, replayed = deferred(), deferred()
     replayed.pause()
     for learning in (learned, replayed):
         learning.start_training(0, 1)
@@ -91,9 +91,9 @@ def test_a_message_sealed_in_sleep_is_read_awake() -> None:
     assert update.payload().to_bytes() == np.full(3, 4.0, dtype="<f4").tobytes()
 
 
-def test_damage_in_sleep_is_the_same_damage() -> None:
+def test_damage_while_learning_is_paused_is_the_same_damage() -> None:
     """A bit that changed under way while zeros were sent is the bit that changed in the real numbers."""
-    learned, replayed = bench(), bench()
+    learned, replayed = deferred(), deferred()
     replayed.pause()
     altered = []
     for learning in (learned, replayed):
@@ -108,7 +108,7 @@ def test_damage_in_sleep_is_the_same_damage() -> None:
 
 def test_a_vector_in_hand_outlives_its_round() -> None:
     """A reader that was slow may look after the round has been let go."""
-    learning = bench()
+    learning = deferred()
     learning.start_training(0, 1)
     update = learning.release(0, 1)
     learning.forget(1)

@@ -81,14 +81,14 @@ def run_with(prepare: Prepare, sealed: str, round_number: int, act: Callable[[Fo
     return simulation
 
 
-def refusals(simulation: Simulation, book_rows: Rows) -> list[str]:
+def refusals(simulation: Simulation, message_rows: Rows) -> list[str]:
     """The reasons for which forged messages (booked as kind `correction`) were refused."""
-    return [row["reason"] if row["outcome"] == "rejected" else row["outcome"] for row in book_rows(simulation.log)
+    return [row["reason"] if row["outcome"] == "rejected" else row["outcome"] for row in message_rows(simulation.log)
             if row["kind"] == "correction"]  # fmt: skip
 
 
 @SEALED
-def test_an_address_that_no_node_has(prepare: Prepare, book_rows: Rows, sealed: str) -> None:
+def test_an_address_that_no_node_has(prepare: Prepare, message_rows: Rows, sealed: str) -> None:
     """The router finds no one behind it."""
 
     def act(forger: Forger) -> None:
@@ -96,32 +96,32 @@ def test_an_address_that_no_node_has(prepare: Prepare, book_rows: Rows, sealed: 
         forger.simulation.clients[0].endpoint.send_envelopes([lost], "correction", 1)
 
     simulation = run_with(prepare, sealed, 1, act)
-    assert refusals(simulation, book_rows) == ["unknown_address"]
-    assert book_rows(simulation.log, kind="correction")[0]["receiver"] == NO_NODE
+    assert refusals(simulation, message_rows) == ["unknown_address"]
+    assert message_rows(simulation.log, kind="correction")[0]["receiver"] == NO_NODE
 
 
 @SEALED
-def test_a_sender_that_does_not_exist(prepare: Prepare, book_rows: Rows, sealed: str) -> None:
+def test_a_sender_that_does_not_exist(prepare: Prepare, message_rows: Rows, sealed: str) -> None:
     """A message from an address that was never handed out."""
 
     def act(forger: Forger) -> None:
         forger.post(forger.seal(0, 1, 1)._replace(sender=b"?" * 32), 0, 1, 1)
 
-    assert refusals(run_with(prepare, sealed, 1, act), book_rows) == ["unknown_address"]
+    assert refusals(run_with(prepare, sealed, 1, act), message_rows) == ["unknown_address"]
 
 
 @SEALED
-def test_a_message_for_another(prepare: Prepare, book_rows: Rows, sealed: str) -> None:
+def test_a_message_for_another(prepare: Prepare, message_rows: Rows, sealed: str) -> None:
     """It came to the wrong node: the address is not its own."""
 
     def act(forger: Forger) -> None:
         forger.post(forger.seal(0, 1, 1), 0, 2, 1)
 
-    assert refusals(run_with(prepare, sealed, 1, act), book_rows) == ["unknown_address"]
+    assert refusals(run_with(prepare, sealed, 1, act), message_rows) == ["unknown_address"]
 
 
 @SEALED
-def test_a_message_of_an_old_round(prepare: Prepare, book_rows: Rows, sealed: str) -> None:
+def test_a_message_of_an_old_round(prepare: Prepare, message_rows: Rows, sealed: str) -> None:
     """Authentic once, too old now."""
     kept: list[tuple[Envelope, int]] = []
 
@@ -134,11 +134,11 @@ def test_a_message_of_an_old_round(prepare: Prepare, book_rows: Rows, sealed: st
         forger.post(envelope, 0, receiver, 2)
 
     run_with(prepare, sealed, 1, keep)
-    assert refusals(run_with(prepare, sealed, 2, act), book_rows) == ["stale_round"]
+    assert refusals(run_with(prepare, sealed, 2, act), message_rows) == ["stale_round"]
 
 
 @SEALED
-def test_the_same_message_twice(prepare: Prepare, book_rows: Rows, sealed: str) -> None:
+def test_the_same_message_twice(prepare: Prepare, message_rows: Rows, sealed: str) -> None:
     """A member's own update is intercepted and sent again while the round lasts."""
     seal = f"anonymity.sealed={sealed}"
     slow = "compute={kind: uniform, low: 4 samples/s, high: 40 samples/s}"
@@ -151,7 +151,7 @@ def test_the_same_message_twice(prepare: Prepare, book_rows: Rows, sealed: str) 
         simulation.clock.call_at(number / 10, Rank.START, 10**6, simulation.world.network.read_wire)
     simulation.run()
     assert len(seen) == 3
-    assert refusals(simulation, book_rows) == ["replay"] * 3
+    assert refusals(simulation, message_rows) == ["replay"] * 3
     assert simulation.proxy.outcome.rounds_completed == 3
     assert [row["updates_used"] for row in simulation.log.rounds] == [5, 5, 5]
 
@@ -164,7 +164,7 @@ def repeat(forger: Forger, seen: list[int], message: Message) -> None:
 
 
 @SEALED
-def test_a_damaged_message(prepare: Prepare, book_rows: Rows, sealed: str) -> None:
+def test_a_damaged_message(prepare: Prepare, message_rows: Rows, sealed: str) -> None:
     """One bit flipped anywhere: never accepted, and corrupt if the header still names an open path."""
 
     def act(forger: Forger) -> None:
@@ -172,14 +172,14 @@ def test_a_damaged_message(prepare: Prepare, book_rows: Rows, sealed: str) -> No
         for attempt in range(20):
             forger.post(tamper(forger.seal(0, receiver, 1), stream(attempt, "bit")), 0, receiver, 1)
 
-    found = refusals(run_with(prepare, sealed, 1, act), book_rows)
+    found = refusals(run_with(prepare, sealed, 1, act), message_rows)
     assert len(found) == 20
     assert set(found) <= {"corrupt", "unknown_address", "stale_round"}
     assert found.count("corrupt") >= 8
 
 
 @SEALED
-def test_a_member_that_is_no_neighbour(prepare: Prepare, book_rows: Rows, sealed: str) -> None:
+def test_a_member_that_is_no_neighbour(prepare: Prepare, message_rows: Rows, sealed: str) -> None:
     """Sealed with its own proper keys, from a member of the round that the graph does not allow; or another kind."""
 
     def act(forger: Forger) -> None:
@@ -188,22 +188,22 @@ def test_a_member_that_is_no_neighbour(prepare: Prepare, book_rows: Rows, sealed
         forger.post(forger.seal(0, stranger, 1), 0, stranger, 1)
         forger.post(forger.seal(0, neighbour, 1, kind="model"), 0, neighbour, 1)
 
-    assert refusals(run_with(prepare, sealed, 1, act), book_rows) == ["not_neighbour"] * 2
+    assert refusals(run_with(prepare, sealed, 1, act), message_rows) == ["not_neighbour"] * 2
 
 
 @SEALED
-def test_orders_come_from_the_proxy_only(prepare: Prepare, book_rows: Rows, sealed: str) -> None:
+def test_orders_come_from_the_proxy_only(prepare: Prepare, message_rows: Rows, sealed: str) -> None:
     """A client that plays proxy is not listened to."""
 
     def act(forger: Forger) -> None:
         forger.world.network.send(Batch(0, [1], "control", 1, 100, 82, ["train for me"]))
 
     simulation = run_with(prepare, sealed, 1, act)
-    assert [row["reason"] for row in book_rows(simulation.log, outcome="rejected")] == ["not_neighbour"]
+    assert [row["reason"] for row in message_rows(simulation.log, outcome="rejected")] == ["not_neighbour"]
 
 
 @SEALED
-def test_no_member_has_two_votes(prepare: Prepare, book_rows: Rows, sealed: str) -> None:
+def test_no_member_has_two_votes(prepare: Prepare, message_rows: Rows, sealed: str) -> None:
     """A neighbour that seals two updates of one round is heard once, and crowds no other out."""
     ring = (*RING, "protocol.exchange_with=2", f"anonymity.sealed={sealed}")
     at_s = training_s(prepare, 1, *ring)
@@ -219,7 +219,7 @@ def test_no_member_has_two_votes(prepare: Prepare, book_rows: Rows, sealed: str)
     table = simulation.log.aggregations
     rows = list(zip(*(table[name].tolist() for name in ("round", "aggregator", "contributor")), strict=True))
     assert len(rows) == len(set(rows)) == 3 * 5 * 3
-    assert [row["reason"] for row in book_rows(simulation.log, outcome="rejected")] == ["replay"]
+    assert [row["reason"] for row in message_rows(simulation.log, outcome="rejected")] == ["replay"]
 
 
 @SEALED
@@ -228,12 +228,12 @@ def test_a_stranger_has_no_address(prepare: Prepare, sealed: str) -> None:
     simulation = prepare(*RING, f"anonymity.sealed={sealed}")
     simulation.run()
     addresses = [simulation.records[number].addresses for number in (1, 2, 3)]
-    assert all(sorted(book) == [0, 1, 2, 3, 4] for book in addresses)
-    assert len({address for book in addresses for address in book.values()}) == 15
-    assert all(len(address) == 32 for book in addresses for address in book.values())
+    assert all(sorted(table) == [0, 1, 2, 3, 4] for table in addresses)
+    assert len({address for table in addresses for address in table.values()}) == 15
+    assert all(len(address) == 32 for table in addresses for address in table.values())
 
 
-def test_unsealed_messages_are_checked_for_their_path(prepare: Prepare, book_rows: Rows) -> None:
+def test_unsealed_messages_are_checked_for_their_path(prepare: Prepare, message_rows: Rows) -> None:
     """`sealed: false` proves nothing about a sender; what the graph does not allow is refused all the same."""
 
     def act(forger: Forger) -> None:
@@ -241,29 +241,31 @@ def test_unsealed_messages_are_checked_for_their_path(prepare: Prepare, book_row
         stranger = next(node for node in range(1, 5) if node != receiver)
         forger.post(forger.seal(0, stranger, 1), 0, stranger, 1)
 
-    assert refusals(run_with(prepare, "false", 1, act), book_rows) == ["not_neighbour"]
+    assert refusals(run_with(prepare, "false", 1, act), message_rows) == ["not_neighbour"]
 
 
 @pytest.mark.parametrize("sealed", ["true", "sizes", "false"])
-def test_a_message_may_overtake_its_assignment(prepare: Prepare, book_rows: Rows, sealed: str) -> None:
+def test_a_message_may_overtake_its_assignment(prepare: Prepare, message_rows: Rows, sealed: str) -> None:
     """On slow downlinks the first model is there before the order to expect it: it is kept, then read."""
     simulation = prepare("network.downlink=100 B/s", f"anonymity.sealed={sealed}", "data.features=1")
     simulation.run()
-    first = book_rows(simulation.log, kind="bootstrap")
-    orders = [row for row in book_rows(simulation.log, kind="control", round=0, sender=3) if row["receiver"] != 6]
+    first = message_rows(simulation.log, kind="bootstrap")
+    orders = [row for row in message_rows(simulation.log, kind="control", round=0, sender=3) if row["receiver"] != 6]
     assert [row["arrived_s"] for row in first] < [row["arrived_s"] for row in orders]
     assert [(row["outcome"], row["used"]) for row in first] == [("delivered", True)] * 3
     assert simulation.proxy.outcome.rounds_completed == 1
 
 
 @pytest.mark.parametrize("protocol", ["gossip", "rotating_leader"])
-def test_counting_seals_gives_the_same_message_log_as_sealing(prepare: Prepare, book_rows: Rows, protocol: str) -> None:
+def test_counting_seals_gives_the_same_message_log_as_sealing(
+    prepare: Prepare, message_rows: Rows, protocol: str
+) -> None:
     """`sizes` and `true` differ in arithmetic only."""
     chosen = f"protocol={{kind: {protocol}, train_per_round: 3}}"
     more = ["protocol.exchange_with=2"] if protocol == "gossip" else []
-    books = []
+    logs = []
     for sealed in ("true", "sizes"):
         simulation = prepare("clients=4", "data.samples=80", "rounds=2", chosen, *more, f"anonymity.sealed={sealed}")
         simulation.run()
-        books.append(repr(book_rows(simulation.log)))
-    assert books[0] == books[1]
+        logs.append(repr(message_rows(simulation.log)))
+    assert logs[0] == logs[1]

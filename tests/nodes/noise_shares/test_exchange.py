@@ -16,11 +16,11 @@ from tests.nodes.noise_shares.exchange_world import DIMENSION, LEADER, WORLD, Ro
 
 
 @pytest.mark.slow
-def test_a_leader_is_no_members_partner(book_rows: Rows) -> None:
+def test_a_leader_is_no_members_partner(message_rows: Rows) -> None:
     """Everyone else sends and gets exactly v shares; the leader's own update stays with it."""
     simulation = run(LEADER, "rounds=4")
     for record in simulation.log.rounds:
-        rows = book_rows(simulation.log, round=record["round"], kind="share")
+        rows = message_rows(simulation.log, round=record["round"], kind="share")
         ends = [(row["sender"], row["receiver"]) for row in rows]
         assert len(set(ends)) == len(ends) == 9 * 4
         assert all(record["leader"] not in pair for pair in ends)
@@ -29,13 +29,13 @@ def test_a_leader_is_no_members_partner(book_rows: Rows) -> None:
 
 
 @pytest.mark.slow
-def test_bytes_of_shares(book_rows: Rows) -> None:
+def test_bytes_of_shares(message_rows: Rows) -> None:
     """Vectors cost 4 d v and framing, seeds at most 200 bytes each, agreed keys nothing; the summary has the ratio."""
     from scenarios.metrics.privacy.noise_share_report import share_summary
 
     for share_as, payload in (("vector", 4 * DIMENSION), ("seed", 40), ("pairwise", None)):
         simulation = run(f"noise_shares.share_as={share_as}", "anonymity.sealed=true")
-        rows = book_rows(simulation.log, kind="share")
+        rows = message_rows(simulation.log, kind="share")
         assert len(rows) == (0 if payload is None else 40)
         for row in rows:
             assert payload is not None
@@ -61,22 +61,22 @@ def test_the_phase_has_its_span_and_trigger(spans: Callable[..., Any]) -> None:
 
 
 @pytest.mark.slow
-def test_without_learning_the_messages_flow_all_the_same(book_rows: Rows) -> None:
+def test_without_learning_the_messages_flow_all_the_same(message_rows: Rows) -> None:
     """The events do not depend on learning; nothing is measured, and predictions stay."""
-    asleep, awake = run("learning=none"), run()
+    without, learned = run("learning=none"), run()
     told = [[(row["sent_s"], row["sender"], row["receiver"], row["kind"], row["size_bytes"]) for row in
-             book_rows(one.log)] for one in (asleep, awake)]  # fmt: skip
+             message_rows(one.log)] for one in (without, learned)]  # fmt: skip
     assert told[0] == told[1]
-    assert np.isnan(residuals(asleep)[0]).all()
-    assert (residuals(asleep)[1] == residuals(awake)[1]).all()
+    assert np.isnan(residuals(without)[0]).all()
+    assert (residuals(without)[1] == residuals(learned)[1]).all()
 
 
 @pytest.mark.slow
-def test_a_changed_share_is_missing(book_rows: Rows) -> None:
+def test_a_changed_share_is_missing(message_rows: Rows) -> None:
     """It is rejected, its receiver goes on without it, and the residual says so."""
     for sealed in ("true", "sizes"):
         simulation = run("rounds=4", "faults=[{kind: corrupt, probability: 0.1}]", f"anonymity.sealed={sealed}")
-        rows = book_rows(simulation.log, kind="share")
+        rows = message_rows(simulation.log, kind="share")
         assert any(row["outcome"] == "rejected" for row in rows)
         came = {(row["round"], row["sender"], row["receiver"]) for row in rows if row["outcome"] == "delivered"}
         assert simulation.sharing is not None
@@ -88,10 +88,10 @@ def test_a_changed_share_is_missing(book_rows: Rows) -> None:
 
 
 @pytest.mark.slow
-def test_a_share_twice_counts_once(book_rows: Rows) -> None:
+def test_a_share_twice_counts_once(message_rows: Rows) -> None:
     """The double is refused as a replay and changes no sum."""
     simulation = run("faults=[{kind: duplicate, probability: 0.5}]", "noise_shares.tau=0")
-    reasons = [row["reason"] for row in book_rows(simulation.log, kind="share") if row["outcome"] == "rejected"]
+    reasons = [row["reason"] for row in message_rows(simulation.log, kind="share") if row["outcome"] == "rejected"]
     assert reasons
     assert set(reasons) == {"replay"}
     assert residuals(simulation)[0].max() < 1e-28
@@ -103,7 +103,8 @@ def forge(simulation: Simulation, victim: int, sender: bytes, round_number: int)
     from p2p.transport.messages import Message
 
     endpoint = simulation.clients[victim].endpoint
-    held = simulation.world.sessions[max(simulation.world.sessions)][victim]
+    held = endpoint.session(2)
+    assert held is not None
     keys = simulation.world.sealer.draw_keys(99, 99, 1)
     peer = (held.assignment.address, held.keys.public)
     envelope = simulation.world.sealer.seal_one(
@@ -120,7 +121,9 @@ def test_strangers_and_other_rounds_are_refused() -> None:
 
     def watch(node: int, number: int, phase: str) -> None:
         if number == 2 and phase == "share" and not answers:
-            assignment = simulation.world.sessions[2][node].assignment
+            held = simulation.clients[node].endpoint.session(2)
+            assert held is not None
+            assignment = held.assignment
             partner = assignment.expect_from["share"][0].address
             answers["stranger"] = forge(simulation, node, bytes(32), 2)
             answers["server"] = forge(simulation, node, assignment.send_to["update"][0].address, 2)
@@ -139,15 +142,15 @@ def test_strangers_and_other_rounds_are_refused() -> None:
 
 
 @pytest.mark.slow
-def test_too_few_shares_keep_the_update_back(book_rows: Rows) -> None:
+def test_too_few_shares_keep_the_update_back(message_rows: Rows) -> None:
     """With a share phase that is too short, nothing is uploaded; `fill` uploads with noise of one's own instead."""
     short = ["network.latency=5 s", "noise_shares={sigma_k: 0.2, tau: 0, deadline: 4 s}"]
     simulation = run(*short)
     assert simulation.sharing is not None
     assert len(simulation.sharing.share_log.skipped) == 10
-    assert book_rows(simulation.log, kind="update") == []
+    assert message_rows(simulation.log, kind="update") == []
     filled = run(short[0], "noise_shares={sigma_k: 0.2, tau: 0, deadline: 4 s, when_short: fill}")
-    assert len(book_rows(filled.log, kind="update")) == 10
+    assert len(message_rows(filled.log, kind="update")) == 10
     assert (residuals(filled)[1] >= 10 * 0.04).all()
     assert residuals(filled)[0].mean() > 0.1
 
@@ -167,7 +170,7 @@ def _assignment() -> Any:
 
 
 @pytest.mark.slow
-def test_coalitions_are_partners_among_themselves(book_rows: Rows) -> None:
+def test_coalitions_are_partners_among_themselves(message_rows: Rows) -> None:
     """Members of one group exchange with each other at their own tau, the others with each other."""
     simulation = run(
         "clients=10",
@@ -175,7 +178,7 @@ def test_coalitions_are_partners_among_themselves(book_rows: Rows) -> None:
         "noise_shares={sigma_k: 0.2, tau: 1.0, coalitions: [0-3, [4, 5]], coalition_tau: 0}",
     )
     group = {node: 0 if node < 4 else 1 if node < 6 else 2 for node in range(10)}
-    for row in book_rows(simulation.log, kind="share"):
+    for row in message_rows(simulation.log, kind="share"):
         assert group[row["sender"]] == group[row["receiver"]]
     assert residuals(simulation)[1][0] == pytest.approx(4 * 0.04)
 

@@ -77,17 +77,17 @@ def test_what_the_first_leader_was_told_stays_known_beside_the_second(share_as: 
     """The first was told the shares with the slow member, the second those with the lost one: both are opened."""
     simulation, slow, lost = second_leader(share_as)
     assert simulation.sharing is not None
-    book, leader = simulation.sharing.share_log, simulation.log.rounds[0]["leader"]
+    share_log, leader = simulation.sharing.share_log, simulation.log.rounds[0]["leader"]
     table = simulation.log.aggregations
     (first,) = set(table["aggregator"][table["void"]].tolist())
     used = set(table["contributor"][~table["void"]].tolist())
     assert slow in used
     assert lost not in used
     about: dict[int, set[int]] = {first: set(), leader: set()}
-    for (_, aggregator, node), (sent, taken) in book.answers.items():
+    for (_, aggregator, node), (sent, taken) in share_log.answers.items():
         about[aggregator] |= {share.receiver for share in sent} | {one.share.sender for one in taken}
-        assert set(sent) <= set(book.opened[1][node][0])
-        assert set(taken) <= set(book.opened[1][node][1])
+        assert set(sent) <= set(share_log.opened[1][node][0])
+        assert set(taken) <= set(share_log.opened[1][node][1])
     assert about == {first: {slow}, leader: {lost}}
     # Only what the second leader was told repairs its sum: the slow member's noise is in it and cancels.
     assert residuals(simulation)[0].max() < 1e-12
@@ -103,7 +103,7 @@ def test_a_newer_plan_finds_the_same_upload() -> None:
 
 
 @pytest.mark.slow
-def test_an_election_does_not_cut_an_exchange_short(book_rows: Rows) -> None:
+def test_an_election_does_not_cut_an_exchange_short(message_rows: Rows) -> None:
     """Shares are slow; the leader is gone before they have arrived, and the round is planned anew meanwhile."""
     simulation = run(
         "protocol={kind: rotating_leader, train_per_round: 10, deadline: 60 s, leader_timeout: 2 s}",
@@ -115,8 +115,8 @@ def test_an_election_does_not_cut_an_exchange_short(book_rows: Rows) -> None:
     assert simulation.sharing is not None
     elected = set(simulation.log.graphs["receiver"].tolist())
     assert len(elected) > 1
-    graph_s = min(row["sent_s"] for row in book_rows(simulation.log, kind="update"))
-    assert max(row["arrived_s"] for row in book_rows(simulation.log, kind="share")) > graph_s
+    graph_s = min(row["sent_s"] for row in message_rows(simulation.log, kind="update"))
+    assert max(row["arrived_s"] for row in message_rows(simulation.log, kind="share")) > graph_s
     assert simulation.sharing.share_log.skipped == []
     assert residuals(simulation)[0].max() < 1e-12
 
@@ -128,9 +128,9 @@ def test_two_leaders_together_are_told_no_more_than_one_may_be() -> None:
     for seed in range(1, 9):
         simulation, slow, lost = second_leader(sigma=0.1414, least=2, seed=seed)
         assert simulation.sharing is not None
-        book = simulation.sharing.share_log
-        for node, upload in book.uploads[1].items():
-            sent, taken = book.opened.get(1, {}).get(node, ((), ()))
+        share_log = simulation.sharing.share_log
+        for node, upload in share_log.uploads[1].items():
+            sent, taken = share_log.opened.get(1, {}).get(node, ((), ()))
             assert len(upload.sent) + len(upload.taken) - len(sent) - len(taken) >= 2 or not sent + taken
             asked_twice += all(map(any, (upload.with_peers({slow}), upload.with_peers({lost}))))
     assert asked_twice > 0

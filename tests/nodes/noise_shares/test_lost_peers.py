@@ -16,7 +16,7 @@ from tests.nodes.noise_shares.exchange_world import DIMENSION, LEADER, WORLD, Ro
 @pytest.mark.slow
 @pytest.mark.parametrize("protocol", ["protocol.kind=central", LEADER])
 @pytest.mark.parametrize("share_as", ["vector", "seed", "pairwise"])
-def test_corrections_cancel_what_the_dead_left(protocol: str, share_as: str, book_rows: Rows) -> None:
+def test_corrections_cancel_what_the_dead_left(protocol: str, share_as: str, message_rows: Rows) -> None:
     """One question to each survivor, one answer from each; opened seeds cost 42 bytes, a vector 4 d."""
     simulation = run(
         protocol,
@@ -28,7 +28,7 @@ def test_corrections_cancel_what_the_dead_left(protocol: str, share_as: str, boo
     )
     leader = simulation.log.rounds[0]["leader"]
     lost = {4, 5} - {leader}
-    rows = book_rows(simulation.log, kind="correction")
+    rows = message_rows(simulation.log, kind="correction")
     survivors = 10 - (leader < 10) - len(lost)
     if leader not in (4, 5):
         assert len(rows) == 2 * survivors
@@ -76,14 +76,14 @@ def test_a_late_upload_after_a_correction_is_discarded_and_exposed() -> None:
 
 
 @pytest.mark.slow
-def test_omit_leaves_out_senders_known_to_be_gone(book_rows: Rows) -> None:
+def test_omit_leaves_out_senders_known_to_be_gone(message_rows: Rows) -> None:
     """The proxy sees the connection end and tells the partners, who upload only at the shares' deadline."""
     simulation = lose("omit", 1, 0.5, 4)
     assert simulation.sharing is not None
     for number, by_node in simulation.sharing.share_log.uploads.items():
         gone = number % 10
         assert all(one.share.sender != gone for node, upload in by_node.items() if node != gone for one in upload.taken)
-    sent_s = [row["sent_s"] for row in book_rows(simulation.log, kind="update", round=1)]
+    sent_s = [row["sent_s"] for row in message_rows(simulation.log, kind="update", round=1)]
     assert len(set(np.round(sent_s, 3))) <= 9
 
 

@@ -164,12 +164,12 @@ def test_an_update_exactly_at_the_deadline_counts(simulate: Simulate) -> None:
 
 
 def test_a_late_update_is_missing_and_never_used(
-    simulate: Simulate, dropouts: Callable[..., Any], book_rows: Callable[..., list[dict[str, Any]]]
+    simulate: Simulate, dropouts: Callable[..., Any], message_rows: Callable[..., list[dict[str, Any]]]
 ) -> None:
     """It is delivered, its bytes are wasted, and the round goes on without it."""
     simulation = simulate("protocol.deadline=1.1 s", "rounds=2", "protocol.min_updates=0")
     # Trained after 1 s, 0.222 s on the way, deadline 1.1 s: all are late; each averages its own alone.
-    rows = book_rows(simulation.log, kind="update")
+    rows = message_rows(simulation.log, kind="update")
     assert [(row["outcome"], row["used"]) for row in rows] == [("delivered", False)] * 12
     missing = [(1, "missing", sender, at, "late") for sender in range(3) for at in range(3) if sender != at]
     dropped = [(1, "dropout", node, -1, "late") for node in range(3)]
@@ -239,12 +239,12 @@ def test_collecting_the_mean_asks_everyone(simulate: Simulate) -> None:
 
 
 def test_a_lost_update_comes_again_with_the_same_bytes(
-    simulate: Simulate, book_rows: Callable[..., list[dict[str, Any]]]
+    simulate: Simulate, message_rows: Callable[..., list[dict[str, Any]]]
 ) -> None:
     """A row of its own for every transmission; what arrives in the end is used like any other."""
     simulation = simulate("network.loss=0.4", "rounds=4", "seed=3")
     by_path: dict[tuple[int, int, int], list[dict[str, Any]]] = {}
-    for row in book_rows(simulation.log, kind="update"):
+    for row in message_rows(simulation.log, kind="update"):
         by_path.setdefault((row["round"], row["sender"], row["receiver"]), []).append(row)
     assert any(len(rows) > 1 for rows in by_path.values())
     for rows in by_path.values():

@@ -107,7 +107,7 @@ def test_a_round_of_four_with_queues(simulate: Simulate, story: Story) -> None:
 
 
 def test_stale_members_get_the_model_from_the_last_leader_first(
-    simulate: Simulate, story: Story, book_rows: Callable[..., list[dict[str, Any]]]
+    simulate: Simulate, story: Story, message_rows: Callable[..., list[dict[str, Any]]]
 ) -> None:
     """A client that was left out of a round is served before it trains, as kind `handover`."""
     simulation = simulate(
@@ -119,7 +119,7 @@ def test_stale_members_get_the_model_from_the_last_leader_first(
         record = simulation.records[number]
         holder = simulation.records[number - 1].leader if number > 1 else None
         stale = [node for node in record.cohort.tolist() if number > 1 and model_of[node] < number - 1]
-        rows = book_rows(simulation.log, kind="handover", round=number)
+        rows = message_rows(simulation.log, kind="handover", round=number)
         assert sorted((row["sender"], row["receiver"]) for row in rows) == [(holder, node) for node in stale]
         assert all(row["used"] for row in rows)
         for row in rows:

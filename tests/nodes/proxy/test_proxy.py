@@ -33,18 +33,18 @@ def test_it_never_receives_an_update(simulate: Simulate, protocol: str) -> None:
 def test_addresses_change_every_round(simulate: Simulate) -> None:
     """No member is ever seen twice under one address, and all are forgotten once a round is quiet."""
     simulation = simulate(*SIX)
-    books = [simulation.records[number].addresses for number in (1, 2, 3)]
-    assert len({address for book in books for address in book.values()}) == 12
-    assert all(simulation.world.router.node_of(address) is None for book in books for address in book.values())
+    tables = [simulation.records[number].addresses for number in (1, 2, 3)]
+    assert len({address for table in tables for address in table.values()}) == 12
+    assert all(simulation.world.router.node_of(address) is None for table in tables for address in table.values())
 
 
 def test_rehash_never_keeps_addresses(simulate: Simulate) -> None:
     """So that the effect of rehashing can be studied."""
     simulation = simulate(*SIX, "anonymity.rehash=never")
-    books = [simulation.records[number].addresses for number in (1, 2, 3)]
-    for node in {node for book in books for node in book}:
-        assert len({book[node] for book in books if node in book}) == 1
-    assert sum(len(book) for book in books) > len({address for book in books for address in book.values()})
+    tables = [simulation.records[number].addresses for number in (1, 2, 3)]
+    for node in {node for table in tables for node in table}:
+        assert len({table[node] for table in tables if node in table}) == 1
+    assert sum(len(table) for table in tables) > len({address for table in tables for address in table.values()})
 
 
 def test_first_come_takes_the_near_ones(simulate: Simulate, dropouts: Callable[..., Any]) -> None:
@@ -67,11 +67,11 @@ def test_uniform_waits_for_the_window_and_takes_any(simulate: Simulate) -> None:
     assert len(cohorts) > 4
 
 
-def test_who_did_not_answer_is_invited_again(simulate: Simulate, book_rows: Rows) -> None:
+def test_who_did_not_answer_is_invited_again(simulate: Simulate, message_rows: Rows) -> None:
     """The window (0.3 s) is shorter than the way there and back (0.386 s): answers come during the second window."""
     simulation = simulate(*SIX, "protocol.invite_window=300 ms")
     assert simulation.proxy.outcome.rounds_completed == 3
-    invites = [row for row in book_rows(simulation.log, round=1, sender=6) if row["size_bytes"] == 91]
+    invites = [row for row in message_rows(simulation.log, round=1, sender=6) if row["size_bytes"] == 91]
     start_s = simulation.log.rounds[0]["start_s"]
     sent_s = sorted(row["sent_s"] for row in invites)
     assert sent_s == pytest.approx([start_s] * 6 + [start_s + 0.3] * 6)
@@ -117,10 +117,10 @@ def test_a_published_budget_lasts_exactly_the_planned_rounds(simulate: Simulate)
 
 
 @pytest.mark.parametrize("hand_out", ["neighbours", "graph"])
-def test_what_is_handed_out_is_paid_for(simulate: Simulate, book_rows: Rows, hand_out: str) -> None:
+def test_what_is_handed_out_is_paid_for(simulate: Simulate, message_rows: Rows, hand_out: str) -> None:
     """An assignment names the neighbours, or all members and all edges: 8 more bytes an edge."""
     simulation = simulate(*SIX, f"anonymity.hand_out={hand_out}", "protocol.exchange_with=1")
-    orders = [row["size_bytes"] for row in book_rows(simulation.log, round=1, sender=6) if row["size_bytes"] > 91]
+    orders = [row["size_bytes"] for row in message_rows(simulation.log, round=1, sender=6) if row["size_bytes"] > 91]
     if hand_out == "graph":
         assert orders == [140 + 4 * 33 + 4 * 8] * 4
     else:  # a ring: two neighbours, or one if both are the same

@@ -39,7 +39,7 @@ def test_shares_that_are_no_whole_are_refused(shares: list[float]) -> None:
         NetworkSettings(devices=devices)
 
 
-def test_no_part_without_a_share_gets_anybody() -> None:
+def test_a_part_without_a_share_gets_no_node() -> None:
     """Also at the very edge."""
     assert place_of(np.array([0.1, 0.9999999999]), [0.0, 1.0, 0.0]).tolist() == [1, 1]
 

@@ -61,13 +61,13 @@ def sent_back(rows: list[dict[str, Any]]) -> list[tuple[float, int, int, str]]:
     ]
 
 
-def test_an_idle_node_answers_at_the_arrival_of_the_call(book_rows: Rows) -> None:
+def test_an_idle_node_answers_at_the_arrival_of_the_call(message_rows: Rows) -> None:
     """Two ordinary rows; the content says what the rule was, and since how many crashes the node is up."""
     post = network()
     wait_for_orders(post, 2)
     answers = call(post, [2])
     post.clock.run(until=5.0)
-    rows = book_rows(post.log)
+    rows = message_rows(post.log)
     assert [(row["sender"], row["size_bytes"], row["overhead_bytes"]) for row in rows] == [(0, 50, 20), (2, 70, 30)]
     assert sent_back(rows) == [(0.1, 2, 70, "delivered")]
     assert answers == [CallAnswer(1, 2, JOINS, 3, 0)]
@@ -76,7 +76,7 @@ def test_an_idle_node_answers_at_the_arrival_of_the_call(book_rows: Rows) -> Non
     assert not post.network.has_answered(2, 2)
 
 
-def test_a_refusal_is_longer_and_says_why(book_rows: Rows) -> None:
+def test_a_refusal_is_longer_and_says_why(message_rows: Rows) -> None:
     """Without a model, or in a round after the last that the budget allows."""
     post = network()
     for node, rule in ((1, (-1, 9)), (2, (5, 6)), (3, (5, 7))):
@@ -84,23 +84,23 @@ def test_a_refusal_is_longer_and_says_why(book_rows: Rows) -> None:
         wait_for_orders(post, node)
     answers = call(post, [1, 2, 3], round_number=7)
     post.clock.run(until=5.0)
-    assert [size for _, _, size, _ in sent_back(book_rows(post.log))] == [72, 72, 70]
+    assert [size for _, _, size, _ in sent_back(message_rows(post.log))] == [72, 72, 70]
     assert [(answer.refuses, answer.model_round) for answer in answers] == [(NO_MODEL, -1), (SPENT, 5), (JOINS, 5)]
 
 
-def test_a_busy_node_answers_the_latest_call_when_it_waits_again(book_rows: Rows) -> None:
+def test_a_busy_node_answers_the_latest_call_when_it_waits_again(message_rows: Rows) -> None:
     """Two calls arrive while its process is busy; the call itself is delivered on arrival."""
     post = network()
     wait_for_orders(post, 2, from_s=4.0)
     call(post, [2], round_number=1)
     post.clock.call_at(1.0, Rank.START, 0, lambda: call(post, [2], round_number=2))
     post.clock.run(until=9.0)
-    rows = book_rows(post.log)
+    rows = message_rows(post.log)
     assert [row["arrived_s"] for row in rows[:2]] == [0.1, 1.1]
     assert [(row["round"], row["sent_s"]) for row in rows if row["receiver"] == CALLER] == [(2, 4.0)]
 
 
-def test_a_crash_forgets_the_call(book_rows: Rows) -> None:
+def test_a_crash_forgets_the_call(message_rows: Rows) -> None:
     """The next life answers only what reaches it."""
     post = network()
     call(post, [2])
@@ -110,14 +110,14 @@ def test_a_crash_forgets_the_call(book_rows: Rows) -> None:
     answers: list[list[CallAnswer]] = []
     post.clock.call_at(5.0, Rank.START, 0, lambda: answers.append(call(post, [2])))
     post.clock.run(until=9.0)
-    rows = book_rows(post.log)
+    rows = message_rows(post.log)
     assert [time_s for time_s, *_ in sent_back(rows)] == [5.1]
     assert [answer.life for answer in answers[0]] == [1]
 
 
 @pytest.mark.parametrize(("kind", "reason", "answers"), [("duplicate", "replay", 1), ("corrupt", "corrupt", 0)])
 def test_copies_and_damaged_calls_are_refused(
-    kind: Literal["duplicate", "corrupt"], reason: str, answers: int, book_rows: Rows
+    kind: Literal["duplicate", "corrupt"], reason: str, answers: int, message_rows: Rows
 ) -> None:
     """A copy is not answered again, a damaged call not at all."""
     post = network()
@@ -125,24 +125,24 @@ def test_copies_and_damaged_calls_are_refused(
     post.network.impair(Chance(kind, kind, 1.0, np.arange(6) == CALLER))
     call(post, [2])
     post.clock.run(until=5.0)
-    rows = book_rows(post.log)
+    rows = message_rows(post.log)
     assert [row["reason"] for row in rows if row["outcome"] == "rejected"] == [reason]
     assert len(sent_back(rows)) == answers
 
 
-def test_a_lost_answer_is_sent_again(book_rows: Rows) -> None:
+def test_a_lost_answer_is_sent_again(message_rows: Rows) -> None:
     """Like any other message, with its own draws."""
     post = network(loss=0.5, tries=20, timeout_s=1.0, seed=5)
     for node in range(1, 6):
         wait_for_orders(post, node)
     answers = call(post, [1, 2, 3, 4, 5])
     post.clock.run(until=60.0)
-    rows = book_rows(post.log)
+    rows = message_rows(post.log)
     assert sorted(answer.node for answer in answers) == [1, 2, 3, 4, 5]
     assert any(row["attempt"] > 1 and row["receiver"] == CALLER for row in rows)
 
 
-def test_what_is_asked_before_an_answer_may_take_the_node_down(book_rows: Rows) -> None:
+def test_what_is_asked_before_an_answer_may_take_the_node_down(message_rows: Rows) -> None:
     """A fault that waits for the invitation strikes before the answer is sent."""
     post, asked = network(), list[tuple[float, int, int]]()
 
@@ -156,10 +156,10 @@ def test_what_is_asked_before_an_answer_may_take_the_node_down(book_rows: Rows) 
     call(post, [1, 2], before=before)
     post.clock.run(until=5.0)
     assert asked == [(0.1, 1, 1), (0.1, 2, 1)]
-    assert [sender for _, sender, *_ in sent_back(book_rows(post.log))] == [1]
+    assert [sender for _, sender, *_ in sent_back(message_rows(post.log))] == [1]
 
 
-def test_a_call_that_was_overtaken_is_outdated(book_rows: Rows) -> None:
+def test_a_call_that_was_overtaken_is_outdated(message_rows: Rows) -> None:
     """A busy node keeps the newest call by the order of hand-over, not of arrival."""
     post = network()
     wait_for_orders(post, 2, from_s=20.0)
@@ -169,7 +169,7 @@ def test_a_call_that_was_overtaken_is_outdated(book_rows: Rows) -> None:
     post.network.repair(detour)
     call(post, [2], round_number=6)
     post.clock.run(until=30.0)
-    rows = book_rows(post.log)
+    rows = message_rows(post.log)
     assert rows[0]["arrived_s"] > rows[1]["arrived_s"]
     assert [row["round"] for row in rows if row["receiver"] == CALLER] == [6]
     assert [row["outcome"] for row in rows] == ["delivered"] * 3

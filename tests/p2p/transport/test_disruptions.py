@@ -12,31 +12,31 @@ from p2p.transport.sharing import SHARINGS
 from tests.p2p.small_network import EACH_SHARING, Rows, SmallNetwork, nodes
 
 
-def test_a_message_that_was_kept_is_lost_when_its_receiver_goes_down(book_rows: Rows) -> None:
+def test_a_message_that_was_kept_is_lost_when_its_receiver_goes_down(message_rows: Rows) -> None:
     """Its sender sends it again after the timeout, as it does with any lost message."""
     post, kept = SmallNetwork(tries=2), list[Any]()
     post.network.attach(1, lambda message: kept.append(message), post.inboxes[1])
     post.send(0, [1])
     post.clock.call_at(1.0, Rank.FAULT, 1, lambda: post.network.lose(kept[0], "receiver_down"))
     post.clock.run()
-    told = [(row["attempt"], row["sent_s"], row["outcome"], row["reason"]) for row in book_rows(post.log)]
+    told = [(row["attempt"], row["sent_s"], row["outcome"], row["reason"]) for row in message_rows(post.log)]
     assert told == [(1, 0.0, "lost", "receiver_down"), (2, 3.0, "in_flight", "")]
 
 
 @EACH_SHARING
-def test_what_is_on_its_way_to_a_node_that_goes_down_is_lost(sharing: str, book_rows: Rows) -> None:
+def test_what_is_on_its_way_to_a_node_that_goes_down_is_lost(sharing: str, message_rows: Rows) -> None:
     """On the uplink, in transit, or in the queue of the downlink: three to node 3, none of which is there by 0.55 s."""
     post = SmallNetwork(sharing=sharing, tries=1)
     for sender in range(3):
         post.send(sender, [3, (sender + 1) % 3], size_bytes=500)
     post.clock.call_at(0.55, Rank.FAULT, 3, lambda: post.network.take_down(3))
     post.clock.run()
-    rows = [row for row in book_rows(post.log) if row["receiver"] == 3]
+    rows = [row for row in message_rows(post.log) if row["receiver"] == 3]
     assert [(row["outcome"], row["reason"]) for row in rows] == [("lost", "receiver_down")] * 3
 
 
 @EACH_SHARING
-def test_a_node_that_goes_down_takes_its_unsent_messages_with_it(sharing: str, book_rows: Rows) -> None:
+def test_a_node_that_goes_down_takes_its_unsent_messages_with_it(sharing: str, message_rows: Rows) -> None:
     """At 0.25 s a part of the bytes has left; node 1's own message is not touched."""
     post = SmallNetwork(sharing=sharing, tries=3)
     post.send(0, [2, 3], size_bytes=500)
@@ -44,7 +44,7 @@ def test_a_node_that_goes_down_takes_its_unsent_messages_with_it(sharing: str, b
     post.clock.call_at(0.25, Rank.FAULT, 0, lambda: post.network.take_down(0))
     post.clock.call_at(0.5, Rank.FAULT, 0, lambda: post.network.bring_up(0))
     post.clock.run()
-    rows = book_rows(post.log)
+    rows = message_rows(post.log)
     told = [(row["sender"], row["outcome"], row["reason"], row["left_s"]) for row in rows if row["sender"] == 0]
     # A node that has been down does not send its old messages again.
     assert told == [(0, "lost", "sender_down", 0.25)] * 2
@@ -53,7 +53,7 @@ def test_a_node_that_goes_down_takes_its_unsent_messages_with_it(sharing: str, b
     assert [row["outcome"] for row in rows if row["sender"] == 1] == ["delivered"]
 
 
-def test_a_node_that_is_down_sends_nothing(book_rows: Rows) -> None:
+def test_a_node_that_is_down_sends_nothing(message_rows: Rows) -> None:
     """What it hands over is not even counted."""
     post = SmallNetwork()
     post.network.take_down(0)
@@ -61,23 +61,23 @@ def test_a_node_that_is_down_sends_nothing(book_rows: Rows) -> None:
     post.network.bring_up(0)
     post.send(0, [2])
     post.clock.run()
-    assert [row["receiver"] for row in book_rows(post.log)] == [2]
+    assert [row["receiver"] for row in message_rows(post.log)] == [2]
     assert not post.network.is_down(0)
 
 
-def test_what_is_in_transit_when_its_sender_goes_down_arrives(book_rows: Rows) -> None:
+def test_what_is_in_transit_when_its_sender_goes_down_arrives(message_rows: Rows) -> None:
     """The last byte left at 0.5 s; the sender crashes at 0.55 s, the message arrives at 0.6 s."""
     for sharing in sorted(SHARINGS):
         post = SmallNetwork(sharing=sharing)
         post.send(0, [1])
         post.clock.call_at(0.55, Rank.FAULT, 0, lambda post=post: post.network.take_down(0))  # type: ignore[misc]
         post.clock.run()
-        assert [row["outcome"] for row in book_rows(post.log)] == ["delivered"], sharing
+        assert [row["outcome"] for row in message_rows(post.log)] == ["delivered"], sharing
 
 
 @pytest.mark.parametrize("both", [False, True])
 @EACH_SHARING
-def test_a_partition_ends_what_is_under_way_across_it(sharing: str, both: bool, book_rows: Rows) -> None:
+def test_a_partition_ends_what_is_under_way_across_it(sharing: str, both: bool, message_rows: Rows) -> None:
     """From 0.3 s to 1 s, between node 0 and the others: one way or both; nodes 2 and 3 go on."""
     post = SmallNetwork(sharing=sharing, tries=2)
     for sender, receiver in ((0, 1), (1, 0), (2, 3)):
@@ -88,7 +88,7 @@ def test_a_partition_ends_what_is_under_way_across_it(sharing: str, both: bool, 
     post.clock.run()
     told = {
         (row["sender"], row["attempt"]): (row["sent_s"], row["outcome"], row["reason"], row["left_bytes"])
-        for row in book_rows(post.log)
+        for row in message_rows(post.log)
     }
     first, again = (0.0, "lost", "partition", 300), (2.3, "delivered", "", 500)
     delivered = (0.0, "delivered", "", 500)
@@ -117,7 +117,7 @@ def test_a_slow_link_holds_for_what_begins_later_and_under_fair_sharing_at_once(
 
 
 @pytest.mark.parametrize("sharing", ["ideal", "fifo", "fair"])
-def test_failing_fast_leaves_the_uplink_to_others(sharing: str, book_rows: Rows) -> None:
+def test_failing_fast_leaves_the_uplink_to_others(sharing: str, message_rows: Rows) -> None:
     """Node 1 is down. Its message takes no uplink, is tried again after each timeout, and no byte of it is wasted."""
     post = SmallNetwork(sharing=sharing, receiver_offline="fail_fast")
     post.network.take_down(1)
@@ -125,7 +125,7 @@ def test_failing_fast_leaves_the_uplink_to_others(sharing: str, book_rows: Rows)
     post.clock.run()
     # 500 bytes at 1 kB/s and 0.1 s: as if there was no message to node 1.
     assert post.arrivals() == [(0.6, 2, "for 2")]
-    rows = book_rows(post.log, receiver=1)
+    rows = message_rows(post.log, receiver=1)
     assert [(row["sent_s"], row["outcome"], row["reason"], row["left_bytes"]) for row in rows] == [
         (time_s, "lost", "receiver_down", 0) for time_s in (0.0, 2.0, 4.0)
     ]

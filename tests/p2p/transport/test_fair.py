@@ -25,39 +25,39 @@ def fair(up: list[float], down: list[float], **more: Any) -> SmallNetwork:
     return SmallNetwork(len(up), up=up, down=down, sharing="fair", tries=1, **more)
 
 
-def told(post: SmallNetwork, book_rows: Rows) -> list[tuple[float, float, str]]:
+def told(post: SmallNetwork, message_rows: Rows) -> list[tuple[float, float, str]]:
     """When each message left and arrived, and what held it."""
-    return [(row["left_s"], row["arrived_s"], row["bottleneck"]) for row in book_rows(post.log)]
+    return [(row["left_s"], row["arrived_s"], row["bottleneck"]) for row in message_rows(post.log)]
 
 
-def test_latency_comes_after_the_last_byte(book_rows: Rows) -> None:
+def test_latency_comes_after_the_last_byte(message_rows: Rows) -> None:
     """10 B/s shared: 50 and 100 bytes leave at 10 and 15 s, and arrive half a second later."""
     post = fair([10, 1, 1], [99, 99, 99], latency_s=0.5)
     post.send(0, [1, 2], [100, 50])
     post.clock.run()
-    assert told(post, book_rows) == [(15.0, 15.5, "uplink"), (10.0, 10.5, "uplink")]
+    assert told(post, message_rows) == [(15.0, 15.5, "uplink"), (10.0, 10.5, "uplink")]
 
 
-def test_a_lost_message_uses_the_uplink_alone(book_rows: Rows) -> None:
+def test_a_lost_message_uses_the_uplink_alone(message_rows: Rows) -> None:
     """The receiver's 10 B/s are all for the other."""
     post = fair([10, 10, 1], [9, 9, 10], latency_s=0.5)
     post.network.impair(Partition(np.arange(3) == 0, np.arange(3) == 2))
     post.send(0, [2], 100)
     post.send(1, [2], 100)
     post.clock.run()
-    assert [(row["left_s"], row["outcome"]) for row in book_rows(post.log)] == [(10.0, "lost"), (10.0, "delivered")]
+    assert [(row["left_s"], row["outcome"]) for row in message_rows(post.log)] == [(10.0, "lost"), (10.0, "delivered")]
 
 
-def test_no_bytes_and_unlimited_links_take_no_time(book_rows: Rows) -> None:
+def test_no_bytes_and_unlimited_links_take_no_time(message_rows: Rows) -> None:
     """They leave when they start; latency alone holds them."""
     post = fair([np.inf, 1], [9, np.inf], latency_s=0.5)
     post.send(0, [1], 100)
     post.send(1, [0], 0)
     post.clock.run()
-    assert told(post, book_rows) == [(0.0, 0.5, "latency"), (0.0, 0.5, "latency")]
+    assert told(post, message_rows) == [(0.0, 0.5, "latency"), (0.0, 0.5, "latency")]
 
 
-def test_the_bottleneck_is_the_link_that_held_a_flow_most_of_its_time(book_rows: Rows) -> None:
+def test_the_bottleneck_is_the_link_that_held_a_flow_most_of_its_time(message_rows: Rows) -> None:
     """Held by the receiver for 2 s beside another, then by its own uplink for 8 s: the uplink."""
     post = fair([10, 10, 1], [99, 99, 10], latency_s=0.0)
     post.links.down[2] = 10.0
@@ -65,40 +65,40 @@ def test_the_bottleneck_is_the_link_that_held_a_flow_most_of_its_time(book_rows:
     post.send(1, [2], 10)
     post.clock.run()
     # 5 B/s each until the short one has left at 2 s; then 80 bytes at 10 B/s.
-    assert [round(left_s, 9) for left_s, _, _ in told(post, book_rows)] == [10.0, 2.0]
-    assert [bottleneck for _, _, bottleneck in told(post, book_rows)][1] == "downlink"
+    assert [round(left_s, 9) for left_s, _, _ in told(post, message_rows)] == [10.0, 2.0]
+    assert [bottleneck for _, _, bottleneck in told(post, message_rows)][1] == "downlink"
 
 
-def test_a_crash_frees_links_and_tells_what_had_left(book_rows: Rows) -> None:
+def test_a_crash_frees_links_and_tells_what_had_left(message_rows: Rows) -> None:
     """Two at 5 B/s; the receiver of one goes down after 4 s; the other has the link to itself."""
     post = fair([10, 1, 1], [99, 99, 99], latency_s=0.0)
     post.send(0, [1, 2], 100)
     post.clock.call_at(4.0, Rank.FAULT, 2, lambda: post.network.take_down(2))
     post.clock.run()
-    rows = book_rows(post.log)
+    rows = message_rows(post.log)
     assert [(row["left_s"], row["left_bytes"], row["outcome"]) for row in rows] == [
         (12.0, 100, "delivered"),
         (4.0, 20, "lost"),
     ]
 
 
-def test_a_new_rate_holds_for_what_is_under_way(book_rows: Rows) -> None:
+def test_a_new_rate_holds_for_what_is_under_way(message_rows: Rows) -> None:
     """Full rate for 2 s, a fifth of it until 22 s, then full rate again."""
     post = fair([10, 1], [99, 99], latency_s=0.5)
     post.send(0, [1], 100)
     post.clock.call_at(2.0, Rank.FAULT, 0, lambda: post.network.scale_links([0], 0.2, 1.0))
     post.clock.call_at(22.0, Rank.FAULT, 0, lambda: post.network.scale_links([0], 5.0, 1.0))
     post.clock.run()
-    assert told(post, book_rows) == [(26.0, 26.5, "uplink")]
+    assert told(post, message_rows) == [(26.0, 26.5, "uplink")]
 
 
-def test_a_grid_lets_changes_count_from_its_next_point_on(book_rows: Rows) -> None:
+def test_a_grid_lets_changes_count_from_its_next_point_on(message_rows: Rows) -> None:
     """Starts at 0.3 wait for 1 s on a grid of 1 s; the largest delay is stated."""
     post = fair([10, 1], [99, 99], latency_s=0.0, grid_s=1.0)
     post.clock.call_at(0.3, Rank.START, 0, partial(post.send, 0, [1, 1], [17, 100]))
     post.clock.run()
     # 5 B/s each from 1 s; the first ends at 4.4 s, but its half is free only from 5 s on.
-    assert [row["left_s"] for row in book_rows(post.log)] == pytest.approx([4.4, 5 + 80 / 10])
+    assert [row["left_s"] for row in message_rows(post.log)] == pytest.approx([4.4, 5 + 80 / 10])
     assert post.network.latest_start_s == pytest.approx(0.7)
 
 
@@ -165,13 +165,13 @@ class Troubled:
 @pytest.mark.slow
 @pytest.mark.parametrize("lasts_s", [5.0, 60.0, 600.0])
 @pytest.mark.parametrize("seed", range(4))
-def test_crashes_and_slow_links_are_those_of_the_textbook(seed: int, lasts_s: float, book_rows: Rows) -> None:
+def test_crashes_and_slow_links_are_those_of_the_textbook(seed: int, lasts_s: float, message_rows: Rows) -> None:
     """200 messages among 10 nodes: each leaves when the textbook says, and aborted ones had sent as much."""
     story = Troubled(seed, 10, 200, lasts_s)
     post = story.play()
     post.clock.run()
     flows, result = story.expected()
-    rows = book_rows(post.log)
+    rows = message_rows(post.log)
     assert [(row["sender"], row["receiver"], row["size_bytes"]) for row in rows] == [flow[:3] for flow in flows]
     aborted = 0
     for number, (row, flow) in enumerate(zip(rows, flows, strict=True)):
@@ -202,7 +202,7 @@ def test_every_flow_has_a_bottleneck_at_any_instant(seed: int, lasts_s: float) -
 
 
 @pytest.mark.slow
-def test_ends_do_not_depend_on_how_often_anyone_looks(book_rows: Rows) -> None:
+def test_ends_do_not_depend_on_how_often_rates_are_read(message_rows: Rows) -> None:
     """Bit for bit the same, with and without 200 pauses at which the log is read."""
     found = []
     for pauses in (0, 200):
@@ -210,5 +210,5 @@ def test_ends_do_not_depend_on_how_often_anyone_looks(book_rows: Rows) -> None:
         for at_s in np.linspace(0.001, 200, pauses).tolist():
             post.clock.call_at(at_s, Rank.START, 10**6, lambda post=post: len(post.log.messages["outcome"]))  # type: ignore[misc]
         post.clock.run()
-        found.append([(row["left_s"], row["outcome"], row["left_bytes"]) for row in book_rows(post.log)])
+        found.append([(row["left_s"], row["outcome"], row["left_bytes"]) for row in message_rows(post.log)])
     assert str(found[0]) == str(found[1])

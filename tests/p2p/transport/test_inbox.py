@@ -148,7 +148,7 @@ def test_at_the_deadline_everything_is_handed_over() -> None:
     assert not post.inboxes[READER].has(KEY)
 
 
-def test_a_refused_message_does_not_count(book_rows: Rows) -> None:
+def test_a_refused_message_does_not_count(message_rows: Rows) -> None:
     """Two are expected: the second to arrive is refused when both are opened, so one more is awaited."""
     post = network()
     noted = read(post, 2, 9.0)
@@ -158,7 +158,7 @@ def test_a_refused_message_does_not_count(book_rows: Rows) -> None:
     assert noted == [(3.0, ["a", "b"])]
     assert post.opened == [["a", "bad"], ["b"]]
     assert post.inboxes[READER].take(KEY) == ["c"]
-    assert [row["outcome"] for row in book_rows(post.log)] == ["delivered", "rejected", "delivered", "delivered"]
+    assert [row["outcome"] for row in message_rows(post.log)] == ["delivered", "rejected", "delivered", "delivered"]
 
 
 def test_a_refused_message_does_not_move_the_deadline() -> None:
@@ -181,13 +181,13 @@ def test_items_put_by_hand_and_messages_count_together() -> None:
     assert noted == [(1.0, ["item", "message"])]
 
 
-def test_reading_the_log_early_changes_nothing(book_rows: Rows) -> None:
-    """Outcomes are found out before anyone reads them; the wait goes on with what is missing."""
+def test_reading_the_log_early_changes_nothing(message_rows: Rows) -> None:
+    """Outcomes are decided before the log is read; the wait continues with what is missing."""
     post, outcomes = network(), list[list[str]]()
     noted = read(post, 3, 9.0)
     for time_s, text in ((1.0, "a"), (2.0, "bad"), (3.0, "b"), (4.0, "c")):
         send_at(post, time_s, text)
-        look = lambda: outcomes.append([row["outcome"] for row in book_rows(post.log)])  # noqa: E731
+        look = lambda: outcomes.append([row["outcome"] for row in message_rows(post.log)])  # noqa: E731
         post.clock.call_at(time_s + 0.5, Rank.START, 9, look)
     post.clock.run()
     assert noted == [(4.0, ["a", "b", "c"])]

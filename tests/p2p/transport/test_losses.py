@@ -12,12 +12,12 @@ from tests.p2p.small_network import EACH_SHARING, Rows, SmallNetwork, nodes
 EVERYONE = np.ones(4, dtype=np.bool_)
 
 
-def test_a_lost_message_is_sent_again_with_the_identical_bytes(book_rows: Rows) -> None:
+def test_a_lost_message_is_sent_again_with_the_identical_bytes(message_rows: Rows) -> None:
     """Everything is lost: two seconds after it had left, each is sent again, three times in total."""
     post = SmallNetwork(loss=1.0)
     post.send(0, [1])
     post.clock.run()
-    rows = book_rows(post.log)
+    rows = message_rows(post.log)
     assert [(row["attempt"], row["sent_s"], row["left_s"]) for row in rows] == [(1, 0, 0.5), (2, 2.5, 3), (3, 5, 5.5)]
     assert {(row["size_bytes"], row["outcome"], row["reason"], row["left_bytes"]) for row in rows} == {
         (500, "lost", "random", 500)
@@ -25,24 +25,24 @@ def test_a_lost_message_is_sent_again_with_the_identical_bytes(book_rows: Rows) 
     assert post.got == []
 
 
-def test_what_arrives_in_the_end_is_what_was_sent_first(book_rows: Rows) -> None:
+def test_what_arrives_in_the_end_is_what_was_sent_first(message_rows: Rows) -> None:
     """A retransmission carries the very same content."""
     post = SmallNetwork(loss=0.5, tries=20)
     for _ in range(10):
         post.send(0, [1, 2, 3])
     post.clock.run()
     assert len(post.got) == 30
-    assert {row["attempt"] for row in book_rows(post.log, outcome="delivered")} > {1, 2}
+    assert {row["attempt"] for row in message_rows(post.log, outcome="delivered")} > {1, 2}
     assert all(text == f"for {node}" for _, node, text in post.arrivals())
 
 
 @pytest.mark.parametrize(("give_up_s", "attempts"), [(2.4, 1), (2.5, 2), (5.0, 3), (4.9, 2)])
-def test_no_message_is_sent_again_after_its_sender_gave_up(book_rows: Rows, give_up_s: float, attempts: int) -> None:
+def test_no_message_is_sent_again_after_its_sender_gave_up(message_rows: Rows, give_up_s: float, attempts: int) -> None:
     """Exactly at the time to give up it is still sent."""
     post = SmallNetwork(loss=1.0)
     post.send(0, [1], give_up_s=give_up_s)
     post.clock.run()
-    assert len(book_rows(post.log)) == attempts
+    assert len(message_rows(post.log)) == attempts
 
 
 @EACH_SHARING
@@ -58,7 +58,7 @@ def test_a_message_that_will_be_lost_does_not_use_the_downlink(sharing: str) -> 
     assert beside.arrivals() == alone.arrivals() == [(0.6, 2, "for 2")]
 
 
-def test_after_a_round_has_closed_lost_messages_are_not_sent_again(book_rows: Rows) -> None:
+def test_after_a_round_has_closed_lost_messages_are_not_sent_again(message_rows: Rows) -> None:
     """A timer that was running is dropped too; a message that outlives its round goes on."""
     post, drained = SmallNetwork(loss=1.0), list[float]()
     post.send(0, [1])
@@ -66,33 +66,33 @@ def test_after_a_round_has_closed_lost_messages_are_not_sent_again(book_rows: Ro
     post.clock.call_at(1.0, Rank.START, 0, lambda: post.network.close_round(1))
     post.network.when_drained(1, lambda: drained.append(post.clock.now))
     post.clock.run()
-    assert [(row["sender"], row["attempt"]) for row in book_rows(post.log)] == [(0, 1), (1, 1), (1, 2), (1, 3)]
+    assert [(row["sender"], row["attempt"]) for row in message_rows(post.log)] == [(0, 1), (1, 1), (1, 2), (1, 3)]
     assert drained == [5.5]
 
 
-def test_a_round_that_is_opened_again_sends_lost_messages_again(book_rows: Rows) -> None:
+def test_a_round_that_is_opened_again_sends_lost_messages_again(message_rows: Rows) -> None:
     """Closed at 0.2 s, opened again at 0.4 s: the loss at 0.5 s is noticed as ever."""
     post = SmallNetwork(loss=1.0, tries=2)
     post.send(0, [1])
     post.clock.call_at(0.2, Rank.START, 0, lambda: post.network.close_round(1))
     post.clock.call_at(0.4, Rank.START, 0, lambda: post.network.reopen_round(1))
     post.clock.run()
-    assert [row["attempt"] for row in book_rows(post.log)] == [1, 2]
+    assert [row["attempt"] for row in message_rows(post.log)] == [1, 2]
 
 
 @EACH_SHARING
-def test_loss_depends_on_the_message_alone(sharing: str, book_rows: Rows) -> None:
+def test_loss_depends_on_the_message_alone(sharing: str, message_rows: Rows) -> None:
     """Whether a message is lost does not depend on the order of events or on how links are shared."""
     post = SmallNetwork(loss=0.4, sharing=sharing, tries=1)
     for sender in range(4):
         post.send(sender, [node for node in range(4) if node != sender])
     post.clock.run()
-    lost = {(row["sender"], row["receiver"]) for row in book_rows(post.log, outcome="lost")}
+    lost = {(row["sender"], row["receiver"]) for row in message_rows(post.log, outcome="lost")}
     reference = SmallNetwork(loss=0.4, sharing="ideal", tries=1)
     for sender in reversed(range(4)):
         reference.send(sender, [node for node in range(4) if node != sender], size_bytes=77)
     reference.clock.run()
-    assert lost == {(row["sender"], row["receiver"]) for row in book_rows(reference.log, outcome="lost")}
+    assert lost == {(row["sender"], row["receiver"]) for row in message_rows(reference.log, outcome="lost")}
     assert 0 < len(lost) < 12
 
 
@@ -106,27 +106,27 @@ def test_the_share_of_losses_is_the_one_asked_for() -> None:
     assert abs(np.mean(post.log.messages["outcome"] == 2) - 0.1) < 4 * np.sqrt(0.09 / 4000)
 
 
-def test_damage_does_not_outlive_its_transmission(book_rows: Rows) -> None:
+def test_damage_does_not_outlive_its_transmission(message_rows: Rows) -> None:
     """A damaged message that is also lost is sent again as it was: later attempts are damaged no more often."""
     post = SmallNetwork(loss=0.5, tries=20)
     post.network.impair(Chance("corrupt", "damage", 0.3, EVERYONE))
     for _ in range(200):
         post.send(0, [1, 2, 3])
     post.clock.run()
-    attempts = {index: row["attempt"] for index, row in enumerate(book_rows(post.log))}
+    attempts = {index: row["attempt"] for index, row in enumerate(message_rows(post.log))}
     again = [message.content for _, _, message in post.got if attempts[message.row] > 1]
     assert abs(np.mean([text.endswith("damaged") for text in again]) - 0.3) < 0.11
     assert max(text.count("damaged") for text in again) == 1
 
 
-def test_a_copy_has_a_fate_of_its_own_and_is_not_copied_again(book_rows: Rows) -> None:
+def test_a_copy_has_a_fate_of_its_own_and_is_not_copied_again(message_rows: Rows) -> None:
     """It may arrive although the original was lost, and it is never sent again."""
     post = SmallNetwork(loss=0.5, tries=2)
     post.network.impair(Chance("duplicate", "double", 1.0, EVERYONE))
     for _ in range(100):
         post.send(0, [1])
     post.clock.run()
-    rows = book_rows(post.log)
+    rows = message_rows(post.log)
     attempts = [row["outcome"] for row in rows if row["attempt"] == 1]
     # A copy starts at the same instant, after all originals have their rows.
     original, copy = attempts[:100], attempts[100:]
@@ -137,13 +137,13 @@ def test_a_copy_has_a_fate_of_its_own_and_is_not_copied_again(book_rows: Rows) -
     assert len([row for row in rows if row["attempt"] == 2]) == 2 * original.count("lost")
 
 
-def test_reordering_delays_some_messages(book_rows: Rows) -> None:
+def test_reordering_delays_some_messages(message_rows: Rows) -> None:
     """By at most two seconds; without it all of a batch arrive together."""
     post = SmallNetwork()
     post.network.impair(Chance("reorder", "shuffle", 0.5, EVERYONE, delay_s=2.0))
     for _ in range(50):
         post.send(0, [1])
     post.clock.run()
-    extra_s = np.array([row["arrived_s"] - 0.6 for row in book_rows(post.log)])
+    extra_s = np.array([row["arrived_s"] - 0.6 for row in message_rows(post.log)])
     assert 10 < np.count_nonzero(extra_s > 1e-9) < 40
     assert extra_s.max() <= 2.0

@@ -13,13 +13,13 @@ from p2p.transport.impairments import Chance, Partition
 from tests.p2p.small_network import EACH_SHARING, Rows, SmallNetwork, nodes
 
 
-def test_a_message_takes_size_over_rate_plus_latency(book_rows: Rows) -> None:
+def test_a_message_takes_size_over_rate_plus_latency(message_rows: Rows) -> None:
     """500 bytes at 1 kB/s and 0.1 s: they arrive after 0.6 s, and the log says so."""
     post = SmallNetwork()
     post.send(0, [1, 2])
     post.clock.run()
     assert post.arrivals() == [(0.6, 1, "for 1"), (0.6, 2, "for 2")]
-    (row, _) = book_rows(post.log)
+    (row, _) = message_rows(post.log)
     told = {name: row[name] for name in ("sender", "receiver", "size_bytes", "attempt", "sent_s", "outcome", "reason")}
     assert told == {
         "sender": 0,
@@ -51,39 +51,39 @@ def test_arrivals_do_not_depend_on_how_often_the_clock_stops(sharing: str) -> No
     assert len(arrivals(0)) == 6
 
 
-def test_a_closed_network_has_its_whole_log(book_rows: Rows) -> None:
+def test_a_closed_network_has_its_whole_log(message_rows: Rows) -> None:
     """At the end of a run the core's memory goes, and what is in flight then stays so."""
     post = SmallNetwork()
     post.send(0, [1])
     post.clock.call_at(0.55, Rank.START, 0, lambda: post.send(2, [3]))
     post.clock.run(until=0.8)
-    before = book_rows(post.log)
+    before = message_rows(post.log)
     post.network.close()
-    assert str(book_rows(post.log)) == str(before)  # as text, since what has not arrived has NaN as its time
+    assert str(message_rows(post.log)) == str(before)  # as text, since what has not arrived has NaN as its time
     assert [row["outcome"] for row in before] == ["delivered", "in_flight"]
 
 
-def test_an_address_of_no_node_is_refused(book_rows: Rows) -> None:
+def test_an_address_of_no_node_is_refused(message_rows: Rows) -> None:
     """The router knows no such address: the message leaves the sender and is rejected, not sent again."""
     post = SmallNetwork()
     post.send(0, [NO_NODE, 1])
     post.clock.run()
-    assert [(row["receiver"], row["outcome"], row["reason"]) for row in book_rows(post.log)] == [
+    assert [(row["receiver"], row["outcome"], row["reason"]) for row in message_rows(post.log)] == [
         (NO_NODE, "rejected", "unknown_address"),
         (1, "delivered", ""),
     ]
 
 
-def test_a_receiver_refuses_with_its_reason_or_decides_later(book_rows: Rows) -> None:
+def test_a_receiver_refuses_with_its_reason_or_decides_later(message_rows: Rows) -> None:
     """None leaves a message in flight until it is settled."""
     post, kept = SmallNetwork(), list[Any]()
     post.network.attach(1, lambda message: "replay", post.inboxes[1])
     post.network.attach(2, lambda message: kept.append(message), post.inboxes[2])
     post.send(0, [1, 2])
     post.clock.run()
-    assert [row["outcome"] for row in book_rows(post.log)] == ["rejected", "in_flight"]
+    assert [row["outcome"] for row in message_rows(post.log)] == ["rejected", "in_flight"]
     post.network.settle(kept[0], "stale_round")
-    assert [(row["outcome"], row["reason"]) for row in book_rows(post.log)] == [
+    assert [(row["outcome"], row["reason"]) for row in message_rows(post.log)] == [
         ("rejected", "replay"),
         ("rejected", "stale_round"),
     ]
@@ -102,7 +102,7 @@ def test_a_round_is_drained_when_its_last_message_has_ended() -> None:
 @pytest.mark.parametrize("loss", [0.0, 0.5])
 @EACH_SHARING
 def test_a_batch_of_separate_messages_is_sending_one_after_the_other(
-    book_rows: Rows, sharing: str, loss: float
+    message_rows: Rows, sharing: str, loss: float
 ) -> None:
     """Messages of different sizes in one call, or each in a call of its own: the same log."""
     together, one_by_one = (SmallNetwork(loss=loss, sharing=sharing) for _ in range(2))
@@ -112,7 +112,7 @@ def test_a_batch_of_separate_messages_is_sending_one_after_the_other(
         one_by_one.send(0, [receiver], size)
     for post in (together, one_by_one):
         post.clock.run()
-    assert list(map(str, book_rows(together.log))) == list(map(str, book_rows(one_by_one.log)))
+    assert list(map(str, message_rows(together.log))) == list(map(str, message_rows(one_by_one.log)))
 
 
 def test_the_message_log_is_up_to_date_whenever_it_is_read() -> None:
@@ -150,7 +150,7 @@ def test_a_listener_does_not_hear_what_had_passed_before() -> None:
     assert heard == ["for 2", "for 3"]
 
 
-def test_messages_to_a_node_go_to_its_stand_in(book_rows: Rows) -> None:
+def test_messages_to_a_node_go_to_its_stand_in(message_rows: Rows) -> None:
     """Also retransmissions of what was sent to the node itself."""
     post = SmallNetwork(tries=2)
     post.send(0, [1])
@@ -158,7 +158,7 @@ def test_messages_to_a_node_go_to_its_stand_in(book_rows: Rows) -> None:
     post.clock.call_at(1.0, Rank.FAULT, 1, lambda: post.network.redirect(1, 3))
     post.clock.call_at(1.0, Rank.START, 2, lambda: post.send(2, [1]))
     post.clock.run()
-    told = [(row["sender"], row["receiver"], row["attempt"], row["outcome"]) for row in book_rows(post.log)]
+    told = [(row["sender"], row["receiver"], row["attempt"], row["outcome"]) for row in message_rows(post.log)]
     assert told == [(0, 1, 1, "lost"), (2, 3, 1, "delivered"), (0, 3, 2, "delivered")]
 
 

@@ -40,14 +40,14 @@ def balance(log: Log) -> None:
     assert np.isin(outcome, (1, 2, 3)).all()
 
 
-def test_three_hops_by_hand(book_rows: Rows) -> None:
+def test_three_hops_by_hand(message_rows: Rows) -> None:
     """700 bytes at 1 kB/s, then 600 at 2 kB/s between relays, then 500 at the peer's 1 kB/s; 0.1 s of latency each."""
     post = Post()
     post.send(0, [1])
     post.clock.run()
     post.mark_used()
     assert post.arrivals() == [(1.8, 1, "for 1")]
-    rows = book_rows(post.log)
+    rows = message_rows(post.log)
     assert [row["size_bytes"] for row in rows] == [700, 600, 500]
     assert [row["overhead_bytes"] for row in rows] == [282, 182, 82]
     assert [round(row["arrived_s"], 9) for row in rows] == [0.8, 1.2, 1.8]
@@ -61,12 +61,12 @@ def test_three_hops_by_hand(book_rows: Rows) -> None:
     assert len(set(way[1:-1]) & set(post.relay_nodes)) == 2
 
 
-def test_control_messages_go_straight(book_rows: Rows) -> None:
+def test_control_messages_go_straight(message_rows: Rows) -> None:
     """The proxy knows all nodes anyway."""
     post = Post()
     post.send(0, [1, 2], kind="control")
     post.clock.run()
-    assert [(row["sender"], row["receiver"], row["previous"]) for row in book_rows(post.log)] == [
+    assert [(row["sender"], row["receiver"], row["previous"]) for row in message_rows(post.log)] == [
         (0, 1, -1),
         (0, 2, -1),
     ]
@@ -104,7 +104,7 @@ def test_relays_are_chosen_alike() -> None:
     jitter=st.booleans(),
 )
 def test_totals_add_up_under_loss(
-    book_rows: Rows, loss: float, hops: int, tries: int, sharing: str, jitter: bool
+    message_rows: Rows, loss: float, hops: int, tries: int, sharing: str, jitter: bool
 ) -> None:
     """A hop that is lost is sent again by its own sender; a message arrives once or stops with a loss."""
     post = Post(hops=hops, loss=loss, tries=tries, sharing=sharing, jitter_s=0.05 if jitter else 0.0)
@@ -113,7 +113,7 @@ def test_totals_add_up_under_loss(
     post.clock.run()
     post.mark_used()
     balance(post.log)
-    rows = book_rows(post.log)
+    rows = message_rows(post.log)
     for row in rows:
         if row["previous"] != NO_NODE:
             before = rows[row["previous"]]
@@ -129,7 +129,7 @@ def test_totals_add_up_under_loss(
     assert all(row["used"] == (index in carried) for index, row in enumerate(rows) if row["receiver"] >= PEERS)
 
 
-def test_a_relay_that_is_down_loses_what_comes_and_the_way_stays(book_rows: Rows) -> None:
+def test_a_relay_that_is_down_loses_what_comes_and_the_way_stays(message_rows: Rows) -> None:
     """The first hop is lost at once, tried again over the same relay, and gets through when that is up."""
     post = Post(relays=1, hops=1)
     relay = post.relay_nodes[0]
@@ -138,7 +138,8 @@ def test_a_relay_that_is_down_loses_what_comes_and_the_way_stays(book_rows: Rows
     post.send(0, [1])
     post.clock.run()
     told = [
-        (row["sender"], row["receiver"], row["attempt"], row["outcome"], row["reason"]) for row in book_rows(post.log)
+        (row["sender"], row["receiver"], row["attempt"], row["outcome"], row["reason"])
+        for row in message_rows(post.log)
     ]
     assert told == [
         (0, relay, 1, "lost", "receiver_down"),
@@ -147,14 +148,14 @@ def test_a_relay_that_is_down_loses_what_comes_and_the_way_stays(book_rows: Rows
     ]
 
 
-def test_a_relay_that_goes_down_takes_its_messages_along(book_rows: Rows) -> None:
+def test_a_relay_that_goes_down_takes_its_messages_along(message_rows: Rows) -> None:
     """What it was sending is lost and no node sends it again; the round is drained all the same."""
     post, drained = Post(relays=1, hops=1), []
     post.send(0, [1])
     post.network.when_drained(1, lambda: drained.append(float(post.clock.now)))
     post.clock.call_at(0.9, Rank.FAULT, 0, lambda: post.network.take_down(post.relay_nodes[0]))
     post.clock.run()
-    assert [(row["outcome"], row["reason"]) for row in book_rows(post.log)] == [
+    assert [(row["outcome"], row["reason"]) for row in message_rows(post.log)] == [
         ("delivered", ""),
         ("lost", "sender_down"),
     ]
@@ -162,12 +163,12 @@ def test_a_relay_that_goes_down_takes_its_messages_along(book_rows: Rows) -> Non
     assert drained == [0.9]
 
 
-def test_an_address_of_no_node_is_refused_at_the_end_of_the_way(book_rows: Rows) -> None:
+def test_an_address_of_no_node_is_refused_at_the_end_of_the_way(message_rows: Rows) -> None:
     """Relays cannot know; the node that keeps the last hop's addresses does."""
     post = Post()
     post.send(0, [NO_NODE])
     post.clock.run()
-    assert [(row["outcome"], row["reason"]) for row in book_rows(post.log)] == [
+    assert [(row["outcome"], row["reason"]) for row in message_rows(post.log)] == [
         ("delivered", ""),
         ("delivered", ""),
         ("rejected", "unknown_address"),
@@ -184,14 +185,14 @@ def test_a_round_is_not_drained_while_a_relay_holds_something() -> None:
 
 
 @pytest.mark.parametrize("sharing", sorted(SHARINGS))
-def test_copies_go_over_the_same_relays(sharing: str, book_rows: Rows) -> None:
+def test_copies_go_over_the_same_relays(sharing: str, message_rows: Rows) -> None:
     """Each hop may be doubled, copies of copies included, since every hop is a new transmission."""
     post = Post(sharing=sharing)
     post.network.impair(Chance("duplicate", "double", 1.0, np.ones(PEERS + 3, dtype=np.bool_)))
     post.send(0, [1, 2])
     post.clock.run()
     balance(post.log)
-    rows = book_rows(post.log)
+    rows = message_rows(post.log)
     ways = {(row["origin"], row["destination"], row["size_bytes"]): row["receiver"] for row in rows}
     assert all(ways[row["origin"], row["destination"], row["size_bytes"]] == row["receiver"] for row in rows)
     assert len(post.got) >= 4
@@ -215,9 +216,9 @@ def test_relays_and_duplicates_under_heavy_load_end(sharing: str) -> None:
     assert len({(message.sender, message.receiver) for _, _, message in post.got}) > 10
 
 
-def test_a_message_to_a_relay_itself_is_refused(book_rows: Rows) -> None:
+def test_a_message_to_a_relay_itself_is_refused(message_rows: Rows) -> None:
     """A stranger that writes to a relay without a route gets nowhere, and nothing breaks."""
     post = Post(relays=2)
     post.send(0, [4], kind="control")
     post.clock.run()
-    assert [(row["outcome"], row["reason"]) for row in book_rows(post.log)] == [("rejected", "unknown_address")]
+    assert [(row["outcome"], row["reason"]) for row in message_rows(post.log)] == [("rejected", "unknown_address")]

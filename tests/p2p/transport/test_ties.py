@@ -48,77 +48,77 @@ def test_arrivals_of_one_instant_come_by_receiver_then_row(sharing: str) -> None
         assert [message.sender for _, _, message in post.got] == [2, *to_two]
 
 
-def test_fifo_downlinks_serve_first_bytes_of_one_instant_by_sender(book_rows: Rows) -> None:
+def test_fifo_downlinks_serve_first_bytes_of_one_instant_by_sender(message_rows: Rows) -> None:
     """In all orders of sending: node 0 before 1 before 2; each takes half a second on the downlink."""
     for order in permutations(range(3)):
         post = SmallNetwork(sharing="fifo", up=np.inf)
         for sender in order:
             post.send(sender, [3], 500)
         post.clock.run()
-        arrived = {row["sender"]: row["arrived_s"] for row in book_rows(post.log)}
+        arrived = {row["sender"]: row["arrived_s"] for row in message_rows(post.log)}
         assert arrived == pytest.approx({0: 0.6, 1: 1.1, 2: 1.6})
 
 
-def test_fifo_frees_a_link_before_the_next_first_byte_reaches_it(book_rows: Rows) -> None:
+def test_fifo_frees_a_link_before_the_next_first_byte_reaches_it(message_rows: Rows) -> None:
     """A downlink is free at 0.6 s, when another first byte arrives: nothing waits."""
     post = SmallNetwork(sharing="fifo", up=np.inf)
     post.send(2, [3], 500)
     post.clock.call_at(0.5, Rank.START, 1, partial(post.send, 1, [3], 500))
     post.clock.run()
-    assert [row["arrived_s"] for row in book_rows(post.log)] == pytest.approx([0.6, 1.1])
+    assert [row["arrived_s"] for row in message_rows(post.log)] == pytest.approx([0.6, 1.1])
 
 
-def test_a_fair_flow_that_ends_frees_its_link_for_one_that_starts_then(book_rows: Rows) -> None:
+def test_a_fair_flow_that_ends_frees_its_link_for_one_that_starts_then(message_rows: Rows) -> None:
     """The first has left at exactly 1 s; the second starts then and has the whole link."""
     post = SmallNetwork(sharing="fair", latency_s=0.0)
     post.send(0, [1], 1000)
     post.clock.call_at(1.0, Rank.START, 0, partial(post.send, 0, [2], 1000))
     post.clock.run()
-    assert [row["arrived_s"] for row in book_rows(post.log)] == [1.0, 2.0]
+    assert [row["arrived_s"] for row in message_rows(post.log)] == [1.0, 2.0]
 
 
 @EACH_SHARING
-def test_a_fault_comes_before_an_arrival_of_its_instant(sharing: str, book_rows: Rows) -> None:
+def test_a_fault_comes_before_an_arrival_of_its_instant(sharing: str, message_rows: Rows) -> None:
     """The receiver goes down at the very instant at which a message would arrive: it is lost."""
     post = SmallNetwork(sharing=sharing, latency_s=0.125, tries=1)
     post.send(0, [1, 2], 250)
     arrives_s = {"ideal": 0.375, "fifo": 0.375, "fair": 0.625}[sharing]
     post.clock.call_at(arrives_s, Rank.FAULT, 1, lambda: post.network.take_down(1))
     post.clock.run()
-    assert [(row["outcome"], row["reason"]) for row in book_rows(post.log)] == [
+    assert [(row["outcome"], row["reason"]) for row in message_rows(post.log)] == [
         ("lost", "receiver_down"),
         ("delivered", ""),
     ]
 
 
 @EACH_SHARING
-def test_bytes_that_have_left_by_an_instant_have_left_before_a_fault_in_it(sharing: str, book_rows: Rows) -> None:
+def test_bytes_that_have_left_by_an_instant_have_left_before_a_fault_in_it(sharing: str, message_rows: Rows) -> None:
     """The sender goes down exactly when its last byte has left: the message arrives."""
     post = SmallNetwork(sharing=sharing, latency_s=0.125)
     post.send(0, [1], 250)
     post.clock.call_at(0.25, Rank.FAULT, 0, lambda: post.network.take_down(0))
     post.clock.run()
-    assert [(row["outcome"], row["arrived_s"]) for row in book_rows(post.log)] == [("delivered", 0.375)]
+    assert [(row["outcome"], row["arrived_s"]) for row in message_rows(post.log)] == [("delivered", 0.375)]
 
 
-def test_a_batch_that_names_one_receiver_twice_sends_two_messages(book_rows: Rows) -> None:
+def test_a_batch_that_names_one_receiver_twice_sends_two_messages(message_rows: Rows) -> None:
     """Both share its downlink."""
     post = SmallNetwork(sharing="fair", up=np.inf, down=700.0, latency_s=0.125)
     post.send(0, [1, 1], 700)
     post.clock.run()
-    assert [row["arrived_s"] for row in book_rows(post.log)] == [2.125, 2.125]
+    assert [row["arrived_s"] for row in message_rows(post.log)] == [2.125, 2.125]
 
 
-def test_many_messages_of_one_node_at_once_end_together(book_rows: Rows) -> None:
+def test_many_messages_of_one_node_at_once_end_together(message_rows: Rows) -> None:
     """Fifty flows of ten bytes over 1 kB/s, in batches of their own: one instant, whatever rounding says."""
     post = SmallNetwork(sharing="fair", down=np.inf, latency_s=0.125)
     for _ in range(50):
         post.send(0, [1], 10)
     post.clock.run()
-    assert {row["left_s"] for row in book_rows(post.log)} == {0.5}
+    assert {row["left_s"] for row in message_rows(post.log)} == {0.5}
 
 
-def test_ends_that_differ_by_rounding_are_one_instant(book_rows: Rows) -> None:
+def test_ends_that_differ_by_rounding_are_one_instant(message_rows: Rows) -> None:
     """Three flows of equal bytes over links of 0.1, 0.3 and 0.7 B/s times a million: ends to 1e-13 are one."""
     rates = np.array([0.1, 0.3, 0.7])
     post = SmallNetwork(sharing="fair", up=[*(rates * 1e6), 1.0], down=np.inf, latency_s=0.0)
@@ -126,11 +126,11 @@ def test_ends_that_differ_by_rounding_are_one_instant(book_rows: Rows) -> None:
     for sender, size in enumerate(sizes):
         post.clock.call_at(1000.1, Rank.START, sender, partial(post.send, sender, [3], size))
     post.clock.run()
-    assert len({row["left_s"] for row in book_rows(post.log)}) == 1
+    assert len({row["left_s"] for row in message_rows(post.log)}) == 1
 
 
 @EACH_SHARING
-def test_the_order_of_independent_batches_does_not_matter(sharing: str, book_rows: Rows) -> None:
+def test_the_order_of_independent_batches_does_not_matter(sharing: str, message_rows: Rows) -> None:
     """Senders hand over at one instant in any order: every message leaves and arrives at the same times."""
     found = []
     for order in permutations(range(4)):
@@ -139,7 +139,7 @@ def test_the_order_of_independent_batches_does_not_matter(sharing: str, book_row
             post.send(sender, [(sender + 1) % 4, (sender + 2) % 4], 300 + sender)
         post.clock.run()
         columns = ("sender", "receiver", "left_s", "arrived_s", "outcome", "bottleneck")
-        found.append(sorted(tuple(row[name] for name in columns) for row in book_rows(post.log)))
+        found.append(sorted(tuple(row[name] for name in columns) for row in message_rows(post.log)))
     if sharing == "fair":
         # Rates are added up in the order of rows, so the last digit may differ.
         for other in found[1:]:

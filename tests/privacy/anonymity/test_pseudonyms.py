@@ -12,8 +12,8 @@ from p2p.random_streams import stream
 from privacy.anonymity.pseudonyms import Pseudonyms
 
 
-def book(seed: int = 1, clients: int = 5, **settings: object) -> Pseudonyms:
-    """A book in which `clients` have registered."""
+def registered(seed: int = 1, clients: int = 5, **settings: object) -> Pseudonyms:
+    """Pseudonyms of `clients` that have registered."""
     pseudonyms = Pseudonyms(seed, **settings)  # type: ignore[arg-type]
     for node in range(clients):
         pseudonyms.register(node)
@@ -22,7 +22,7 @@ def book(seed: int = 1, clients: int = 5, **settings: object) -> Pseudonyms:
 
 def test_address_is_the_stated_hmac() -> None:
     """A member's address is HMAC-SHA256 of its initial address under the round's secret."""
-    pseudonyms = book()
+    pseudonyms = registered()
     secret = stream(1, "round-secret", 7).bytes(32)
     expected = hmac.new(secret, pseudonyms.register(3), "sha256").digest()
     assert pseudonyms.open_round(7, [3]) == {3: expected}
@@ -32,8 +32,8 @@ def test_address_is_the_stated_hmac() -> None:
 @given(st.integers(0, 2**63), st.sets(st.integers(0, 40), min_size=1), st.integers(0, 9))
 def test_the_book_reads_both_ways(seed: int, members: set[int], round: int) -> None:
     """Every address of an open round leads back to its node, and no two are equal."""
-    addresses = book(seed, 41).open_round(round, members)
-    pseudonyms = book(seed, 41)
+    addresses = registered(seed, 41).open_round(round, members)
+    pseudonyms = registered(seed, 41)
     assert pseudonyms.open_round(round, sorted(members, reverse=True)) == addresses
     assert {pseudonyms.node_of(address): address for address in addresses.values()} == addresses
     assert all(len(address) == 32 for address in addresses.values())
@@ -41,7 +41,7 @@ def test_the_book_reads_both_ways(seed: int, members: set[int], round: int) -> N
 
 def test_rounds_share_no_address() -> None:
     """With `every_round` nothing repeats, not even the initial addresses."""
-    pseudonyms = book()
+    pseudonyms = registered()
     seen = [*(pseudonyms.register(node) for node in range(5))]
     for round in range(4):
         seen += pseudonyms.open_round(round, range(5)).values()
@@ -50,7 +50,7 @@ def test_rounds_share_no_address() -> None:
 
 def test_never_keeps_addresses() -> None:
     """With `never` a node has one address for the run, also after its rounds were closed."""
-    pseudonyms = book(rehash="never")
+    pseudonyms = registered(rehash="never")
     first = pseudonyms.open_round(0, range(5))
     pseudonyms.close_round(0)
     assert pseudonyms.node_of(first[2]) is None
@@ -60,7 +60,7 @@ def test_never_keeps_addresses() -> None:
 
 def test_closing_forgets_one_round_only() -> None:
     """A closed round's addresses lead nowhere; another's still do; closing twice is no mistake."""
-    pseudonyms = book()
+    pseudonyms = registered()
     old, new = pseudonyms.open_round(0, range(5)), pseudonyms.open_round(1, range(5))
     pseudonyms.close_round(0)
     pseudonyms.close_round(0)
@@ -71,27 +71,27 @@ def test_closing_forgets_one_round_only() -> None:
 
 def test_who_never_registered_gets_no_address() -> None:
     """An intruder is left out, and the others are not disturbed."""
-    assert list(book(clients=2).open_round(0, [0, 99, 1])) == [0, 1]
+    assert list(registered(clients=2).open_round(0, [0, 99, 1])) == [0, 1]
 
 
 def test_members_may_be_admitted_later() -> None:
     """The last leader gets an address in a round that is already open, without moving the others'."""
-    pseudonyms = book()
+    pseudonyms = registered()
     early = pseudonyms.open_round(3, [0, 1])
     late = pseudonyms.open_round(3, [4])
     assert [pseudonyms.node_of(a) for a in (*early.values(), *late.values())] == [0, 1, 4]
-    assert {**early, **late} == book().open_round(3, [0, 1, 4])
+    assert {**early, **late} == registered().open_round(3, [0, 1, 4])
 
 
 def test_another_seed_gives_other_addresses() -> None:
     """Addresses depend on the seed, and on nothing else."""
-    assert book(1).register(0) != book(2).register(0)
-    assert book(1).register(0) == book(1).register(0)
+    assert registered(1).register(0) != registered(2).register(0)
+    assert registered(1).register(0) == registered(1).register(0)
 
 
 def test_chained_addresses_are_the_stated_chain() -> None:
     """With `chained` all addresses move on in every round, and a member is known by the hash of its current one."""
-    pseudonyms = book(rehash="chained")
+    pseudonyms = registered(rehash="chained")
     secrets = {round: stream(1, "round-secret", round).bytes(32) for round in (0, 2, 3)}
     address = pseudonyms.register(3)
     pseudonyms.open_round(0, [0, 1])  # member 3 is absent, its address moves on nevertheless
@@ -105,7 +105,7 @@ def test_chained_addresses_are_the_stated_chain() -> None:
 
 def test_chained_addresses_admit_late_registrants() -> None:
     """A node that registers during a round joins the chain in that round and goes on with all others."""
-    pseudonyms = book(rehash="chained")
+    pseudonyms = registered(rehash="chained")
     pseudonyms.open_round(1, [0])
     pseudonyms.register(9)
     late = pseudonyms.open_round(1, [9, 0])

@@ -28,16 +28,16 @@ NONE = np.zeros(0)
 
 def play(rounds: int, own: float, rehash: str = "every_round", clients: int = 40, size: int = 64) -> list[Round]:
     """Rounds of 30 random clients; `own` is the share of a vector that is the client's own in every round."""
-    book = Pseudonyms(1, rehash)  # type: ignore[arg-type]
+    pseudonyms = Pseudonyms(1, rehash)  # type: ignore[arg-type]
     tastes = stream(2, "tastes").standard_normal((clients, size))
     seen: list[Round] = []
     for node in range(clients):
-        book.register(node)
+        pseudonyms.register(node)
     for round in range(rounds):
         rng = stream(3, "round", round)
         members = rng.permutation(clients)[:30].tolist()
         vectors = own * tastes[members] + (1 - own) * rng.standard_normal((30, size))
-        addresses = list(book.open_round(round, members).values())
+        addresses = list(pseudonyms.open_round(round, members).values())
         seen.append((members, Seen(addresses, vectors.astype(np.float32), np.ones(30))))
     return seen
 

@@ -104,7 +104,7 @@ def _add_releases(found: Round, simulation: Simulation, number: int) -> None:
 
 def _add_knowledge(found: Round, simulation: Simulation, number: int, rows: list[dict[str, Any]]) -> None:
     assert simulation.sharing is not None
-    book = simulation.sharing.share_log
+    share_log = simulation.sharing.share_log
     came = _reached(simulation, rows, "share")
     for name in list(found.variances):
         if not isinstance(name, tuple) or name[0] != "share":
@@ -116,9 +116,9 @@ def _add_knowledge(found: Round, simulation: Simulation, number: int, rows: list
         if simulation.scenario.anonymity.sealed is False:
             found.known.add((RECEIVERS, name))
     told = _reached(simulation, rows, "correction")
-    for when, asker, survivor in book.answers:
+    for when, asker, survivor in share_log.answers:
         if when == number and ((survivor, asker) in told or survivor == asker):
-            sent, taken = book.opened[number][survivor]
+            sent, taken = share_log.opened[number][survivor]
             for share in (*sent, *(one.share for one in taken)):
                 name = ("share", share.sender, share.receiver, share.seed)
                 found.known |= {(asker, name), (RECEIVERS, name)}
@@ -126,10 +126,10 @@ def _add_knowledge(found: Round, simulation: Simulation, number: int, rows: list
 
 def _repairs(simulation: Simulation, number: int, aggregator: int) -> Form:
     assert simulation.sharing is not None
-    book = simulation.sharing.share_log
+    share_log = simulation.sharing.share_log
     form: Form = {}
-    for node in book.repairs.get((number, aggregator), ()):
-        sent, taken = book.answers[number, aggregator, node]
+    for node in share_log.repairs.get((number, aggregator), ()):
+        sent, taken = share_log.answers[number, aggregator, node]
         for share, sign in [*((share, -1.0) for share in sent), *((one.share, 1.0) for one in taken)]:
             name = ("share", share.sender, share.receiver, share.seed)
             form[name] = form.get(name, 0.0) + sign * share.std

@@ -60,8 +60,8 @@ def test_totals_add_up(scenario: SimpleNamespace, random_log: Callable[..., Log]
     """Sent = delivered + lost + rejected + in_flight = the sum by kind, in messages and in bytes."""
     log = random_log(seed)
     summary = summarise(_facts(scenario, log))
-    for book, whole in (("messages", len(log.messages)), ("bytes", log.messages["size_bytes"].sum())):
-        kept = summary[book]
+    for counts, whole in (("messages", len(log.messages)), ("bytes", log.messages["size_bytes"].sum())):
+        kept = summary[counts]
         assert kept["sent"] == whole == sum(kept["by_kind"].values())
         assert kept["sent"] == kept["delivered"] + kept["lost"] + kept["rejected"] + kept["in_flight"]
         assert kept["lost"] == sum(kept["lost_by_reason"].values())

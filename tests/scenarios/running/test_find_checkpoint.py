@@ -131,13 +131,13 @@ def test_the_newest_unfinished_run_is_found(tmp_path: Path, monkeypatch: pytest.
     """Without `--out`: seeds that are done stay, the interrupted one goes on, one that never began begins."""
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "s.yaml"
-    calm = ("learning=none", "availability=always", "faults=[]")
-    path.write_text(dump_scenario(scenario(*calm)), encoding="utf-8")
-    run_scenario(scenario(*calm), None)
+    quiet = ("learning=none", "availability=always", "faults=[]")
+    path.write_text(dump_scenario(scenario(*quiet)), encoding="utf-8")
+    run_scenario(scenario(*quiet), None)
     with monkeypatch.context() as patch:
         patch.setattr(Endpoint, "enter", interrupt)
         assert main(["run", str(path), "--seed", "5", "--quiet"]) == 130
-    run_scenario(scenario(*calm, "seed=4"), None, listeners=[Stop(2)])
+    run_scenario(scenario(*quiet, "seed=4"), None, listeners=[Stop(2)])
     assert main(["run", str(path), "--seeds", "4", "--resume", "--quiet"]) == 0
     assert files(tmp_path / "runs") == {"resumed-3", "resumed-4", "resumed-5", "resumed-6"}
     summaries = [open_run(tmp_path / "runs" / f"resumed-{seed}").summary or {} for seed in (3, 4, 5, 6)]

@@ -56,12 +56,12 @@ def test_relays_change_the_cost_and_nothing_else(simulate: Simulate) -> None:
     assert rows[0] == rows[1]
 
 
-def test_an_update_arrives_when_its_hops_say(simulate: Simulate, book_rows: Rows) -> None:
+def test_an_update_arrives_when_its_hops_say(simulate: Simulate, message_rows: Rows) -> None:
     """Two layers of 82 on 122 bytes: 0.286 + 0.1 s from a peer, no time but latency between relays, 0.122 + 0.1 s."""
     simulation = simulate(*RELAY, "network.relay_uplink=1000 GB/s", "network.relay_downlink=1000 GB/s")
-    for row in book_rows(simulation.log, kind="update"):
+    for row in message_rows(simulation.log, kind="update"):
         if row["receiver"] == row["destination"]:
-            first = book_rows(simulation.log)[book_rows(simulation.log)[row["previous"]]["previous"]]
+            first = message_rows(simulation.log)[message_rows(simulation.log)[row["previous"]]["previous"]]
             assert row["arrived_s"] - first["sent_s"] == pytest.approx(0.386 + 0.1 + 0.222, abs=1e-8)
 
 
@@ -91,8 +91,8 @@ def test_what_relays_lose_is_told_by_its_true_ends(
         simulation.clock.call_at(start_s, Rank.FAULT, 0, take_down)
     simulation.run()
     counts, sizes = message_totals(simulation.log.messages)
-    for book in (counts, sizes):
-        assert book["sent"] == book["delivered"] + book["lost"] + book["rejected"] + book["in_flight"]
+    for total in (counts, sizes):
+        assert total["sent"] == total["delivered"] + total["lost"] + total["rejected"] + total["in_flight"]
     missing = [row for row in dropouts(simulation.log) if row[1] == "missing"]
     assert all(sender < 3 and aggregator < 3 and reason == "lost" for _, _, sender, aggregator, reason in missing)
     columns = simulation.log.messages

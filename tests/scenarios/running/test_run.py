@@ -58,9 +58,9 @@ def test_every_file_and_key_of_the_design(tmp_path: Path, protocol: str) -> None
     assert summary["digest"] == returned["digest"]
     assert summary["stopped_because"] == "all rounds done"
     assert summary["rounds_completed"] == 2
-    for book in (summary["messages"], summary["bytes"]):
-        assert book["sent"] == sum(book[word] for word in ("delivered", "lost", "rejected", "in_flight"))
-        assert book["sent"] == sum(book["by_kind"].values())
+    for counts in (summary["messages"], summary["bytes"]):
+        assert counts["sent"] == sum(counts[word] for word in ("delivered", "lost", "rejected", "in_flight"))
+        assert counts["sent"] == sum(counts["by_kind"].values())
 
 
 @KINDS
@@ -157,9 +157,9 @@ def test_learning_survives_losses_and_short_deadlines(tmp_path: Path, protocol: 
     rough = ("network.loss=0.6", "rounds=4", "anonymity.sealed=sizes", "protocol.deadline=8 s", "protocol.grace=0 s")
     slow = ("compute={kind: lognormal, median: 40 samples/s, sigma: 1}", "protocol.invite_timeout=60 s")
     summary = run(tmp_path / "run", protocol, *rough, *slow, f"seed={seed}")
-    book = summary["messages"]
-    assert book["sent"] == sum(book[word] for word in ("delivered", "lost", "rejected", "in_flight"))
-    assert book["lost"] > 0
+    counts = summary["messages"]
+    assert counts["sent"] == sum(counts[word] for word in ("delivered", "lost", "rejected", "in_flight"))
+    assert counts["lost"] > 0
 
 
 @KINDS

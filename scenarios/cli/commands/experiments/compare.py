@@ -104,7 +104,7 @@ def _load(args: argparse.Namespace, key: str, values: Sequence[str]) -> dict[str
             problems.append(str(error))
     if problems:
         raise UserError(problems)
-    for warning in dict.fromkeys(told for scenario in loaded.values() for told in implausible_settings(scenario)):
+    for warning in dict.fromkeys(text for scenario in loaded.values() for text in implausible_settings(scenario)):
         print(printable(f"warning: {warning}"), file=sys.stderr)
     return loaded
 
@@ -138,8 +138,8 @@ def _print(decision: Decision, summaries: dict[str, list[dict[str, Any]]], out: 
     console = make_console(None)
     print_rows(console, [("", "", *map(printable, decision.names)), *(("", *row) for row in decision.rows)])
     for name, runs in summaries.items():
-        for told in findings_text(runs[0].get("diagnosis") or ()):
-            print_rows(console, [("", printable(name), printable(told))])
+        for finding in findings_text(runs[0].get("diagnosis") or ()):
+            print_rows(console, [("", printable(name), printable(finding))])
     if any(runs[0]["headline"].get("transport") == TRANSPORT_ASSUMED for runs in summaries.values()):
         console.print(TRANSPORT_ASSUMED)
     console.print(f"results in {out}; `peerveil report {out}/*` draws them side by side\n")

@@ -100,8 +100,8 @@ def _list(args: argparse.Namespace) -> int:
     found = outcomes() if not args.verdicts else collected()
     rows = []
     for name, result in published_results().items():
-        told = "formula, seconds" if name in FORMULAS and name not in found else verdict_text(name, found)
-        rows.append({"id": name, "title": result.title, "claim": result.claim, "state": told, "source": result.source})
+        state = "formula, seconds" if name in FORMULAS and name not in found else verdict_text(name, found)
+        rows.append({"id": name, "title": result.title, "claim": result.claim, "state": state, "source": result.source})
     if args.json:
         print(to_json({"results": rows}))
         return 0

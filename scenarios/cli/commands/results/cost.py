@@ -80,8 +80,8 @@ def print_cost(found: Mapping[str, Any], file: TextIO | None = None) -> None:
     console.print(
         printable(f"{found['scenario']}, seed {found['seed']}: {count} round{'' if count == 1 else 's'}{state}")
     )
-    for told in findings_text(found["diagnosis"]):
-        print_rows(console, [("", "diagnosis", told)])
+    for finding in findings_text(found["diagnosis"]):
+        print_rows(console, [("", "diagnosis", finding)])
     for title, rows in _sections(found):
         console.print(f"\n{title}")
         print_rows(console, [("", *row) for row in rows])
@@ -96,7 +96,7 @@ def _sections(found: Mapping[str, Any]) -> Iterator[tuple[str, list[Row]]]:
     yield f"Bytes: {total}", _kind_rows(found)
     yield "Bytes by role", _role_rows(found)
     per_round = seconds_text(seconds["per_round_s"])
-    yield f"Seconds: {per_round} a round, {seconds_text(seconds['stalled_s'])} stalled in all", _second_rows(seconds)
+    yield f"Seconds: {per_round} a round, {seconds_text(seconds['stalled_s'])} stalled in total", _second_rows(seconds)
     if seconds["who"]:
         yield "On the critical path", _who_rows(found)
     yield "Links", [(found["links"]["sentence"],)]

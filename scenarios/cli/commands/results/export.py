@@ -24,9 +24,9 @@ def run(args: argparse.Namespace) -> int:
     module, _, function = EXPORTERS[args.to].partition(":")
     export: Callable[[Sequence[ExportedRun], Path], dict[str, Any]]
     export = getattr(import_module(f"scenarios.export.{module}"), function)
-    told = export(collect(args.runs), args.out or Path("export") / args.to)
+    result = export(collect(args.runs), args.out or Path("export") / args.to)
     if args.json:
-        print(to_json(told))
+        print(to_json(result))
     else:
-        print(f"{told['written']} of {told['runs']} runs written to {told['out']}")
+        print(f"{result['written']} of {result['runs']} runs written to {result['out']}")
     return 0

@@ -100,8 +100,8 @@ def serve(args: argparse.Namespace) -> int:
         server = make_server(Site(args.folder).respond, args.port)
     except OSError as error:
         raise UserError(f"--port = {args.port}: cannot be used ({error.strerror}); choose another one") from error
-    told = f"all runs of {args.folder} at http://{LOOPBACK}:{server.server_port}/ (this machine only); Ctrl-C ends it"
-    print(printable(told), file=sys.stderr, flush=True)
+    notice = f"all runs of {args.folder} at http://{LOOPBACK}:{server.server_port}/ (this machine only); Ctrl-C ends it"
+    print(printable(notice), file=sys.stderr, flush=True)
     try:
         server.serve_forever(poll_interval=0.2)
     except KeyboardInterrupt:

@@ -36,13 +36,13 @@ def run(args: argparse.Namespace) -> int:
         return _sweep_table(args)
     if args.columns or args.figure:
         raise UserError("--columns and --figure: pivot a sweep; give the folder of one")
-    summaries = _told_apart(args.runs, [_summary(path) for path in args.runs])
+    summaries = with_distinct_names(args.runs, [_summary(path) for path in args.runs])
     with explaining_damage(args.runs[0] if len(args.runs) == 1 else Path("one of them")):
         made = to_json(compare(summaries)) if args.json else _made(args, summaries)
     return _put(args, made)
 
 
-def _told_apart(paths: Sequence[Path], summaries: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def with_distinct_names(paths: Sequence[Path], summaries: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Adds its folder to the name of a run that shares scenario and seed with another, as alternatives do."""
     twins = Counter((one["scenario"], one["seed"]) for one in summaries)
     return [

@@ -55,8 +55,8 @@ def _draw(run_data: RunData, args: argparse.Namespace, ending: str) -> None:
 def _print_figures(run_data: RunData, number: int, figures: GraphFigures) -> None:
     # A folder from elsewhere may name anything.
     print(printable(f"{run_data.name}, round {number}: {graph_words(run_data.protocol)}"))
-    for name, told in figure_rows(figures):
-        print(f"  {name:<16}  {told}")
+    for name, value in figure_rows(figures):
+        print(f"  {name:<16}  {value}")
 
 
 def _round(run_data: RunData, wanted: int | None) -> int:

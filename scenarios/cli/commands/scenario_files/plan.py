@@ -66,7 +66,7 @@ def plan_rows(plan: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for group in plan["classes"]:
         yield "budget", _class_text(group)
     yield from _privacy_rows(plan)
-    for when, label in (("per_round", "bytes per round"), ("total", "bytes in all")):
+    for when, label in (("per_round", "bytes per round"), ("total", "bytes in total")):
         amounts = plan["bytes"][when]
         kinds = ", ".join(f"{kind} {bytes_text(amount)}" for kind, amount in amounts["by_kind"].items())
         yield label, f"{bytes_text(amounts['sent'])}: {kinds}"
@@ -74,7 +74,7 @@ def plan_rows(plan: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if seconds is not None:
         yield (
             "simulated time",
-            f"{seconds_text(seconds['per_round'])} per round, {seconds_text(seconds['total'])} in all",
+            f"{seconds_text(seconds['per_round'])} per round, {seconds_text(seconds['total'])} in total",
         )
     yield "memory", _memory_text(plan["memory_bytes"])
     if plan["about"]:

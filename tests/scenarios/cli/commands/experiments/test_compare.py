@@ -62,7 +62,7 @@ def test_a_finite_epsilon_decides_against_an_infinite_one() -> None:
     assert found.because == "What decides is epsilon, receivers of updates: inf with a, 8 with b."
 
 
-def test_an_epsilon_that_protects_nobody_is_no_reason() -> None:
+def test_an_epsilon_too_large_to_protect_is_no_reason() -> None:
     """Neither 7e4 nor 7e5 keeps a secret: the smaller one is not recommended, and does not decide."""
     found = decide({"a": [summary(1e3, 1e6, 10, 0.7, 7e4)], "b": [summary(1e3, 1e6, 10, 0.7, 7e5)]})
     assert found.take == "Take a or b: no figure tells them apart."

@@ -14,7 +14,7 @@ import pytest
 
 from p2p.log.log import Log
 from scenarios.cli.commands.results.latex_table import Style, siunitx_text
-from scenarios.cli.commands.results.table import _told_apart, comma_separated, latex, markdown
+from scenarios.cli.commands.results.table import comma_separated, latex, markdown, with_distinct_names
 from scenarios.cli.main import main
 from scenarios.metrics.comparison import cell_text, unit_of
 from scenarios.metrics.headline.run_facts import RunFacts
@@ -145,6 +145,6 @@ def test_wrong_rows_and_formats_are_told(
 def test_runs_of_one_name_and_seed_are_told_apart(summaries: list[dict[str, Any]]) -> None:
     """By their folders, as alternatives of `compare` are; seeds of one scenario stay one column."""
     twins = [summaries[0], summaries[0], summaries[1]]
-    named = _told_apart([Path("runs/gossip"), Path("runs/central"), Path("runs/other")], twins)
+    named = with_distinct_names([Path("runs/gossip"), Path("runs/central"), Path("runs/other")], twins)
     assert [one["scenario"] for one in named] == ["plain (gossip)", "plain (central)", "plain"]
-    assert _told_apart([Path("a"), Path("b")], summaries[:2]) == summaries[:2]
+    assert with_distinct_names([Path("a"), Path("b")], summaries[:2]) == summaries[:2]
