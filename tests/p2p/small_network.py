@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from p2p.clock import Clock
-from p2p.config.distributions import Constant, Exponential
+from p2p.config.distributions import Constant, Distribution, Exponential
 from p2p.links.link_table import Links
 from p2p.links.settings import NetworkSettings, Retransmit
 from p2p.log.log import Log
@@ -45,7 +45,7 @@ class SmallNetwork:
         *,
         up: Sequence[float] | float = 1000.0,
         down: Sequence[float] | float = 1000.0,
-        latency_s: float = 0.1,
+        latency_s: float | Distribution = 0.1,
         sharing: str = "ideal",
         grid_s: float | None = None,
         loss: float = 0.0,
@@ -58,7 +58,8 @@ class SmallNetwork:
         seed: int = 1,
     ) -> None:
         rate = Constant(value=1000.0)
-        settings = NetworkSettings(uplink=rate, downlink=rate, latency=Constant(value=latency_s))
+        latency = Constant(value=latency_s) if isinstance(latency_s, float) else latency_s
+        settings = NetworkSettings(uplink=rate, downlink=rate, latency=latency)
         self.clock, self.log = Clock(), Log()
         self.links = Links(settings, seed, nodes, nodes + relays)
         self.links.up[:nodes], self.links.down[:nodes] = up, down

@@ -6,12 +6,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
 
 from p2p.clock import Rank
 from p2p.log import records
 from p2p.log.records import NO_NODE
 from p2p.random_streams import stream
+from p2p.transport.impairments import Partition
 from p2p.transport.messages import Batch, Message
 from privacy.sealing.envelopes import Envelope
 from privacy.sealing.keys import KeyPair
@@ -254,6 +256,28 @@ def test_a_message_may_overtake_its_assignment(prepare: Prepare, message_rows: R
     assert [row["arrived_s"] for row in first] < [row["arrived_s"] for row in orders]
     assert [(row["outcome"], row["used"]) for row in first] == [("delivered", True)] * 3
     assert simulation.proxy.outcome.rounds_completed == 1
+
+
+def test_a_message_without_its_assignment_is_refused_after_ten_seconds(prepare: Prepare, message_rows: Rows) -> None:
+    """Client 0 joins and its assignment (sent at 1.11 s) is lost; two updates for it arrive at 2.638 s all the same."""
+    simulation, seen = prepare("network.retransmit={tries: 1}"), {}
+    network = simulation.world.network
+    node = np.arange(len(network.links.up))
+    cut = Partition(node == simulation.world.proxy, node == 0, both=False)
+    simulation.clock.call_at(1.1, Rank.FAULT, 0, lambda: network.impair(cut))
+    simulation.clock.call_at(1.2, Rank.FAULT, 0, lambda: network.repair(cut))
+
+    def look() -> None:
+        rows = message_rows(simulation.log, kind="update", receiver=0)
+        seen[simulation.clock.now] = [(row["outcome"], row["reason"], round(row["arrived_s"], 9)) for row in rows]
+
+    for at_s in (12.637, 12.639):
+        simulation.clock.call_at(at_s, Rank.START, 0, look)
+    simulation.run()
+    assert seen == {
+        12.637: [("in_flight", "", 2.638)] * 2,
+        12.639: [("rejected", "unknown_address", 2.638)] * 2,
+    }
 
 
 @pytest.mark.parametrize("protocol", ["gossip", "rotating_leader"])

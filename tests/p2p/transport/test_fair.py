@@ -102,6 +102,15 @@ def test_a_grid_lets_changes_count_from_its_next_point_on(message_rows: Rows) ->
     assert post.network.latest_start_s == pytest.approx(0.7)
 
 
+def test_on_a_grid_ends_between_two_points_come_at_the_old_rates(message_rows: Rows) -> None:
+    """A third of 10 B/s each: what the ends at 5.1 and 5.4 s free is given to the last flow at 10 s."""
+    post = fair([10, 1], [99, 99], latency_s=0.0, grid_s=10.0)
+    post.send(0, [1, 1, 1], [17, 18, 100])
+    post.clock.run()
+    left_s = [row["left_s"] for row in message_rows(post.log)]
+    assert left_s == pytest.approx([5.1, 5.4, 10 + (100 - 100 / 3) / 10])
+
+
 class Troubled:
     """A random story: sends, crashes and slow links over some nodes; in the product and for the textbook."""
 

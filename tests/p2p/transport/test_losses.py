@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from p2p.clock import Rank
-from p2p.transport.impairments import Chance, Partition
+from p2p.transport.impairments import Bursts, Chance, Partition
 from tests.p2p.small_network import EACH_SHARING, Rows, SmallNetwork, nodes
 
 EVERYONE = np.ones(4, dtype=np.bool_)
@@ -68,6 +68,39 @@ def test_after_a_round_has_closed_lost_messages_are_not_sent_again(message_rows:
     post.clock.run()
     assert [(row["sender"], row["attempt"]) for row in message_rows(post.log)] == [(0, 1), (1, 1), (1, 2), (1, 3)]
     assert drained == [5.5]
+
+
+def test_a_round_that_has_closed_does_not_wait_for_retransmissions() -> None:
+    """Closed at 0.2 s: when the loss is noticed at 0.5 s, nothing of the round is under way any more."""
+    post, drained = SmallNetwork(loss=1.0), list[float]()
+    post.send(0, [1])
+    post.clock.call_at(0.2, Rank.START, 0, lambda: post.network.close_round(1))
+    post.network.when_drained(1, lambda: drained.append(post.clock.now))
+    post.clock.run()
+    assert drained == [0.5]
+
+
+def test_a_restart_of_the_sender_cancels_its_retransmissions(message_rows: Rows) -> None:
+    """Lost at 0.5 s, due again at 2.5 s; the sender is down from 1 to 1.5 s, and what it sends then has tries."""
+    post = SmallNetwork(loss=1.0, tries=2)
+    post.send(0, [1])
+    post.clock.call_at(1.0, Rank.FAULT, 0, lambda: post.network.take_down(0))
+    post.clock.call_at(1.5, Rank.FAULT, 0, lambda: post.network.bring_up(0))
+    post.clock.call_at(2.0, Rank.START, 0, lambda: post.send(0, [2]))
+    post.clock.run()
+    assert [(row["receiver"], row["attempt"]) for row in message_rows(post.log)] == [(1, 1), (2, 1), (2, 2)]
+
+
+@pytest.mark.parametrize("first", ["burst", "partition"])
+def test_a_message_into_a_burst_and_a_partition_is_lost_to_the_partition(message_rows: Rows, first: str) -> None:
+    """Whichever impairment began first: that loss is certain, and a report must not blame the link."""
+    post = SmallNetwork(tries=1)
+    both = [Bursts("burst", 1, 0.0, 1.0, 1.0, 1.0, 1.0, EVERYONE), Partition(nodes(0), nodes(1))]
+    for impairment in both if first == "burst" else reversed(both):
+        post.network.impair(impairment)
+    post.send(0, [1, 2])
+    post.clock.run()
+    assert [row["reason"] for row in message_rows(post.log)] == ["partition", "burst"]
 
 
 def test_a_round_that_is_opened_again_sends_lost_messages_again(message_rows: Rows) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from p2p.clock import Rank
+from p2p.config.distributions import Uniform
 from p2p.log.records import NO_NODE
 from p2p.transport.impairments import Chance, Partition
 from tests.p2p.small_network import EACH_SHARING, Rows, SmallNetwork, nodes
@@ -49,6 +50,21 @@ def test_arrivals_do_not_depend_on_how_often_the_clock_stops(sharing: str) -> No
 
     assert arrivals(500) == arrivals(0)
     assert len(arrivals(0)) == 6
+
+
+def test_a_pair_has_one_latency_with_and_without_jitter() -> None:
+    """In both directions; the core, which draws it when there is jitter, draws what the table of links draws."""
+    found = []
+    for jitter_s in (0.0, 1e-12):
+        # So little jitter is rounded to no nanosecond at all.
+        post = SmallNetwork(up=np.inf, down=np.inf, latency_s=Uniform(low=1.0, high=2.0), jitter_s=jitter_s)
+        for sender in range(4):
+            post.send(sender, [node for node in range(4) if node != sender], texts=[str(sender)] * 3)
+        post.clock.run()
+        found.append({(int(text), node): time_s for time_s, node, text in post.arrivals()})
+    assert found[0] == found[1]
+    assert all(time_s == found[0][receiver, sender] for (sender, receiver), time_s in found[0].items())
+    assert len(set(found[0].values())) == 6
 
 
 def test_a_closed_network_has_its_whole_log(message_rows: Rows) -> None:

@@ -175,6 +175,24 @@ def test_an_address_of_no_node_is_refused_at_the_end_of_the_way(message_rows: Ro
     ]
 
 
+def test_relays_pass_on_what_is_under_way_when_the_round_closes() -> None:
+    """Closing stops retransmissions only: the message that left at 0.7 s arrives as ever."""
+    post = Post()
+    post.send(0, [1])
+    post.clock.call_at(0.3, Rank.START, 0, lambda: post.network.close_round(1))
+    post.clock.run()
+    assert post.arrivals() == [(1.8, 1, "for 1")]
+
+
+def test_damage_on_the_first_hop_arrives() -> None:
+    """Relays cannot see it; the receiver does, and each relay's own transmission is intact."""
+    post = Post()
+    post.network.impair(Chance("corrupt", "damage", 1.0, np.arange(PEERS + 3) == 0))
+    post.send(0, [1])
+    post.clock.run()
+    assert post.arrivals() == [(1.8, 1, "for 1, damaged")]
+
+
 def test_a_round_is_not_drained_while_a_relay_holds_something() -> None:
     """Between two hops a message is still under way."""
     post, drained = Post(), []
