@@ -132,6 +132,7 @@ class Hypercube:
 
     def problem(self, n: int, degree: int | None) -> str:
         """The number of members must be a power of two."""
+        # The largest power of two up to n; a hypercube of one member would have no edge.
         lower = 1 << max(n, 2).bit_length() - 1
         return "" if n == lower else f"{n} is no power of two, as a hypercube needs; {lower} or {2 * lower} would fit"
 
@@ -155,6 +156,7 @@ class Exponential:
 
     def draw(self, members: Ids, degree: int | None, rng: np.random.Generator) -> Edges:
         """Connects each member with those a power of two ahead."""
+        # Powers below n: a larger one would lead once around the circle.
         return ordered(concatenated(self.ahead(members, step) for step in range(steps_ahead(len(members)))))
 
     def ahead(self, members: Ids, step: int) -> Edges:
@@ -184,6 +186,7 @@ class Hierarchical:
         clusters = [members[block] for block in blocks(len(members), self.clusters)]
         heads = np.array([cluster[0] for cluster in clusters], dtype=np.int64)
         stars = concatenated(_to_each(cluster[0], cluster[1:]) for cluster in clusters)
+        # No edge occurs twice: stars join heads with others only.
         return ordered(np.concatenate([both_ways(stars), _all_pairs(heads)]))
 
 

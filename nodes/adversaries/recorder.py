@@ -99,6 +99,7 @@ class Watch:
         readable = [
             (row, sent) for row, sent in enumerate(payloads) if sent is not None and isinstance(sent.value, Vector)
         ]
+        # Rounds, not rows, are kept or left out: half a round would look like a smaller cohort to an attack.
         wanted = self._rounds_with_room([sent for _, sent in readable] if learns else [], dimension)
         fresh: dict[int, list[Sent]] = {}
         for row, sent in readable:
@@ -127,8 +128,10 @@ class Watch:
 
     def _has_room(self, round_number: int, more_bytes: int) -> bool:
         keep = self.observer.keep
+        # Round 0 is the first model, from which the updates of round 1 start: kept whichever rounds are asked for.
         if not keep.includes(round_number) and round_number:
             return False
+        # Once full, full for good: a later, smaller round would leave a gap that nothing tells from silence.
         self.stopped = self.stopped or self.vector_bytes + more_bytes > keep.limit
         return not self.stopped
 

@@ -26,6 +26,7 @@ from privacy.accounting.setting import Learned, Setting
 
 RECEIVERS = -1
 """An observer that stands for all receivers of updates together: it sees every release, and all that was opened."""
+# Correlated updates are factorised together, which takes time with the cube of their number.
 _MOST_CORRELATED = 1500
 _TOO_MANY_PEERS = "the run is too large to follow each peer, so the local view stands for them"
 _TOO_CORRELATED = f"more than {_MOST_CORRELATED:,} updates of a round have noise in common"
@@ -37,7 +38,7 @@ _SERVER_BY_PATH = "a server under this protocol is taken to receive every update
 _COMPOSED = "noise that is not Gaussian is charged in full to all it reaches, and composed by Renyi divergences"
 _PRESET = "the preset budget of the zCDP filter: noise and number of rounds depend on earlier outputs"
 _OVERSPENT = "the rounds spent more than the preset budget of the zCDP filter"
-_SLACK = 1e-9
+_SLACK = 1e-9  # relative: views are summed in different orders, and differ by rounding where they are equal
 Totals = Mapping[LossEvent | None, Floats]
 """mu^2 of Gaussian releases, and how many releases of each other loss; arrays of one shape."""
 
@@ -106,6 +107,7 @@ class Accountant:
 
     def _cannot_add(self, contents: RoundContents) -> bool:
         """Remembers why nothing is proved from this round on, if that is so."""
+        # The first reason stays: nothing that a later round brings makes the figures finite again.
         if contents.uncharged:
             self._why_not = self._why_not or "an update arrived that no ledger was charged for"
         if not np.isfinite(contents.sensitivity).all():
@@ -130,6 +132,7 @@ class Accountant:
         local = self._figure(self._local, setting.delta, _COMPOSED if setting.losses else "")
         found = {event: spread.learned(collected) for event, spread in self._spread.items()}
         label = next(iter(self._spread.values())).label
+        # Random factors may leave less noise than is counted, with probability `tail`: delta pays for that.
         delta = setting.delta - setting.tail
         bound = _FACTORS if setting.tail else _COMPOSED if setting.losses else label
         together = self._figure(_of(found, "coalition"), delta, bound) if setting.colluders else None
@@ -147,6 +150,7 @@ class Accountant:
                 peer_median=self._labelled(float(np.median(epsilons)) if len(epsilons) else 0.0, bound),
             )
         elif setting.spread == "by_path":
+            # A model may hold all that a peer has seen, so what bounds the peers is the bound for models too.
             views = replace(views, model=views.peer_worst, coalition=together and views.peer_worst)
         if setting.server is not None:
             server = self._server(found, local)
@@ -161,6 +165,7 @@ class Accountant:
 
     def _filtered(self, views: Views, rho: float) -> Views:
         """Returns the filter's preset budget in the place of every finite figure: the realised sum is an output."""
+        # A Gaussian release of mu is (mu^2 / 2)-zCDP.
         spent = float(self._local[None].max(initial=0.0)) / 2.0 + self.setting.preset_reports
         if spent > rho * (1.0 + _SLACK) and views.local.how != "inf":
             return views.unproved(_OVERSPENT)
@@ -189,6 +194,7 @@ class Accountant:
         team = [node for node in self.setting.colluders if node < count]
         outside = np.setdiff1d(np.arange(count), team)
         slack = 1.0 + _SLACK
+        # About themselves colluders learn nothing, in no view.
         broken = bool((found.peers[team][:, outside] > found.coalition[outside] * slack).any())
         if self.setting.spread == "to_all":
             below = found.model > found.peers * slack

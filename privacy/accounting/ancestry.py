@@ -46,6 +46,7 @@ class Ancestry:
         fresh, inside = np.arange(len(contents.clients)), contents.clients < self._nodes
         place = self._columns[len(self._counts) - 1].start + fresh[inside] // 8
         own = np.zeros_like(self._model)
+        # By `at`, since a client may have released twice; `unpackbits` reads the highest bit first.
         np.bitwise_or.at(own, (contents.clients[inside], place), (1 << (7 - fresh[inside] % 8)).astype(np.uint8))
         used = _inside(np.column_stack([contents.clients[contents.used[:, 0]], contents.used[:, 1]]), self._nodes)
         came = _inside(
@@ -54,7 +55,7 @@ class Ancestry:
         carried = before | own
         _pour(self._model, carried, used)
         # A model that is passed on may hold what its sender received in this very round, and so may a release of a
-        # node that averages before it sends: repeated until all is told.
+        # node that averages before it sends: repeated until nothing changes.
         handed = _inside(contents.passed_on, self._nodes)
         while len(handed) or not contents.sends_first:
             known = self._model.copy()
@@ -63,6 +64,7 @@ class Ancestry:
             _pour(self._model, carried, used)
             if np.array_equal(known, self._model):
                 break
+        # A node's own release in its own model is nothing that it has seen of another.
         _pour(self._seen, carried, np.concatenate([came, used[used[:, 0] != used[:, 1]]]))
         _pour(self._seen, self._model, handed)
         self._before = Held(seen_before, before)
@@ -78,6 +80,7 @@ class Ancestry:
         return Held(self._unpacked(self._before.seen, place), self._unpacked(self._before.model, place))
 
     def _unpacked(self, bits: NDArray[Any], place: int) -> NDArray[np.bool_]:
+        # Final: it has reached all nodes and models.
         if place not in self._columns:
             return np.ones((self._nodes, self._counts[place]), dtype=np.bool_)
         part = bits[:, self._columns[place]]
@@ -122,6 +125,7 @@ def _inside(edges: Ids, nodes: int) -> Ids:
 
 def _pour(into: Bits, carried: Bits, edges: Ids) -> None:
     """Adds to each receiver's row what its senders carry; as many edges at a time as fit the cache."""
+    # Sorted by receiver, one reduction joins all that a receiver gets; words of 64 bits are eight times as fast.
     edges = edges[np.argsort(edges[:, 1], kind="stable")]
     step = max(1, _BYTES_AT_ONCE // max(carried.shape[1], 1))
     for start in range(0, len(edges), step):

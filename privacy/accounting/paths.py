@@ -45,6 +45,7 @@ class Paths:
         for place in self._ancestry.add(contents):
             now, before = self._ancestry.held(place), self._ancestry.held_before(place)
             self._peers += self._learned(place, now.seen, before.seen, self._teams)
+            # An outsider who gets a client's model knows no noise, not even that client's own: empty teams.
             self._models += self._learned(place, now.model, before.model, [()] * len(self._teams))
             if self._setting.colluders:
                 ours, ours_before = (_together(held.seen, team) for held in (now, before))
@@ -54,6 +55,7 @@ class Paths:
         """Returns the totals; the outsider follows the worst client's model, or the models collected."""
         count, peers = self._setting.clients, self._peers.copy()
         np.fill_diagonal(peers, 0.0)
+        # Whose models are collected is known only in the end, so these sums cannot be kept from round to round.
         model = self._models.max(axis=0, initial=0.0) if collected is None else np.zeros(count)
         for place in range(len(self._rounds) if collected is not None else 0):
             behind = _together(self._ancestry.held(place).model, list(collected or ()))
@@ -69,15 +71,18 @@ class Paths:
             for row, team in enumerate(teams):
                 about[row, [node for node in team if node < count]] = 0.0
             return about
+        # Correlated noise: the new releases may also uncover old ones, so the whole is computed twice and subtracted.
+        # What was infinite before stays so in the totals; infinity less infinity would be NaN.
         old = self._about(place, before, teams)
         return np.where(np.isinf(old), 0.0, self._about(place, now, teams) - np.where(np.isinf(old), 0.0, old))
 
     def _about(self, place: int, seen: Bools, teams: Teams) -> Floats:
         """Returns [team, client]: all that these releases of one round tell, jointly."""
         contents, count = self._rounds[place], self._setting.clients
-        # Factorised only for new sets of releases, and once for all who had no part in the round and saw the same.
+        # Factorised once for each set of releases and each team that matters.
         found: list[Floats] = []
         known = [] if contents.shares is None else contents.shares.known[:, 0].tolist()
+        # Nodes outside the round know none of its noise: as observers they are all the same.
         part = {*contents.clients.tolist(), *known}
         keys = [
             (place, np.packbits(row).tobytes(), tuple(node for node in team if node in part))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from privacy.noise_shares.seed_expansion import Expansion, expand_share
 
 Noise = NDArray[np.float64]
-_CACHE_BYTES = 1 << 28
+_CACHE_BYTES = 1 << 28  # beyond that, the second end expands a share again
 
 
 class Share(NamedTuple):
@@ -78,6 +78,7 @@ class NoiseExpander:
 
     def share(self, share: Share) -> Noise:
         """The noise that the sender adds."""
+        # A share has two ends: whichever reads it second takes the noise that the first has left.
         known = self._half_used.pop(share, None)
         if known is not None:
             return known
@@ -109,6 +110,7 @@ class NoiseExpander:
         """All that an upload carries besides the weighted update."""
         noise = self.parts(upload.sent, upload.taken)
         if upload.independent_std > 0.0:
+            # No share has two equal ends, so the name is that of no share.
             name = (upload.independent_seed, upload.round_number, 0, 0, 0, self.dimension)
             noise += upload.independent_std * expand_share(self.expansion, *name)
         return noise
@@ -141,5 +143,6 @@ def predicted_variance(uploads: Collection[Upload], opened: Collection[tuple[int
         for one in upload.taken:
             if (upload.node, one.share) not in opened:
                 added[one.share] = added.get(one.share, 0.0) - 1.0
+                # s = 1 + tau Z: the mean cancels the share above, the rest is noise of its own.
                 variance += (one.tau * one.share.std) ** 2
     return variance + sum((share.std * left) ** 2 for share, left in added.items())

@@ -91,6 +91,7 @@ class Asgp(PlainStage):
     def _select(self, row: Matrix, size: float, batch: Batch, generator: np.random.Generator) -> NDArray[np.int64]:
         values = np.abs(row) if self.select_on == "abs" else row
         rank = rank_of(len(row), batch.round_number, batch.rounds)
+        # The order statistic itself is used, as printed: beta is all that hides it (E-A03).
         line = float(np.partition(values, rank - 1)[rank - 1])
         scales = self._scales(size)
         alpha = generator.laplace(0.0, scales.query, 1 if self.alpha_mode == "scalar" else len(row))
@@ -105,6 +106,7 @@ class Asgp(PlainStage):
         if self.noise == "laplace_text":
             drawn = generator.laplace(0.0, self._scales(size).value, count)
         elif self.noise == "laplace_std_eq2":
+            # A Laplace number of scale b has the deviation b sqrt(2).
             drawn = generator.laplace(0.0, sigma_eq2(self.epsilon, size) / math.sqrt(2.0), count)
         else:
             drawn = generator.normal(0.0, sigma_eq2(self.epsilon, size), count)
@@ -156,6 +158,7 @@ class Snlc(PlainStage):
         """Adds noise to the chosen share of each row."""
         shares = self._shares(batch)
         for row, share, generator in zip(rows.rows, shares.tolist(), batch.generators, strict=True):
+            # By the update's size alone: with plain SGD the loss changes along j by its square.
             chosen = largest(row, max(1, math.ceil(share * len(row))))
             row[chosen] += generator.standard_normal(len(chosen), dtype=np.float32) * np.float32(self.sigma)
         return Released(rows.rows)
@@ -165,6 +168,7 @@ class Snlc(PlainStage):
         last, first = batch.memory["snlc"][batch.nodes].T
         losses = batch.needed_losses()
         change = np.abs(last - losses)
+        # A client's first round has no change yet, its second sets the reference: both get the largest share.
         started = np.isfinite(first) & (first > 0.0)
         shares = np.where(started, self.omega * change / np.where(started, first, 1.0), self.omega)
         first = np.where(np.isfinite(first), first, change)

@@ -88,6 +88,7 @@ def _bound(one: Mapping[str, Any], cells: Sequence[Measured]) -> list[Part]:
     values = list(_select(cells, one, {}).values())
     found = interval(values)
     statement = f"{one.get('what', 'the figure')} is {one['kind']} {limit:g}{_where(one)}"
+    # `decide` wants positive numbers where the statement holds.
     sign = 1.0 if below else -1.0
     return [decide(statement, [sign * (limit - value) for value in values], f"mean {number(found['mean'])}")]
 
@@ -176,6 +177,7 @@ def _select(cells: Sequence[Measured], one: Mapping[str, Any], where: Mapping[st
 
 def _compare(statement: str, above: Mapping[int, float], below: Mapping[int, float], by: float = 0.0) -> Part:
     seeds = sorted(above.keys() & below.keys())
+    # Paired: both settings of a seed share data, links and cohorts, so what they have in common cancels.
     differences = [above[seed] - below[seed] for seed in seeds]
     return decide(statement, [difference - by for difference in differences], spread(differences))
 

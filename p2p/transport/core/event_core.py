@@ -79,6 +79,7 @@ def arrive(h: Handle, slot: int) -> int:
     if message.flag_bits & at.CALL:
         take_call(h, slot)
         return at.REACHED
+    # Control messages need no session: they come from and go to the proxy, whatever the round.
     column = at.round_(h, message.round_number).column
     in_session = message.kind == 0 or (
         column >= 0 and at.session(h, column * state.nodes + message.receiver).value != 0
@@ -110,6 +111,7 @@ def handle_next(h: Handle) -> int:
             state.now_s = time_s
         end_flows(h, what, row)
         return at.REACHED
+    # Merged ends may have taken the clock a rounding error beyond this event.
     state.now_s = max(state.now_s, time_s)
     if (kind <= at.ARRIVE or kind == at.START) and is_void(h, what, row):
         pop(h)

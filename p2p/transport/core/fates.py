@@ -13,6 +13,7 @@ from p2p.transport.core.compiled import kernel
 from p2p.transport.core.layout import Handle
 from p2p.transport.core.named_draws import mixed, uniform
 
+# Codes of the reasons in p2p/log/records.py.
 RANDOM, IN_BURST, PARTITIONED, SENDER_DOWN, RECEIVER_DOWN, UNKNOWN_ADDRESS = 1, 2, 3, 4, 5, 6
 
 
@@ -54,6 +55,7 @@ def draw_delays(h: Handle) -> int:
 @kernel
 def burst_due(h: Handle, sender: int) -> int:
     """Returns a burst whose state is not drawn up to now for this sender; -1 if there is none."""
+    # Lengths of bursts are drawn in Python; the core asks before the attempt has changed anything.
     state = at.state(h)
     for place in range(state.impairments):
         one = at.impairment(h, place)
@@ -71,6 +73,7 @@ def burst_due(h: Handle, sender: int) -> int:
 def cuts(h: Handle, place: int, sender: int, receiver: int) -> bool:
     """Returns whether a partition blocks messages between two nodes."""
     one, nodes = at.impairment(h, place), at.state(h).nodes
+    # An address that no node has is on no side of the cut.
     if receiver < 0:
         return False
     if at.mask(h, one.mask * nodes + sender).value and at.mask(h, one.other * nodes + receiver).value:
@@ -87,6 +90,7 @@ def is_gone(h: Handle, slot: int) -> bool:
     """Returns whether the receiver is down, or has restarted since the message was sealed for its old keys."""
     message = at.slot(h, slot)
     receiver = at.node(h, message.receiver)
+    # Only the destination of a payload needs the keys that it was sealed for; relays and control messages do not.
     sealed = message.kind != 0 and message.receiver == message.destination
     return receiver.down != 0 or (sealed and receiver.life != message.destination_life)
 
@@ -110,6 +114,7 @@ def decide(h: Handle, slot: int) -> None:
             continue
         if one.type == at.BURST:
             bad = at.burst_bad(h, one.burst * nodes + message.sender).value
+            # A certain loss is a better reason than a probable one, whichever impairment began first.
             lost = draw(h, slot, one.name) < (one.probability_bad if bad else one.probability)
             if lost and message.fate != PARTITIONED:
                 message.fate = IN_BURST
@@ -119,6 +124,7 @@ def decide(h: Handle, slot: int) -> None:
         elif one.type == at.REORDER and draw(h, slot, one.name) < one.probability:
             # Rounded to nanoseconds like all durations.
             message.extra_s += np.rint(draw(h, slot, one.length_name) * one.delay_s * 1e9) / 1e9
+    # Last: a receiver that is not there is the reason whatever else would have happened on the way.
     if message.receiver >= 0 and is_gone(h, slot):
         message.fate = RECEIVER_DOWN
 

@@ -36,6 +36,7 @@ def touch(h: Handle, link: int) -> None:
         if state.grid_s > 0.0:
             # On a time grid a change takes effect at the next grid point.
             number = np.floor(state.now_s / state.grid_s)
+            # The quotient may be rounded down: a solve must not lie in the past.
             while number * state.grid_s < state.now_s:
                 number += 1.0
             state.solve_s = number * state.grid_s
@@ -167,6 +168,7 @@ def fix(h: Handle, slot: int, rate: float, holder: int) -> None:
     """Fixes the rate of a flow, and subtracts it from the links of the region."""
     message = at.slot(h, slot)
     message.fixed, message.new_rate, message.new_holder = 1, rate, holder
+    # Rounding may overdraw a link by a bit; room below zero would become a negative rate.
     if message.inside & 1:
         one = at.link(h, message.up)
         one.unfixed -= 1
@@ -194,6 +196,7 @@ def water_fill(h: Handle, count: int, flows: int) -> None:
         # A holder outside the region caps the flow at its present rate; with room for more it would have joined.
         if message.holder >= 0 and not message.inside & (1 + message.holder % 2):
             entry = at.entry(h, entries)
+            # Before links of the same level (-1): what the cap leaves is shared by the link's other flows.
             entry.value, entry.down, entry.what = message.rate, -1, -1 - slot
             entries += 1
     for place in range(entries // 2 - 1, -1, -1):
@@ -231,6 +234,7 @@ def grow(h: Handle, count: int, flows: int, stamp: int) -> int:
     for place in range(flows):
         message = at.slot(h, at.free_flow(h, place).value)
         change = message.new_rate - message.rate
+        # With both links in the region, a flow does not reach its border.
         if change == 0.0 or message.inside == 3:
             continue
         link = message.down if message.inside & 1 else message.up
@@ -280,6 +284,7 @@ def commit(h: Handle, count: int, flows: int) -> None:
     for place in range(count):
         link = at.region_link(h, place).value
         one = at.link(h, link)
+        # A counter begins at zero whenever its link holds nothing: small numbers keep their low bits.
         if one.new_level != one.level:
             one.served = served_by(h, link, now_s) if one.held > 0 else 0.0
             one.since_s, one.level = now_s, one.new_level
@@ -375,6 +380,7 @@ def part(h: Handle, slot: int) -> None:
             one = at.link(h, link)
             one.count -= 1
             one.load = one.load - message.rate if one.count > 0 else 0.0
+            # A link that holds no flow had room before; more of it changes no rate.
             if one.held > 0:
                 touch(h, link)
     message.holder, message.rate = -1, 0.0

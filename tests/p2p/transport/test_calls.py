@@ -100,6 +100,17 @@ def test_a_busy_node_answers_the_latest_call_when_it_waits_again(message_rows: R
     assert [(row["round"], row["sent_s"]) for row in rows if row["receiver"] == CALLER] == [(2, 4.0)]
 
 
+def test_a_caller_that_was_replaced_is_answered_at_its_stand_in(message_rows: Rows) -> None:
+    """Node 2 is busy when node 0 calls; node 5 takes over before the answer."""
+    post = network()
+    wait_for_orders(post, 2, from_s=4.0)
+    call(post, [2])
+    post.clock.call_at(1.0, Rank.FAULT, 0, lambda: post.network.redirect(CALLER, 5))
+    post.clock.run(until=9.0)
+    answers = message_rows(post.log, sender=2)
+    assert [(row["receiver"], row["destination"], row["arrived_s"]) for row in answers] == [(5, 5, 4.1)]
+
+
 def test_a_crash_forgets_the_call(message_rows: Rows) -> None:
     """The next life answers only what reaches it."""
     post = network()

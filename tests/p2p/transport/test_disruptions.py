@@ -100,6 +100,20 @@ def test_a_partition_ends_what_is_under_way_across_it(sharing: str, both: bool, 
     }
 
 
+@EACH_SHARING
+def test_an_aborted_message_leaves_nothing_to_a_later_one(sharing: str) -> None:
+    """The first is cut off at 1 s and would have arrived at 5.5 s; the second has its memory, and arrives on time."""
+    post = SmallNetwork(sharing=sharing, latency_s=5.0, tries=1)
+    cut = Partition(nodes(0), nodes(1))
+    post.send(0, [1])
+    post.clock.call_at(1.0, Rank.FAULT, 0, lambda: post.network.impair(cut))
+    # Reading the log writes ended messages, which frees their memory for others.
+    post.clock.call_at(1.5, Rank.START, 0, lambda: len(post.log.messages))
+    post.clock.call_at(2.0, Rank.START, 2, lambda: post.send(2, [3]))
+    post.clock.run()
+    assert post.arrivals() == [(7.5, 3, "for 3")]
+
+
 def test_a_slow_link_holds_for_what_begins_later_and_under_fair_sharing_at_once() -> None:
     """500 bytes at 1 kB/s; at 0.25 s the uplink is ten times as slow; another message starts then."""
     arrived = {}

@@ -21,7 +21,7 @@ EACH_SHARING = pytest.mark.parametrize("sharing", sorted(SHARINGS))
 
 @EACH_SHARING
 def test_a_round_is_drained_after_all_arrivals_of_the_instant(sharing: str) -> None:
-    """Three messages arrive together; the report comes after the last of them."""
+    """Three messages arrive together; the report comes after the last of them, also where that is of another round."""
     post, told = SmallNetwork(sharing=sharing, up=np.inf, latency_s=0.125), list[str]()
 
     def take(message: Message) -> str:
@@ -30,7 +30,8 @@ def test_a_round_is_drained_after_all_arrivals_of_the_instant(sharing: str) -> N
 
     for node in range(4):
         post.network.attach(node, take, post.inboxes[node])
-    post.send(0, [3, 1, 2], 1000)
+    post.send(0, [1, 2], 1000)
+    post.send(0, [3], 1000, round_number=2)
     post.network.when_drained(1, lambda: told.append(f"drained at {post.clock.now}"))
     post.clock.run()
     assert told == ["1 gets it", "2 gets it", "3 gets it", "drained at 1.125"]
