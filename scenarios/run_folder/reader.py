@@ -46,6 +46,7 @@ class Run:
         tables = {name: self.table(name) for name in arrow_tables.TABLES}
         log = Log()
         for name, table in tables.items():
+            self._check_columns(name, table)
             try:
                 value = (
                     arrow_tables.rounds_from_arrow(table) if name == "rounds" else arrow_tables.from_arrow(name, table)
@@ -56,6 +57,13 @@ class Run:
                 ) from error
             setattr(log, name, value)
         return log
+
+    def _check_columns(self, name: str, table: pa.Table) -> None:
+        """Raises a `UserError` if a table lacks columns of the log, as tables of earlier versions do."""
+        absent = [column for column in table_schema(name).names if column not in table.column_names]
+        if name != "rounds" and absent:
+            why = f"{name}.parquet has no column {', '.join(absent)}, so another version of peerveil wrote it"
+            raise UserError(f"RUN = {self.path}: {why}; use that version, or run the scenario again")
 
     @cached_property
     def scenario(self) -> dict[str, Any]:

@@ -111,6 +111,10 @@ def _check_same(scenario: Scenario, path: Path) -> None:
     differs = _difference(_stored(path), _keys(dump_scenario(scenario)))
     if differs is not None:
         key, there, here = differs
+        # Every key is written out, defaults too: an absent one is new in the scenario, or in peerveil.
+        if there == _ABSENT:
+            why = "has no such key; it was begun with another scenario, or by another version of peerveil"
+            raise UserError(f"{key} = {here}: the run in {path} {why}; resume with those, or name another --out")
         cure = "resume with the scenario as it was, or name another --out"
         raise UserError(f"{key} = {here}: the run in {path} has {there}; {cure}")
 

@@ -171,6 +171,19 @@ def test_parts_with_different_columns_are_damage(
     assert "parts of spans do not fit together (they have different columns)" in capsys.readouterr().err
 
 
+def test_a_table_of_an_earlier_version_is_not_called_damaged(
+    tmp_path: Path, folders: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Columns came in later versions; the error says what wrote the table and what to do."""
+    run = tmp_path / "r"
+    shutil.copytree(folders[0], run)
+    pq.write_table(pq.read_table(run / "privacy.parquet").drop_columns(["trainings"]), run / "privacy.parquet")
+    assert main(["cost", str(run)]) == 2
+    told = capsys.readouterr().err
+    assert "privacy.parquet has no column trainings, so another version of peerveil wrote it" in told
+    assert "use that version, or run the scenario again" in told
+
+
 def test_a_table_of_a_finished_run_says_what_is_damaged(
     tmp_path: Path, folders: list[Path], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -56,6 +56,10 @@ def test_another_scenario_is_refused(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main(["run", str(path), *options, "--set", "protocol.exchange_with=2"]) == 2
     assert "protocol.exchange_with = 2: the run in" in capsys.readouterr().err
     assert main(["run", str(path), *options]) == 0
+    stored = tmp_path / "run" / "scenario.yaml"
+    stored.write_text(stored.read_text(encoding="utf-8").replace("  generated: none\n", ""), encoding="utf-8")
+    assert main(["run", str(path), *options]) == 2
+    assert "has no such key; it was begun with another scenario, or by another version" in capsys.readouterr().err
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "notes.txt").touch()
     with pytest.raises(UserError, match="holds no run to resume"):
