@@ -8,6 +8,7 @@ import pytest
 
 from p2p.clock import Rank
 from p2p.transport.impairments import Partition
+from p2p.transport.messages import Message
 from p2p.transport.sharing import SHARINGS
 from tests.p2p.small_network import EACH_SHARING, Rows, SmallNetwork, nodes
 
@@ -100,6 +101,28 @@ def test_a_partition_ends_what_is_under_way_across_it(sharing: str, both: bool, 
     }
 
 
+def test_losing_a_kept_message_leaves_others_on_their_way(message_rows: Rows) -> None:
+    """One is kept since 0.6 s; when the node goes down at 1 s, the one that is under way is lost with it."""
+    post = SmallNetwork(tries=1)
+    kept: list[Message] = []
+
+    def keep(message: Message) -> None:
+        kept.append(message)
+
+    post.network.attach(1, keep, post.inboxes[1])
+
+    def crash() -> None:
+        post.network.lose(kept[0], "receiver_down")
+        post.network.take_down(1)
+
+    post.send(0, [1])
+    post.send(2, [1], 5000)
+    post.clock.call_at(1.0, Rank.FAULT, 1, crash)
+    post.clock.run()
+    assert [(row["outcome"], row["left_bytes"]) for row in message_rows(post.log)] == [("lost", 500), ("lost", 1000)]
+    assert len(kept) == 1
+
+
 @EACH_SHARING
 def test_an_aborted_message_leaves_nothing_to_a_later_one(sharing: str) -> None:
     """The first is cut off at 1 s and would have arrived at 5.5 s; the second has its memory, and arrives on time."""
@@ -143,6 +166,19 @@ def test_failing_fast_leaves_the_uplink_to_others(sharing: str, message_rows: Ro
     assert [(row["sent_s"], row["outcome"], row["reason"], row["left_bytes"]) for row in rows] == [
         (time_s, "lost", "receiver_down", 0) for time_s in (0.0, 2.0, 4.0)
     ]
+
+
+def test_failing_fast_does_not_hold_for_a_receiver_that_has_restarted(message_rows: Rows) -> None:
+    """It is up and takes bytes that it cannot open: they were sealed for its earlier life."""
+    post, cut = SmallNetwork(tries=2, receiver_offline="fail_fast"), Partition(nodes(0), nodes(1))
+    post.network.impair(cut)
+    post.send(0, [1])
+    post.clock.call_at(1.0, Rank.FAULT, 0, lambda: post.network.repair(cut))
+    post.clock.call_at(1.0, Rank.FAULT, 1, lambda: post.network.take_down(1))
+    post.clock.call_at(1.5, Rank.FAULT, 1, lambda: post.network.bring_up(1))
+    post.clock.run()
+    told = [(row["sent_s"], row["left_s"], row["reason"], row["left_bytes"]) for row in message_rows(post.log)]
+    assert told == [(0.0, 0.5, "partition", 500), (2.5, 3.0, "receiver_down", 500)]
 
 
 def test_failing_fast_is_over_when_the_receiver_is_back() -> None:
