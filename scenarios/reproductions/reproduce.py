@@ -51,7 +51,7 @@ def reproduce_sweep(name: str, size: str, seeds: int | None, options: SweepOptio
     def cells_of(figure: str | None) -> list[Measured]:
         return cells if figure is None else [_measured(cell, store, figure) for cell in grid.cells]
 
-    verdict = _with_formula(name, judge(judge_parts(rule.parts, cells_of), rule.assumed))
+    verdict = with_formula(name, judge(judge_parts(rule.parts, cells_of), rule.assumed))
     count = len({cell.seed for cell in grid.cells})
     command = f"peerveil reproduce {name} --size {size} --seeds {count}"
     return _outcome(name, verdict, command=command) | {
@@ -67,7 +67,7 @@ def reproduce_sweep(name: str, size: str, seeds: int | None, options: SweepOptio
     }
 
 
-def _with_formula(name: str, measured: Verdict) -> Verdict:
+def with_formula(name: str, measured: Verdict) -> Verdict:
     """Adds the statements of the result's formula, if it has one; a refutation by proof outweighs what was measured."""
     if name not in FORMULAS:
         return measured
@@ -144,16 +144,16 @@ def _measured(cell: Cell, store: Store, figure: str) -> Measured:
     place = store.find(cell.key)
     summary = finished_summary(place) if place is not None else None
     settings = {"base": base_name(cell.base), **cell.settings}
-    return Measured(settings, cell.seed, None if summary is None else _value(summary, figure))
+    return Measured(settings, cell.seed, None if summary is None else figure_value(summary, figure))
 
 
-def _value(summary: Mapping[str, Any], figure: str) -> float | None:
+def figure_value(summary: Mapping[str, Any], figure: str) -> float | None:
     """Returns a figure of the table, a path into the summary, or a quotient `a / b` of two paths.
 
     A number in a path is a place in a list, such as `attacks.0.results.0.psnr_db`.
     """
     if "/" in figure:
-        over, under = (_value(summary, part.strip()) for part in figure.split("/"))
+        over, under = (figure_value(summary, part.strip()) for part in figure.split("/"))
         return None if over is None or not under else over / under
     if figure in FIGURES:
         return FIGURES[figure].of(summary)

@@ -23,6 +23,7 @@ from scenarios.build import build
 from scenarios.composition.simulation import Simulation
 from scenarios.loading.load import parse_scenario
 from scenarios.metrics.privacy.privacy_report import report_privacy
+from scenarios.observing.observer import RoundListener
 from scenarios.run_folder.digest import events_digest
 from tests.nodes.learning.test_deferred_learning import Halver
 
@@ -191,7 +192,9 @@ def test_noise_has_the_stated_size_and_is_never_used_twice(on: Any, expected: fl
 @pytest.mark.parametrize("weights", ["records", "loss_and_records"])
 def test_every_member_of_gossip_is_an_aggregator(weights: str) -> None:
     """A member weighs what it received and its own by records (and losses), as a server does."""
-    simulation = build(parse_scenario(SMALL, overrides=[GOSSIP, f"aggregate.weights={weights}", "rounds=1"]), threads=1)
+    listeners: list[RoundListener] = []
+    scenario = parse_scenario(SMALL, overrides=[GOSSIP, f"aggregate.weights={weights}", "rounds=1"])
+    simulation = build(scenario, threads=1, listeners=listeners)
     learning = simulation.deferred_learning
     assert learning is not None
     first, records = learning.first_model().array().astype(np.float64), simulation.samples_per_training / 2
@@ -208,7 +211,7 @@ def test_every_member_of_gossip_is_an_aggregator(weights: str) -> None:
                 factors = 0.5 * (factors + told / told.sum())
             expected[node] = first - factors @ learning.released(used, 1).astype(np.float64)
 
-    simulation.observer._listeners = [take]
+    listeners.append(take)
     simulation.run()
     assert len(expected) == 4
     for node, model in expected.items():

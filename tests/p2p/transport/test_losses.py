@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from p2p.clock import Rank
-from p2p.transport.impairments import Bursts, Chance, Partition
+from p2p.transport.impairments import Bursts, Chance, Impairment, Partition
 from tests.p2p.small_network import EACH_SHARING, Rows, SmallNetwork, nodes
 
 EVERYONE = np.ones(4, dtype=np.bool_)
@@ -95,7 +95,7 @@ def test_a_restart_of_the_sender_cancels_its_retransmissions(message_rows: Rows)
 def test_a_message_into_a_burst_and_a_partition_is_lost_to_the_partition(message_rows: Rows, first: str) -> None:
     """Whichever impairment began first: that loss is certain, and a report must not blame the link."""
     post = SmallNetwork(tries=1)
-    both = [Bursts("burst", 1, 0.0, 1.0, 1.0, 1.0, 1.0, EVERYONE), Partition(nodes(0), nodes(1))]
+    both: list[Impairment] = [Bursts("burst", 1, 0.0, 1.0, 1.0, 1.0, 1.0, EVERYONE), Partition(nodes(0), nodes(1))]
     for impairment in both if first == "burst" else reversed(both):
         post.network.impair(impairment)
     post.send(0, [1, 2])

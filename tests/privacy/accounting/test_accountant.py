@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +17,8 @@ from privacy.accounting import setting as module
 from privacy.accounting.accountant import RECEIVERS, Accountant
 from privacy.accounting.content_log import RoundContents, ShareNoise
 from privacy.accounting.curves.gaussian import epsilon_of
-from privacy.accounting.setting import Setting, Spread
+from privacy.accounting.public_sums import PublicSums
+from privacy.accounting.setting import Learned, Setting, Spread
 from tests.privacy.accounting import oracle
 
 CLIENTS, SERVER, DELTA = 5, 8, 1e-5
@@ -263,9 +265,14 @@ def test_a_contradiction_withdraws_all_figures(monkeypatch: pytest.MonkeyPatch) 
         known={(client, ("own", client)) for client in range(3)},
         sums=[([0, 1, 2], {})],
     )
-    told = account([one], "to_all")
+    told, learned = account([one], "to_all"), PublicSums.learned
     assert told.views().peer_worst.how == "exact"
-    told._spread[None]._model[:] *= 10.0  # type: ignore[union-attr]
+
+    def wrong(sums: PublicSums, collected: Sequence[int] | None) -> Learned:
+        found = learned(sums, collected)
+        return replace(found, model=10.0 * found.model)
+
+    monkeypatch.setattr(PublicSums, "learned", wrong)
     assert "contradicts itself" in told.views().local.because
 
 

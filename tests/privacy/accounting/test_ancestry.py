@@ -8,6 +8,7 @@ import pytest
 from privacy.accounting.accountant import Accountant
 from privacy.accounting.ancestry import Ancestry
 from privacy.accounting.content_log import RoundContents, ShareNoise
+from privacy.accounting.paths import Paths
 from privacy.accounting.setting import Setting
 
 
@@ -37,9 +38,9 @@ def test_a_node_that_averages_before_it_sends_passes_on_what_it_got(sends_first:
 @pytest.mark.parametrize(("sends_first", "mu2"), [(True, 0.0), (False, 1.0)])
 def test_the_figure_about_the_first_of_a_chain(sends_first: bool, mu2: float) -> None:
     """mu^2 of client 2 about client 0: nothing, or one release in full."""
-    accountant = Accountant(Setting(clients=3, spread="by_path", delta=1e-5, rounds=1))
-    accountant.add(chain(sends_first))
-    assert accountant._spread[None].learned(None).peers[2, 0] == mu2
+    paths = Paths(Setting(clients=3, spread="by_path", delta=1e-5, rounds=1))
+    paths.add(chain(sends_first))
+    assert paths.learned(None).peers[2, 0] == mu2
 
 
 def test_common_noise_is_not_followed_through_a_round_that_depends_on_itself() -> None:

@@ -116,7 +116,7 @@ def test_interrupts_and_closed_pipes_end_quietly(
     def interrupt(*_: object) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(main, "_dispatch", interrupt)
+    monkeypatch.setattr("scenarios.cli.commands.scenario_files.list_catalog.list_command", interrupt)
     code, out, err = run(capsys, "list")
     assert (code, out, err) == (130, "", "interrupted\n")
 

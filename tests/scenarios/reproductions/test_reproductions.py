@@ -281,8 +281,8 @@ def test_the_reading_that_fits_best_decides() -> None:
 def test_a_figure_may_lie_in_a_list() -> None:
     """Attacks' results are lists; a place that is not there is no value."""
     summary = {"attacks": [{"results": [{"psnr_db": 20.0, "prior_psnr_db": 10.0}]}]}
-    assert reproduce._value(summary, "attacks.0.results.0.psnr_db / attacks.0.results.0.prior_psnr_db") == 2.0
-    assert reproduce._value(summary, "attacks.1.results.0.psnr_db") is None
+    assert reproduce.figure_value(summary, "attacks.0.results.0.psnr_db / attacks.0.results.0.prior_psnr_db") == 2.0
+    assert reproduce.figure_value(summary, "attacks.1.results.0.psnr_db") is None
 
 
 def test_lines_are_drawn_over_an_axis_of_numbers(tmp_path: Path) -> None:
@@ -321,12 +321,12 @@ def test_no_two_lines_of_a_plot_look_alike(tmp_path: Path) -> None:
 def test_a_refutation_by_formula_outweighs_a_run() -> None:
     """A run's verdict contains the statements of its formula; without a formula it stays as it is."""
     measured_so = judge([Part("measured", True, "")])
-    both = reproduce._with_formula("S4-TIII", measured_so)
+    both = reproduce.with_formula("S4-TIII", measured_so)
     assert both.word == "refuted"
     assert both.because
     assert [part.statement for part in both.parts][-1] == "measured"
-    assert reproduce._with_formula("S0-T3.1", measured_so).word == "not reproduced"
-    assert reproduce._with_formula("S0-T5.4", measured_so) == measured_so
+    assert reproduce.with_formula("S0-T3.1", measured_so).word == "not reproduced"
+    assert reproduce.with_formula("S0-T5.4", measured_so) == measured_so
 
 
 def test_files_about_results_lie_by_paper_and_chapter() -> None:

@@ -71,7 +71,7 @@ def _axis(args: argparse.Namespace) -> tuple[str, list[str]]:
     if len(given) != 1:
         raise UserError("compare: needs one axis; give --protocols gossip,central or --over network.loss=0,0.05")
     key, equals, text = given[0].partition("=")
-    values = _split(text)
+    values = split_values(text)
     if not equals or not key.strip() or len(values) < 2:
         raise UserError(f"--over = {given[0]}: must be a key with two values or more, such as network.loss=0,0.05")
     if len(values) > _MOST or len(set(values)) < len(values):
@@ -80,7 +80,7 @@ def _axis(args: argparse.Namespace) -> tuple[str, list[str]]:
     return key.strip(), values
 
 
-def _split(text: str) -> list[str]:
+def split_values(text: str) -> list[str]:
     """Splits at commas outside of brackets: `{kind: gossip, exchange_with: 5},central` has two parts."""
     parts, depth, last = [], 0, 0
     for place, char in enumerate(text):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from p2p.log.log import Log
-from scenarios.cli.commands.experiments.compare import _split
+from scenarios.cli.commands.experiments.compare import split_values
 from scenarios.cli.main import main
 from scenarios.metrics.communication.per_round_traffic import traffic_per_round
 from scenarios.metrics.communication.roles import Roles
@@ -176,7 +176,7 @@ def test_traffic_per_round_by_brute_force(random_log: Callable[..., Log], seed: 
 
 def test_values_are_split_outside_of_brackets() -> None:
     """A value may be a mapping or a list."""
-    assert _split("{kind: gossip, exchange_with: 5},central, [1, 2]") == [
+    assert split_values("{kind: gossip, exchange_with: 5},central, [1, 2]") == [
         "{kind: gossip, exchange_with: 5}",
         "central",
         "[1, 2]",
