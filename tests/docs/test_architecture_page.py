@@ -47,6 +47,11 @@ def defined_in(path: Path) -> set[str]:
     return found
 
 
+def members() -> list[tuple[str, str]]:
+    """Pairs of a class and its member, as in `Network.send`."""
+    return sorted(set(re.findall(r"(?<![\w./])([A-Z]\w+)\.([a-z]\w*)\b", PAGE)))
+
+
 def sub_packages() -> list[str]:
     """Folders of code below the five packages."""
     folders = {path.parent.relative_to(ROOT).as_posix() for name in PACKAGES for path in (ROOT / name).rglob("*.py")}
@@ -71,6 +76,18 @@ def test_identifiers_are_in_the_file_that_is_named() -> None:
     assert len(pairs) > 20
     missing = [(name, path) for name, path in sorted(pairs) if name.split(".")[-1] not in defined_in(ROOT / path)]
     assert missing == []
+
+
+def test_classes_have_the_members_that_are_named() -> None:
+    """Wherever the class is: `Network.send` is said without a file."""
+    classes: dict[str, set[str]] = {}
+    for package in PACKAGES:
+        for path in (ROOT / package).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.ClassDef):
+                    classes.setdefault(node.name, set()).update(re.findall(r"\w+", ast.unparse(node)))
+    assert len(members()) > 5
+    assert [pair for pair in members() if pair[1] not in classes.get(pair[0], ())] == []
 
 
 @pytest.mark.parametrize("folder", sub_packages())

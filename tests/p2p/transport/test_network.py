@@ -52,12 +52,13 @@ def test_arrivals_do_not_depend_on_how_often_the_clock_stops(sharing: str) -> No
     assert len(arrivals(0)) == 6
 
 
-def test_a_pair_has_one_latency_with_and_without_jitter() -> None:
+@pytest.mark.parametrize("count", [4, 4000])
+def test_a_pair_has_one_latency_with_and_without_jitter(count: int) -> None:
     """In both directions; the core, which draws it when there is jitter, draws what the table of links draws."""
     found = []
     for jitter_s in (0.0, 1e-12):
-        # So little jitter is rounded to no nanosecond at all.
-        post = SmallNetwork(up=np.inf, down=np.inf, latency_s=Uniform(low=1.0, high=2.0), jitter_s=jitter_s)
+        # So little jitter is rounded to no nanosecond at all. Among many nodes latencies are not drawn in advance.
+        post = SmallNetwork(count, up=np.inf, down=np.inf, latency_s=Uniform(low=1.0, high=2.0), jitter_s=jitter_s)
         for sender in range(4):
             post.send(sender, [node for node in range(4) if node != sender], texts=[str(sender)] * 3)
         post.clock.run()
