@@ -9,7 +9,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from nodes.messaging.control_messages import Answer, Assignment, Peer
+from nodes.messaging.control_messages import Assignment, Peer
 from nodes.protocols.api import RoundPlan
 
 Routes = dict[int, dict[str, list[Peer]]]
@@ -41,11 +41,11 @@ def make_assignments(
     round_plan: RoundPlan,
     terms: RoundTerms,
     addresses: Mapping[int, bytes],
-    answers: Mapping[int, Answer],
+    keys: Mapping[int, bytes],
     members: Collection[int],
 ) -> dict[int, Assignment]:
     """Returns one assignment for each node that has an address in the round."""
-    peers = {node: Peer(address, answers[node].public_key) for node, address in addresses.items()}
+    peers = {node: Peer(address, keys[node]) for node, address in addresses.items()}
     send_to, expect_from = _routes(round_plan, peers)
     mixing = _mixing(round_plan, peers)
     members = frozenset(members)

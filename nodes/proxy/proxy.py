@@ -311,7 +311,7 @@ class Proxy:
             self._world.router.register(entry.node)
             self._registered.add(entry.node)
             if self._next_round == 0:
-                self._first_answers[entry.node] = Answer(0, entry.node, "", entry.public_key)
+                self._first_answers[entry.node] = Answer(0, entry.node, "", entry.keyed, life=entry.life)
             elif entry.node != self._world.server:
                 self._newcomers.add(entry.node)
 
