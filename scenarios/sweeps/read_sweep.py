@@ -11,6 +11,8 @@ from typing import Any
 from p2p.config.errors import UserError
 
 CELLS, RUNS = "cells.json", "runs.parquet"
+CELL_PAGE = "report.html"
+"""The page of a run, in its folder."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,12 @@ PV.sweep = () => {
   const texts = { bytes: PV.bytesText, seconds: PV.secondsText, epsilon: PV.epsilonText };
   const told = (unit, value) => (value == null ? "-" : value === Infinity ? "inf" : (texts[unit] || PV.digits)(value));
   const mean = (one, name) => { const value = PV.number(one.figures[name]?.mean); return value === undefined ? null : value; };
-  const open = one => { if (one && one.runs.length) window.open(one.runs[0].href, "_blank", "noopener"); };
+  // A run without a page has a row that says so.
+  const open = one => {
+    const run = one?.runs.find(run => run.page) || one?.runs[0];
+    if (run?.page) window.open(run.page, "_blank", "noopener");
+    else if (run) location.hash = run.row;
+  };
   const words = one => one.axes.map(escape).join(", ");
 
   // The combination at these places of the two axes; all other axes are held.

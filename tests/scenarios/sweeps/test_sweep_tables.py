@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,44 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     places = ["--store", str(base / "cells"), "--out", str(base / "sweep")]
     assert main(["sweep", str(base / "small.yaml"), "--on", "serial", "--quiet", *places]) == 0
     return base / "sweep"
+
+
+def test_a_report_has_the_pages_of_all_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Made once, again where results are newer, not at all if not wanted; a damaged run does not stop the others."""
+    cells = sorted(path for path in (folder.parent / "cells").iterdir() if not path.name.startswith("."))
+    pages = [cell / "report.html" for cell in cells]
+
+    def made(*options: str) -> str:
+        capsys.readouterr()
+        assert main(["report", str(folder), *options]) == 0
+        return capsys.readouterr().out.partition("report.html")[2].strip()
+
+    assert made("--no-cell-pages") == ""
+    assert not any(page.exists() for page in pages)
+    assert "(no page)" in (folder / "report.html").read_text()
+    whole = (cells[0] / "summary.json").read_bytes()
+    (cells[0] / "summary.json").write_bytes(b"[]")
+    assert made() == ", and pages of 7 runs in their folders"
+    assert [page.exists() for page in pages] == [False, *[True] * 7]
+    (cells[0] / "summary.json").write_bytes(whole)
+    os.utime(pages[1], (1, 1))
+    assert made() == ", and pages of 2 runs in their folders"
+    assert made() == ""
+    assert "(no page)" not in (folder / "report.html").read_text()
+
+
+def test_pages_for_which_there_is_no_room_are_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One message with the cure; the sweep's own page is made."""
+    for page in (folder.parent / "cells").glob("*/report.html"):
+        page.unlink()
+    (folder / "report.html").unlink(missing_ok=True)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(10**9, 10**9, 10**6))  # type: ignore[attr-defined]
+    assert main(["report", str(folder)]) == 2
+    assert "--no-cell-pages" in capsys.readouterr().err
+    assert (folder / "report.html").exists()
+    assert not list((folder.parent / "cells").glob("*/report.html"))
 
 
 def test_a_pivot_has_the_means_of_the_table(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
