@@ -20,6 +20,11 @@ def cell_link(sweep: SweepTable, row: Mapping[str, Any], page_folder: Path) -> d
     return {"page": _href(page, page_folder) if page.is_file() else None, "row": f"cell-{str(row['cell'])[:16]}"}
 
 
+def cell_words(sweep: SweepTable, row: Mapping[str, Any]) -> str:
+    """Returns a cell in words: base, the values of its axes, seed."""
+    return ", ".join([str(row["base"]), *(axis_text(row[name]) for name in sweep.axes), f"seed {row['seed']}"])
+
+
 def cells_section(sweep: SweepTable, page_folder: Path) -> str:
     """Returns the table of finished cells, each with its page and its folder."""
     rows = "".join(_row(sweep, row, page_folder) for row in sweep.done)
@@ -33,8 +38,7 @@ def cells_section(sweep: SweepTable, page_folder: Path) -> str:
 
 def _row(sweep: SweepTable, row: Mapping[str, Any], page_folder: Path) -> str:
     link = cell_link(sweep, row, page_folder)
-    settings = [str(row["base"]), *(axis_text(row[name]) for name in sweep.axes), f"seed {row['seed']}"]
-    words = html.text(", ".join(settings))
+    words = html.text(cell_words(sweep, row))
     name = f"{words} (no page)" if link["page"] is None else f'<a href="{html.text(link["page"])}">{words}</a>'
     accuracy = "-" if row["accuracy"] is None or math.isnan(row["accuracy"]) else f"{row['accuracy']:.3f}"
     listing = html.text(f"{_href(sweep.path / str(row['folder']), page_folder)}/")

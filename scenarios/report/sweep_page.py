@@ -8,9 +8,10 @@ from typing import Any
 
 from scenarios.metrics.comparison import FIGURES
 from scenarios.report import html
-from scenarios.report.cell_links import cell_link, cells_section
+from scenarios.report.cell_links import cell_link, cell_words, cells_section
+from scenarios.report.sweep_axes import axis_values, by_axes, drawn_axes
 from scenarios.sweeps.pareto import OBJECTIVES, VIEWS, pareto_front
-from scenarios.sweeps.pivot import INTERVALS, axis_text, bounded_interval, cell_text, combinations
+from scenarios.sweeps.pivot import INTERVALS, bounded_interval, cell_text
 from scenarios.sweeps.read_sweep import SweepTable
 
 SWEEP_LINKS = (
@@ -31,16 +32,16 @@ def sweep_data(sweep: SweepTable, page_folder: Path) -> dict[str, Any]:
         page_folder: where the page will be, from which its links lead.
     """
     done = sweep.done
-    axes = [name for name in ("base", *sweep.axes) if len({axis_text(row[name]) for row in done}) > 1] or ["base"]
+    axes = drawn_axes(sweep)
     figures = [name for name in FIGURES if any(row[name] is not None for row in done)]
     figures.sort(key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST))
-    groups = combinations(done, axes)
+    groups = by_axes(done, axes)
     made = [_combination(texts, rows, figures) for texts, rows in groups.items()]
     for one, rows in zip(made, groups.values(), strict=True):
         one["runs"] = [cell_link(sweep, row, page_folder) for row in rows]
     return {
         "page": "sweep",
-        "axes": [{"name": name, "values": _values(done, name)} for name in axes],
+        "axes": [{"name": ", ".join(names), "values": axis_values(done, names)} for names in axes],
         "figures": [_figure(name) for name in figures],
         "combinations": made,
         "fronts": {view: pareto_front([_means(one) for one in made], view) for view in VIEWS},
@@ -66,16 +67,8 @@ def _state(sweep: SweepTable) -> str:
     failed = [row for row in sweep.rows if row["state"] == "failed"]
     done, total = len(sweep.done), len(sweep.rows)
     lines = [] if done == total else [f"{done} of {total} cells have finished"]
-    lines += [f"failed: {row['base']}, seed {row['seed']}: {row['message']}" for row in failed[:20]]
+    lines += [f"failed: {cell_words(sweep, row)}: {row['message']}" for row in failed[:20]]
     return html.notes([*lines, *sweep.remarks])
-
-
-def _values(rows: Sequence[Mapping[str, Any]], axis: str) -> list[str]:
-    found = dict.fromkeys(row[axis] for row in rows)
-    # Numbers in order, also where the sweep file lists them otherwise; words as they come.
-    if all(isinstance(value, int | float) for value in found if value is not None):
-        return [axis_text(value) for value in sorted(found, key=lambda value: (value is None, value or 0))]
-    return list(dict.fromkeys(axis_text(value) for value in found))
 
 
 def _figure(name: str) -> dict[str, str]:
@@ -93,19 +86,22 @@ def _means(combination: Mapping[str, Any]) -> dict[str, float | None]:
 
 
 def _answer(sweep: SweepTable, data: Mapping[str, Any]) -> str:
-    axes, figures = [axis["name"] for axis in data["axes"]], [one["name"] for one in data["figures"][: len(_FIRST)]]
-    groups = combinations(sweep.done, axes)
+    axes, figures = drawn_axes(sweep), [one["name"] for one in data["figures"][: len(_FIRST)]]
+    groups = by_axes(sweep.done, axes)
     rows = [
         [", ".join(texts), str(len(rows)), *(cell_text(name, [row[name] for row in rows]) for name in figures)]
         for texts, rows in groups.items()
     ]
-    head = [", ".join(axis.rpartition(".")[2] for axis in axes), "seeds", *(FIGURES[name].label for name in figures)]
+    names = ", ".join(name.rpartition(".")[2] for group in axes for name in group)
+    head = [names, "seeds", *(FIGURES[name].label for name in figures)]
     return html.section("answer", "Figures", html.table(head, rows, INTERVALS.rstrip("."), pinned=True))
 
 
 def _over_axes(data: Mapping[str, Any]) -> str:
     axes = [(str(place), axis["name"]) for place, axis in enumerate(data["axes"])]
-    second = [*axes[1:], *axes[:1]]
+    # Numbers make better lines than bases, so a base is drawn only if there is no other axis, or one other.
+    first = sorted(axes, key=lambda axis: axis[1] == "base")
+    second = [*first[1:], *first[:1]]
     held = "".join(
         html.choice(
             f"hold-{place}",
@@ -116,7 +112,7 @@ def _over_axes(data: Mapping[str, Any]) -> str:
     )
     controls = html.controls(
         html.choice("figure", "Figure", [(one["name"], one["label"]) for one in data["figures"]]),
-        html.choice("across", "Across", axes),
+        html.choice("across", "Across", first),
         html.choice("down", "Down, and one line each", second),
         held,
     )

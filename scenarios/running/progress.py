@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
@@ -65,30 +65,15 @@ def progress(
 ) -> Iterator[RoundProgress]:
     """Shows a progress bar over rounds on stderr; silent if `quiet` or if the stream is no terminal."""
     stream = file if file is not None else sys.stderr
+    # rich takes long to import, hence only behind this test.
     if quiet or not stream.isatty():
         yield NoProgress()
         return
-    with _make_bar(stream) as bar:
-        yield Bar(bar, bar.add_task(printable(title), total=total_rounds, details=""))
-
-
-@contextmanager
-def counted(title: str, total: int) -> Iterator[Callable[[], None]]:
-    """Shows a progress bar on stderr, which each call of the yielded function advances; silent off a terminal."""
-    if not total or not sys.stderr.isatty():
-        yield lambda: None
-        return
-    with _make_bar(sys.stderr) as bar:
-        task = bar.add_task(title, total=total, details="")
-        yield lambda: bar.advance(task)
-
-
-def _make_bar(stream: TextIO) -> Progress:
-    # Imported here: rich takes long to import, and is not needed off a terminal.
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     # Markup off: a scenario's name may contain square brackets.
     name, details = TextColumn("{task.description}", markup=False), TextColumn("{task.fields[details]}", markup=False)
     console = Console(file=stream, markup=False, highlight=False, emoji=False)
-    return Progress(name, BarColumn(20), MofNCompleteColumn(), details, console=console)
+    with Progress(name, BarColumn(20), MofNCompleteColumn(), details, console=console) as bar:
+        yield Bar(bar, bar.add_task(printable(title), total=total_rounds, details=""))

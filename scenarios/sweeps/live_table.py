@@ -68,7 +68,7 @@ class LiveTable:
             if state.get("state") == "running" and begun < _ROWS:
                 begun += 1
                 grid.add_row(
-                    Text(printable(shorten(cell.label, 70))), f"{state.get('round')} of {cell.scenario.rounds}"
+                    Text(printable(shorten(cell.label, 200))), f"{state.get('round')} of {cell.scenario.rounds}"
                 )
         return Group(Text(printable(self._line(begun))), grid)
 

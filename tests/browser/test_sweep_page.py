@@ -76,9 +76,9 @@ def test_a_narrow_page_can_be_read(visit: Any, folder: Path) -> None:
         places = sorted(set(map(tuple, page.eval_on_selector_all(labels, boxes))))
         assert all(left[1] <= right[0] for left, right in pairwise(places) if right[0] - left[0] > 5), labels
     held = [page.locator(f"#hold-{place}") for place in range(3)]
-    assert [one.is_visible() for one in held] == [False, False, True]
-    page.select_option("#across", "2")
     assert [one.is_visible() for one in held] == [True, False, False]
+    page.select_option("#across", "0")
+    assert [one.is_visible() for one in held] == [False, True, False]
     assert page.evaluate("document.documentElement.scrollWidth") <= 400
 
 
@@ -116,13 +116,47 @@ def test_a_click_on_a_cell_opens_its_run(visit: Any, folder: Path) -> None:
     page.select_option("#across", "1")
     with page.expect_popup() as opening:
         _click_heat(page, 0.9)
-    opening.value.wait_for_selector("body[data-ready]", timeout=60_000)
+    opening.value.wait_for_selector("#content")
     assert opening.value.title() == "slow, seed 7"
     _click_heat(page, 0.1)
     row = page.locator("tr:target")
     row.wait_for()
     assert "(no page)" in row.inner_text()
     assert page.locator("#cells a[href$='report.html']").count() == 4
+
+
+@pytest.mark.slow
+def test_axes_that_move_together_are_one(visit: Any, tmp_path: Path) -> None:
+    """The charts are full at once; a base without an axis is found wherever that axis is held."""
+    rows = [
+        _row(sigma, cohort, 1, base) | {"rate": 1 / cohort, "noise.sigma": None if base == "plain" else sigma}
+        for base in ("private", "plain")
+        for sigma in (0.1, 0.5)[: 1 if base == "plain" else 2]
+        for cohort in (5, 9)
+    ]
+    order = ["cell", "base", "noise.sigma", "cohort", "rate", "seed"]
+    rows = [{name: row[name] for name in [*order, *row]} for row in rows]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "runs.parquet")
+    content = {"format": 1, "name": "zip", "axes": order[2:5], "together": [["cohort", "rate"]], "remarks": []}
+    (tmp_path / "cells.json").write_text(json.dumps(content))
+    assert main(["report", str(tmp_path)]) == 0
+    opened = visit(tmp_path / "report.html")
+    page, heat = opened.page, "document.getElementById('heat')"
+    assert page.evaluate(f"{heat}.layout.yaxis.title.text") == "cohort, rate"
+    assert page.evaluate(f"{heat}.data[0].z.flat().every(Number.isFinite)")
+    assert page.evaluate(f"{heat}.data[0].z.flat().length") == 4
+    page.select_option("#across", "2")
+    page.select_option("#down", "0")
+    assert page.evaluate(f"{heat}.data[0].z.flat().every(Number.isFinite)")
+    # A figure that no run has leaves a sentence, and the chart comes back.
+    page.select_option("#view", "published")
+    page.evaluate("PV.data.combinations.forEach(one => { one.kept = one.figures.model; one.figures.model = {}; })")
+    page.select_option("#view", "model")
+    assert "No combination" in page.inner_text("#pareto")
+    page.select_option("#view", "published")
+    assert page.locator("#pareto .main-svg").count() > 0
+    assert "No combination" not in page.inner_text("#pareto")
+    assert opened.complaints == []
 
 
 def _click_heat(page: Any, across: float) -> None:

@@ -5,7 +5,8 @@ PV.sweep = () => {
   // Long values would leave no room for the chart; hovering shows them in full.
   const label = text => escape(String(text).length > 24 ? `${String(text).slice(0, 23)}…` : text);
   const chosen = id => document.getElementById(id).value;
-  const short = name => name.slice(name.lastIndexOf(".") + 1);
+  // Axes that move together are one, with both names.
+  const short = names => names.split(", ").map(name => name.slice(name.lastIndexOf(".") + 1)).join(", ");
   const figure = () => data.figures.find(one => one.name === chosen("figure"));
   const texts = { bytes: PV.bytesText, seconds: PV.secondsText, epsilon: PV.epsilonText };
   const told = (unit, value) => (value == null ? "-" : value === Infinity ? "inf" : (texts[unit] || PV.digits)(value));
@@ -18,11 +19,14 @@ PV.sweep = () => {
   };
   const words = one => one.axes.map(escape).join(", ");
 
-  // The combination at these places of the two axes; all other axes are held.
-  const at = (across, x, down, y) => data.combinations.find(one => data.axes.every((axis, k) => {
-    const wanted = k === across ? x : k === down ? y : axis.values[Number(chosen(`hold-${k}`))];
-    return one.axes[k] === wanted;
-  }));
+  // The combination at these places of the two axes; all other axes are held, where its base has them.
+  const at = (across, x, down, y) => {
+    const fits = (one, loose) => data.axes.every((axis, k) => {
+      const wanted = k === across ? x : k === down ? y : axis.values[Number(chosen(`hold-${k}`))];
+      return one.axes[k] === wanted || (loose && k !== across && k !== down && one.axes[k] === "-");
+    });
+    return data.combinations.find(one => fits(one, false)) || data.combinations.find(one => fits(one, true));
+  };
   const two = () => {
     const across = Number(chosen("across"));
     let down = Number(chosen("down"));
@@ -34,9 +38,14 @@ PV.sweep = () => {
 
   chart("heat", () => {
     const [across, down] = two();
-    const xs = data.axes[across].values, ys = down === across ? [""] : data.axes[down].values;
     const one = figure();
-    const cells = ys.map(y => xs.map(x => at(across, x, down, down === across ? x : y)));
+    const all = down === across ? [""] : data.axes[down].values;
+    const found = (x, y) => at(across, x, down, down === across ? x : y);
+    // Values that no combination has at what is held would be empty rows and columns.
+    const xs = data.axes[across].values.filter(x => all.some(y => found(x, y)));
+    const ys = all.filter(y => xs.some(x => found(x, y)));
+    if (!xs.length) return { empty: "No finished cell has the values that are held above." };
+    const cells = ys.map(y => xs.map(x => found(x, y)));
     const values = cells.map(row => row.map(cell => (cell ? mean(cell, one.name) : null)));
     return {
       traces: [{ type: "heatmap", x: xs.map((_, i) => i), y: ys.map((_, j) => j), customdata: ys.map(y => xs.map(x => `${escape(x)}, ${escape(y)}`)), z: values.map(row => row.map(value => (Number.isFinite(value) ? value : null))), text: values.map(row => row.map(value => told(one.unit, value))), texttemplate: "%{text}", hovertemplate: "%{customdata}: %{text}<extra></extra>", colorscale: "Cividis", colorbar: { thickness: 12 }, xgap: 1, ygap: 1 }],
@@ -64,8 +73,9 @@ PV.sweep = () => {
         customdata: points.map(([, part]) => told(one.unit, part.mean)), hovertemplate: "%{x}: %{customdata}<extra>%{fullData.name}</extra>",
       };
     });
+    if (!rows.length) return { empty: "No finished cell has this figure at the values that are held above." };
     return {
-      traces,
+      traces: traces.filter(trace => trace.x.length),
       layout: { showlegend: true, xaxis: { title: { text: escape(data.axes[across].name) }, type: numbers ? "linear" : "category" }, yaxis: { title: { text: escape(`${one.label}${one.unit === "share" ? " (share)" : ` (${one.unit})`}`) } } },
       table: { head: [data.axes[across].name, down === across ? "" : data.axes[down].name, one.label, "low", "high", "seeds"], rows },
     };

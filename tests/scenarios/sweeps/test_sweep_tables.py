@@ -66,6 +66,21 @@ def test_pages_for_which_there_is_no_room_are_refused(
     assert not list((folder.parent / "cells").glob("*/report.html"))
 
 
+def test_what_is_printed_can_be_told_apart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With many axes the seed of every cell is there, and no word of the final table is broken at 80 columns."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    axes = "protocol.train_per_round: [3, 4], network.loss: [0, 0.1], data.samples: [240, 300], data.test_samples: [80]"
+    Path("wide.yaml").write_text(f"name: a\nbases: [tiny]\nsettings: {{learning: none}}\naxes: {{{axes}}}\nseeds: 2")
+    assert main(["sweep", "wide.yaml", "--on", "serial"]) == 0
+    words = capsys.readouterr().out.split()
+    assert {"train_per_round,", "samples", "seeds", "epsilon", "simulated", "client,"} <= set(words)
+    assert main(["sweep", "wide.yaml", "--status"]) == 0
+    assert capsys.readouterr().out.count("seed=2") == 8
+
+
 def test_a_pivot_has_the_means_of_the_table(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Compared with numpy over runs.parquet; what is averaged over is said."""
     rows = pq.read_table(folder / "runs.parquet").to_pylist()

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from p2p.config.errors import UserError
+from scenarios.cli.page_counter import page_counter
 from scenarios.loading.problems import printable
 from scenarios.metrics.headline.number_format import count_text
 from scenarios.plots.figure import check_ending
@@ -17,7 +18,6 @@ from scenarios.report.page import comparison_page, report_page, sweep_page
 from scenarios.report.pdf import write_pdf
 from scenarios.run_folder import atomic_write
 from scenarios.run_folder.reader import explaining_damage
-from scenarios.running.progress import counted
 from scenarios.sweeps.read_sweep import is_sweep, read_sweep
 
 
@@ -64,7 +64,7 @@ def _sweep_report(args: argparse.Namespace) -> int:
 
 
 def _make_cell_pages(folders: Sequence[Path]) -> int:
-    with counted("pages of runs", len(folders)) as on_page:
+    with page_counter(len(folders)) as on_page:
         made, problems = make_cell_pages(folders, on_page)
     for line in problems:
         print(printable(f"no page: {line}"), file=sys.stderr)
