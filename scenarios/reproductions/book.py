@@ -118,10 +118,7 @@ def _values(outcome: Mapping[str, Any]) -> Iterator[str]:
     yield f"| settings | printed | measured `{outcome['figure']}`, mean and 95% interval |"
     yield "|---|---:|---:|"
     for row in outcome["values"]:
-        settings = ", ".join(
-            f"{name.rpartition('.')[2]} {setting_text(value)}" for name, value in row["settings"].items()
-        )
-        yield f"| {_cell(settings)} | {printed_text(row['printed'])} | {interval_text(row)} |"
+        yield f"| {_cell(settings_text(row))} | {printed_text(row['printed'])} | {interval_text(row)} |"
     yield ""
 
 
@@ -133,6 +130,11 @@ def picture_path(name: str) -> str:
 def statement_text(part: Mapping[str, Any]) -> str:
     """Returns a statement, with the reading that it is about."""
     return f"{part['statement']} [{part['reading']}]" if part.get("reading") else str(part["statement"])
+
+
+def settings_text(row: Mapping[str, Any]) -> str:
+    """Returns the settings of a row in words, such as `base wei-crd, rounds 30`."""
+    return ", ".join(f"{name.rpartition('.')[2]} {setting_text(value)}" for name, value in row["settings"].items())
 
 
 def printed_text(value: float | None) -> str:

@@ -220,6 +220,21 @@ def test_a_sweep_gives_an_outcome_with_values_and_verdict(tmp_path: Path, monkey
     assert reproduce.is_stale("S0-T5.4")
 
 
+def test_an_outcome_is_printed_with_its_settings_and_what_it_does_not_say(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that differ in their last setting can be told apart."""
+    from scenarios.cli.commands.experiments.reproduce import _print
+
+    monkeypatch.setenv("COLUMNS", "200")
+    outcome = reproduce.outcomes()["S0-T4.1"]
+    _print(outcome)
+    lines = capsys.readouterr().out.splitlines()
+    rows = {line.partition("  ")[0] for line in map(str.strip, lines) if line.strip().startswith("base inversion")}
+    assert len(rows) == len(outcome["values"]) == 24
+    assert lines[-1].startswith("not said by these runs: PSNR depends")
+
+
 @pytest.mark.extra
 @pytest.mark.data
 @pytest.mark.skipif(not os.environ.get("PEERVEIL_DATA"), reason="needs PEERVEIL_DATA")

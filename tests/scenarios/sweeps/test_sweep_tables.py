@@ -128,6 +128,20 @@ def test_wrong_names_are_told(folder: Path, capsys: pytest.CaptureFixture[str]) 
     assert "pivot a sweep" in capsys.readouterr().err
 
 
+def test_csv_keeps_numbers_and_leaves_out_what_a_base_does_not_have() -> None:
+    """-0.5 is a number for every program; text that begins like a formula is quoted."""
+    from scenarios.cli.commands.results.table import _pivot_csv
+    from scenarios.sweeps.pivot import Pivot
+
+    cells: dict[tuple[str, ...], dict[tuple[str, ...], list[float | None]]] = {
+        ("-0.5",): {(): [0.1]},
+        ("-",): {(): [0.2]},
+        ("=A1",): {(): [0.3]},
+    }
+    lines = _pivot_csv(Pivot("accuracy", ["skew"], [], [], cells), 3).splitlines()
+    assert [line.partition(",")[0] for line in lines] == ["skew", "-0.5", "", "'=A1"]
+
+
 def test_csv_has_the_traffic_that_competitions_ask_for(folder: Path, tmp_path: Path) -> None:
     """Its bytes add up to those of the summary; a second export gives the same bytes."""
     assert main(["export", str(folder), "--to", "csv", "-o", str(tmp_path)]) == 0

@@ -15,6 +15,7 @@ from scenarios.reproductions.book import (
     interval_text,
     picture_path,
     printed_text,
+    settings_text,
     statement_text,
     verdict_text,
     write_book,
@@ -78,17 +79,13 @@ def _print(outcome: Mapping[str, Any]) -> None:
     if outcome.get("values"):
         head = ("", "settings", "printed", f"measured {outcome['figure']}")
         values = [
-            (
-                "",
-                shorten(str(row["settings"]), 70),
-                printed_text(row["printed"]),
-                interval_text(row),
-            )
-            for row in outcome["values"]
+            ("", settings_text(row), printed_text(row["printed"]), interval_text(row)) for row in outcome["values"]
         ]
         print_rows(console, [head, *(tuple(printable(cell) for cell in row) for row in values)])
     for line in outcome["assumed"]:
         console.print(printable(f"assumed: {line}"))
+    if outcome.get("unsaid"):
+        console.print(printable(f"not said by these runs: {outcome['unsaid']}"))
 
 
 def _measured(part: Mapping[str, Any]) -> str:
