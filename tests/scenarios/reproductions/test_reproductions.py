@@ -17,7 +17,7 @@ from scenarios.reproductions import reproduce
 from scenarios.reproductions.book import picture_path, write_book
 from scenarios.reproductions.formulas.table import FORMULAS
 from scenarios.reproductions.judging import Measured, judge_parts
-from scenarios.reproductions.pictures import draw, line_axis
+from scenarios.reproductions.pictures import _caption, _label, draw, line_axis
 from scenarios.reproductions.published_results import find_result, folder_of, published_results
 from scenarios.reproductions.rule_file import rules
 from scenarios.reproductions.verdict import WORDS, Part, judge
@@ -175,11 +175,17 @@ def test_recorded_outcomes_say_how_they_came_about() -> None:
 
 @pytest.mark.slow
 def test_the_page_is_made_of_the_files() -> None:
-    """`peerveil reproduce --book docs/reproductions.md` would change nothing."""
+    """`peerveil reproduce --book docs/reproductions.md` would change nothing, and its plots are today's."""
     text = (DOCS / "reproductions.md").read_text(encoding="utf-8")
     assert text == write_book()
-    for name in reproduce.outcomes():
-        assert (DOCS / picture_path(name)).is_file()
+    for name, outcome in reproduce.outcomes().items():
+        # Matplotlib keeps the text of every label as a comment.
+        plot = (DOCS / picture_path(name)).read_text(encoding="utf-8")
+        assert _caption(outcome).splitlines()[1] in plot, name
+        rows = [row for row in outcome["values"] if row["mean"] is not None]
+        axis = line_axis(rows)
+        labels = [axis] if axis else [_label(row["settings"]) for row in rows]
+        assert all(f"<!-- {label} -->" in plot for label in labels), name
 
 
 @pytest.mark.slow
@@ -311,6 +317,8 @@ def test_lines_are_drawn_over_an_axis_of_numbers(tmp_path: Path) -> None:
     assert line_axis([value(1), value(2)]) is None
     assert line_axis([value(1), value(2), value("iid")]) is None
     assert line_axis([value(1), value(2), value(4), value(None, "b")]) is None
+    # Each value with another base: every line would be a point.
+    assert line_axis([value(1, "a"), value(2, "b"), value(4, "c")]) is None
     for name, xs in (("lines", (1, 2, 40)), ("rows", ("iid", "shards"))):
         outcome = {"values": [value(x) for x in xs], "figure": "accuracy"}
         draw(outcome, tmp_path / "one.svg")
