@@ -20,6 +20,7 @@ from scenarios.reproductions.judging import Measured, judge_parts
 from scenarios.reproductions.pictures import _caption, _label, draw, line_axis
 from scenarios.reproductions.published_results import find_result, folder_of, published_results
 from scenarios.reproductions.rule_file import rules
+from scenarios.reproductions.value_table import value_table
 from scenarios.reproductions.verdict import WORDS, Part, judge
 from scenarios.reproductions.waiting import state_of
 
@@ -237,8 +238,31 @@ def test_an_outcome_is_printed_with_its_settings_and_what_it_does_not_say(
     _print(outcome)
     lines = capsys.readouterr().out.splitlines()
     rows = {line.partition("  ")[0] for line in map(str.strip, lines) if line.strip().startswith("base inversion")}
-    assert len(rows) == len(outcome["values"]) == 24
+    # Twelve settings under two readings.
+    assert len(rows) == 12
+    assert any(" ".join(line.split()) == "settings printed measured [flat] measured [per layer]" for line in lines)
     assert lines[-1].startswith("not said by these runs: PSNR depends")
+
+
+def test_readings_are_columns() -> None:
+    """Also if they are told by different keys; a cell of no reading, or without a place of its own, makes it one."""
+
+    def value(norm: float, **settings: Any) -> dict[str, Any]:
+        place = "update.0.norm" if settings["base"] == "leader-mnist-gradient" else "privacy.clip.norm"
+        named = {name.replace("noise_", "privacy.noise.calibrate.noise_"): part for name, part in settings.items()}
+        return {"settings": {**named, place: norm}, "printed": 0.4, "mean": norm, "low": None, "high": None}
+
+    readings: list[dict[str, Any]] = [
+        {"base": "adpdfl-leader-mnist", "noise_reading": "eq_5_3"},
+        {"base": "adpdfl-leader-mnist", "noise_reading": "theorem_8"},
+        {"base": "leader-mnist-gradient"},
+    ]
+    values = [value(norm, **settings) for settings in readings for norm in (1, 2)][:-1]
+    heads, rows = value_table({"id": "S0-T5.1", "values": values})
+    assert heads == ["measured [update, (5.3)]", "measured [update, Theorem 8]", "measured [gradient, (5.3)]"]
+    assert rows == [["norm 1", "0.4", "1", "1", "1"], ["norm 2", "0.4", "2", "2", "-"]]
+    for odd in (value(1, base="tiny"), values[0] | {"settings": {**values[0]["settings"], "base": "tiny"}}):
+        assert value_table({"id": "S0-T5.1", "values": [*values, odd]})[0] == ["measured"]
 
 
 @pytest.mark.extra
