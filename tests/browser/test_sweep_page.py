@@ -75,6 +75,12 @@ def test_a_narrow_page_can_be_read(visit: Any, folder: Path) -> None:
     for labels in ("#coordinates .xtick text", "#coordinates .annotation-text"):
         places = sorted(set(map(tuple, page.eval_on_selector_all(labels, boxes))))
         assert all(left[1] <= right[0] for left, right in pairwise(places) if right[0] - left[0] > 5), labels
+    # Names of axes stand below the least values.
+    edges = "all => all.map(one => one.getBoundingClientRect()).map(box => [box.top, box.bottom])"
+    names, texts = (
+        page.eval_on_selector_all(f"#coordinates {part}", edges) for part in (".xtick text", ".annotation-text")
+    )
+    assert max(bottom for _, bottom in texts) <= min(top for top, _ in names)
     held = [page.locator(f"#hold-{place}") for place in range(3)]
     assert [one.is_visible() for one in held] == [True, False, False]
     page.select_option("#across", "0")

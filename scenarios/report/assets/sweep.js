@@ -96,10 +96,13 @@ PV.sweep = () => {
     const first = data.combinations.map(one => mean(one, shown[0].name));
     const order = first.map((value, place) => place).sort((p, q) => (first[p] ?? -1) - (first[q] ?? -1));
     const shade = place => { const rank = order.indexOf(place) / Math.max(1, order.length - 1); return `rgb(${Math.round(30 + 215 * rank)},${Math.round(70 + 130 * rank)},${Math.round(140 - 90 * rank)})`; };
+    // On a narrow page labels stand upright, and need room below and above the lines: 205 pixels are one unit.
+    const room = (least, texts) => (narrow ? Math.max(least, Math.max(...texts.map(text => text.length)) * 7 / 205) : least);
+    const below = room(narrow ? 0.3 : 0.12, columns.map(column => column.low)), above = room(narrow ? 0.4 : 0.22, columns.map(column => column.high));
     const note = (x, y, text, anchor) => ({ x, y, text, showarrow: false, yanchor: anchor, textangle: narrow ? -90 : 0, font: { size: 11, color: PV.style("--ink") } });
     return {
       traces: data.combinations.map((one, place) => ({ mode: "lines+markers", x: columns.map((_, k) => k), y: columns.map(column => column.values[place]), connectgaps: true, showlegend: false, line: { color: shade(place), width: 1.6 }, marker: { size: 4 }, text: columns.map(() => `${words(one)}<br>${escape(shown[0].label)} ${told(shown[0].unit, first[place])}`), hovertemplate: "%{text}<extra></extra>" })),
-      layout: { height: narrow ? 520 : 420, margin: narrow ? { l: 10, r: 10, t: 12, b: 160 } : { l: 90, r: 60, t: 12, b: 110 }, xaxis: { tickvals: columns.map((_, k) => k), ticktext: columns.map(column => escape(column.label)), tickangle: narrow ? -90 : -20, range: [-0.3, columns.length - 0.7], showgrid: true }, yaxis: { visible: false, range: narrow ? [-0.3, 1.4] : [-0.12, 1.22] }, annotations: columns.flatMap((column, k) => [note(k, -0.02, column.low, "top"), note(k, 1.02, column.high, "bottom")]) },
+      layout: { height: narrow ? 172 + 205 * (1 + below + above) : 420, margin: narrow ? { l: 10, r: 10, t: 12, b: 160 } : { l: 90, r: 60, t: 12, b: 110 }, xaxis: { tickvals: columns.map((_, k) => k), ticktext: columns.map(column => escape(column.label)), tickangle: narrow ? -90 : -20, range: [-0.3, columns.length - 0.7], showgrid: true }, yaxis: { visible: false, range: [-below, 1 + above] }, annotations: columns.flatMap((column, k) => [note(k, -0.02, column.low, "top"), note(k, 1.02, column.high, "bottom")]) },
       table: { head: [...data.axes.map(axis => axis.name), ...shown.map(one => one.label)], rows: data.combinations.map(one => [...one.axes, ...shown.map(part => told(part.unit, mean(one, part.name)))]) },
       after: place => onClick(place, point => data.combinations[point.curveNumber]),
     };
