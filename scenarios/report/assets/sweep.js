@@ -60,11 +60,12 @@ PV.sweep = () => {
     const one = figure();
     const xs = data.axes[across].values, numbers = numeric(xs);
     const groups = down === across ? [null] : data.axes[down].values;
-    const rows = [];
+    const rows = [], drawn = [];
     const traces = groups.map((y, i) => {
       const found = xs.map(x => at(across, x, down, y === null ? x : y));
-      const points = found.map((cell, k) => [xs[k], cell && cell.figures[one.name]]).filter(([, part]) => part && part.mean != null && Number.isFinite(PV.number(part.mean)));
+      const points = found.map((cell, k) => [xs[k], cell && cell.figures[one.name], cell]).filter(([, part]) => part && part.mean != null && Number.isFinite(PV.number(part.mean)));
       points.forEach(([x, part]) => rows.push([x, y, told(one.unit, part.mean), told(one.unit, part.low), told(one.unit, part.high), part.n]));
+      if (points.length) drawn.push(points.map(([, , cell]) => cell));
       return {
         name: y === null ? escape(one.label) : label(`${short(data.axes[down].name)} ${y}`), mode: "lines+markers",
         x: points.map(([x]) => (numbers ? Number(x) : label(x))), y: points.map(([, part]) => part.mean),
@@ -78,6 +79,7 @@ PV.sweep = () => {
       traces: traces.filter(trace => trace.x.length),
       layout: { showlegend: true, xaxis: { title: { text: escape(data.axes[across].name) }, type: numbers ? "linear" : "category" }, yaxis: { title: { text: escape(`${one.label}${one.unit === "share" ? " (share)" : ` (${one.unit})`}`) } } },
       table: { head: [data.axes[across].name, down === across ? "" : data.axes[down].name, one.label, "low", "high", "seeds"], rows },
+      after: place => onClick(place, point => drawn[point.curveNumber]?.[point.pointNumber]),
     };
   });
 
