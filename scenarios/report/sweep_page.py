@@ -119,13 +119,13 @@ def _over_axes(data: Mapping[str, Any]) -> str:
     figures = (
         html.figure(
             "heat",
-            "Mean over seeds for each pair of values; other axes are held as chosen above. A click opens the run, of "
+            "Mean over seeds for each pair of values; other axes are held as chosen above. A click opens the run of "
             "the first seed.",
             "Heat map of the chosen figure over two axes. The fold below holds the numbers.",
         ),
         html.figure(
             "lines",
-            "Mean over seeds with its 95% interval, cut to the range that the quantity can take. A click opens the run, "
+            "Mean over seeds with its 95% interval, cut to the range that the quantity can take. A click opens the run "
             "of the first seed.",
             "One line per value of the second axis: the figure against the first. The fold below has the numbers.",
         ),
@@ -137,7 +137,7 @@ def _parallel() -> str:
     figure = html.figure(
         "coordinates",
         "Every combination is a line through its settings and figures, from the least (below) to the most; its shade "
-        "is the first figure's rank. What is infinite stands above. A click opens the run, of the first seed.",
+        "is the first figure's rank. What is infinite stands above. A click opens the run of the first seed.",
         "Parallel coordinates of all combinations. The fold below holds the numbers.",
     )
     return html.section("parallel", "Parallel coordinates", figure)
@@ -149,7 +149,7 @@ def _front(data: Mapping[str, Any]) -> str:
         "pareto",
         f"Filled marks are on the front: no other combination is at least as good in all of {aims}, and epsilon of the "
         "chosen view, and better in one. Means over seeds. An infinite epsilon stands at the right edge. A "
-        "click opens the run, of the first seed.",
+        "click opens the run of the first seed.",
         "Accuracy against epsilon; marks on the Pareto front are filled. The fold below holds the numbers.",
         html.controls(html.choice("view", "Epsilon", list(VIEWS.items()))),
     )
