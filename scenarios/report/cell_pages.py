@@ -32,7 +32,8 @@ def make_cell_pages(folders: Sequence[Path], on_page: Callable[[], None]) -> tup
         UserError: there is not enough room for all; none is made.
     """
     _refuse_without_room(folders)
-    made, problems = 0, []
+    made = 0
+    problems: list[str] = []
     for folder in folders:
         try:
             with explaining_damage(folder):

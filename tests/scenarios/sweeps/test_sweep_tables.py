@@ -59,7 +59,7 @@ def test_pages_for_which_there_is_no_room_are_refused(
     for page in (folder.parent / "cells").glob("*/report.html"):
         page.unlink()
     (folder / "report.html").unlink(missing_ok=True)
-    monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(10**9, 10**9, 10**6))  # type: ignore[attr-defined]
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(10**9, 10**9, 10**6))
     assert main(["report", str(folder)]) == 2
     assert "--no-cell-pages" in capsys.readouterr().err
     assert (folder / "report.html").exists()

@@ -77,8 +77,8 @@ def _print(outcome: Mapping[str, Any]) -> None:
     if outcome.get("values"):
         heads, values = value_table(outcome)
         console.print(printable(f"{outcome['figure']}, mean and 95% interval:"))
-        rows = [("", "settings", "printed", *heads), *(("", *row) for row in values)]
-        print_rows(console, [tuple(printable(cell) for cell in row) for row in rows])
+        lines = [["settings", "printed", *heads], *values]
+        print_rows(console, [("", *(printable(cell) for cell in line)) for line in lines])
     for line in outcome["assumed"]:
         console.print(printable(f"assumed: {line}"))
     if outcome.get("unsaid"):
