@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from nodes.aggregation.settings import Weights
-from nodes.messaging.round_session import RoundSessions
 from nodes.messaging.sent_payloads import SentPayloads
 from nodes.phase_hooks import PhaseHooks
 from p2p.clock import Clock
@@ -31,7 +30,6 @@ class World:
     proxy: int
     standby: int
     server: int
-    sessions: RoundSessions = field(default_factory=dict)
     reported_loss: str = ""
     """The loss that the schedule reads and that nodes report with their part: public_loss, noisy_losses, or none."""
     weights: Weights = "uniform"

@@ -6,8 +6,9 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-# The default of 700 allocations per young collection would rescan objects that live until the end of the run.
-_YOUNG, _OLDER = 1_000_000, 50
+# The default of 700 allocations per young collection would rescan objects that live until the end of the run, and so
+# would a million: a run of 40,000 peers makes that many, and hardly any garbage.
+_YOUNG, _OLDER = 10_000_000, 50
 _WORTHWHILE, _RARER = 0.01, 10
 """A collection that frees less than this part of the new objects makes the next ones this many times rarer."""
 

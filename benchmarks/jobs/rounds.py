@@ -6,11 +6,13 @@ Ours are rounds as a user has them: what a run writes to its folder meanwhile co
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from itertools import cycle, pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -18,8 +20,10 @@ import torch
 from benchmarks.figures import Effort, Figure, timed
 from benchmarks.reference_loop import JOBS, ReferenceLoop, make_data
 from benchmarks.scenes import scene
+from nodes.learning.cohort_training import CohortTraining
+from nodes.learning.deferred_learning import DeferredLearning
+from privacy.attacks.linkage import Linkage
 from scenarios.build import build
-from scenarios.composition.simulation import Simulation
 from scenarios.running.run import run_scenario
 from scenarios.schema import Scenario
 
@@ -102,19 +106,19 @@ def arithmetic(effort: Effort) -> list[Figure]:
     """How much of a round is not training, clipping, noising, averaging, or the products that measure linkability."""
     clock = Alternating(lambda: None)
     simulation = build(scene("small" if effort.quick else "mnist", rounds=2 if effort.quick else 6))
-    spent = _time_arithmetic(simulation)
     marks: list[float] = []
-    simulation.observer._listeners = [clock, lambda row: marks.append(spent[0])]
-    simulation.run()
+    with _timed_arithmetic() as spent:
+        simulation.observer._listeners = [clock, lambda row: marks.append(spent[0])]
+        simulation.run()
     spans = zip(pairwise([0.0, *marks]), clock.rounds_s, strict=True)
     shares = [1 - (after - before) / whole_s for (before, after), whole_s in spans]
     kept = shares[1:-1] if len(shares) > 2 else shares
     return [Figure("mnist, not tensor arithmetic", 100 * min(kept), "% of a round", 15, detail="wall time")]
 
 
-def _time_arithmetic(simulation: Simulation) -> list[float]:
-    """Notes how long a run's arithmetic takes; one inside another counts once."""
-    bench: Any = simulation.deferred_learning
+@contextmanager
+def _timed_arithmetic() -> Iterator[list[float]]:
+    """Adds up how long the arithmetic of runs takes meanwhile; one inside another counts once."""
     spent, depth = [0.0], [0]
 
     def noted(work: Callable[..., None]) -> Callable[..., None]:
@@ -127,7 +131,7 @@ def _time_arithmetic(simulation: Simulation) -> list[float]:
 
         return run
 
-    bench._train, bench._take_steps = noted(bench._train), noted(bench._take_steps)
-    linkage: Any = simulation.observer.linkage
-    linkage._score = noted(linkage._score)
-    return spent
+    with ExitStack() as patches:
+        for owner, name in ((CohortTraining, "_train"), (DeferredLearning, "_take_steps"), (Linkage, "_score")):
+            patches.enter_context(patch.object(owner, name, noted(getattr(owner, name))))
+        yield spent

@@ -22,8 +22,6 @@ def same_control(
     sizes = size_bytes, size_bytes - control.payload_bytes
     batch = Batch(sender, nodes, "control", round_number, *sizes, [control] * len(nodes), give_up_s)
     batch.topic, batch.immediate = topic_code(control.key)[0], is_urgent(control)
-    # A registration concerns the entire run: it is retransmitted even after its nominal round has closed.
-    batch.outlives_round = isinstance(control, Register)
     return batch
 
 
@@ -47,6 +45,15 @@ def answers_to_invitations(content: Callable[[CallAnswer], Answer], sealed: Seal
     joins, refuses = (Answer(0, 0, why, b"" if sealed is False else bytes(KEY_BYTES)) for why in ("", "declined"))
     size_bytes = message_size(joins.payload_bytes, many=False, sealed=sealed)
     return Answers(content, size_bytes, size_bytes - joins.payload_bytes, refuses.payload_bytes - joins.payload_bytes)
+
+
+@cache
+def registration_note(sealed: Sealed) -> Note:
+    """Returns the form of registrations; the sender and its life tell all that they say."""
+    payload_bytes = Register(0, b"" if sealed is False else bytes(KEY_BYTES)).payload_bytes
+    size_bytes = message_size(payload_bytes, many=False, sealed=sealed)
+    # A registration concerns the entire run: it is retransmitted even after its nominal round has closed.
+    return Note(TOPICS["register"], size_bytes, size_bytes - payload_bytes, outlives_round=True)
 
 
 _EPOCH_BITS = 24

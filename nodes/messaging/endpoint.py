@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
@@ -21,6 +21,7 @@ from nodes.world import World
 from p2p.log.records import KIND, KINDS, NO_NODE
 from p2p.transport.messages import Batch, CallAnswer
 from privacy.sealing.envelopes import Envelope, Payload
+from privacy.sealing.keys import KeyPair
 
 
 class Endpoint(Receiver):
@@ -38,36 +39,51 @@ class Endpoint(Receiver):
 
     def joining_key(self, round_number: int, life: int) -> bytes:
         """Returns the public key with which this node joined a round, `life` crashes after the beginning."""
-        world = self._world
-        life += world.first_incarnation
-        if life == self.life:
-            return self.draw_keys(round_number)
-        # It has crashed since then: the key's private half is lost, and its assignment will find another one.
-        return world.sealer.draw_keys(world.seed, self.node, round_number, life).public
+        life += self._world.first_incarnation
+        # If it has crashed since, the key's private half is lost, and its assignment will find another one.
+        return self._own_key(round_number) if life == self.life else self._draw_keys(round_number, life).public
 
-    def draw_keys(self, round_number: int) -> bytes:
-        """Draws this round's one-time key pair and returns the public key; drops keys of rounds without a session."""
-        self.inbox.read()
+    def registered_key(self, life: int) -> bytes:
+        """Returns the public key with which this node registered, `life` crashes after the beginning."""
+        life += self._world.first_incarnation
+        # It may have joined a round since: the keys for that one are not to be dropped.
+        return self._own_key(0) if life == self.life and self._has_joined(0) else self._draw_keys(0, life).public
+
+    def _own_key(self, round_number: int) -> bytes:
         held = self.session(round_number)
-        keys = None if held is None else held.keys
+        if held is not None:
+            return held.keys.public
+        self.join(round_number)
+        return self._joining_keys(round_number).public
+
+    def _draw_keys(self, round_number: int, life: int) -> KeyPair:
+        return self._world.sealer.draw_keys(self._world.seed, self.node, round_number, life)
+
+    def join(self, round_number: int) -> None:
+        """Keeps messages of a round until its assignment arrives; drops keys of rounds without a session."""
+        self.inbox.read()
         if self._joined is not None and self.session(self._joined[0]) is None:
             self._joined = None
         if self._early:
             self._judge_early()
-        if keys is None:
-            world = self._world
-            keys = world.sealer.draw_keys(world.seed, self.node, round_number, self.life)
+        if not self.has_session(round_number):
+            self._joined = round_number, None
+
+    def _joining_keys(self, round_number: int) -> KeyPair:
+        """Returns the keys of the round that it has joined, which are drawn when they are first needed."""
+        number, keys = self._joined or (-1, None)
+        if keys is None or number != round_number:
+            keys = self._draw_keys(round_number, self.life)
             self._joined = round_number, keys
-        return keys.public
+        return keys
 
     def lose_state(self) -> None:
         """Discards inbox, keys and addresses at a crash; messages kept for a later assignment are lost."""
         self.inbox.read()
         for message in self._early.values():
             self._world.network.lose(message, "receiver_down")
-        for round_number, sessions in self._world.sessions.items():
-            if sessions.pop(self.node, None) is not None:
-                self._world.network.sessions.close(self.node, round_number)
+        for held in self._sessions:
+            self._world.network.sessions.close(self.node, held.round_number)
         self.inbox.close()
         self.forget_all()
         # The next incarnation draws other keys: the old ones may have sealed messages with the same sequence numbers.
@@ -78,17 +94,16 @@ class Endpoint(Receiver):
         # Earlier arrivals are judged by the sessions that were open when they arrived.
         self.inbox.read()
         round_number = assignment.round_number
-        sessions = self._world.sessions.setdefault(round_number, {})
-        known = sessions.get(self.node)
+        known = self.session(round_number)
         if known is None:
-            if not self._has_joined(round_number) and self._world.network.has_answered(self.node, round_number):
-                # A repeated set-up of the round has ended since this node joined, and its keys with it. Drawn by name,
-                # they are the same again.
-                self.draw_keys(round_number)
-            number, keys = self._joined or (-1, None)
-            if keys is None or number != round_number or assignment.public_key not in (None, keys.public):
+            # Without having joined: a repeated set-up of the round has ended since, and its keys with it. Drawn by
+            # name, they are the same again.
+            if not self._has_joined(round_number) and not self._world.network.has_answered(self.node, round_number):
+                return
+            keys = self._joining_keys(round_number)
+            if assignment.public_key not in (None, keys.public):
                 return  # crashed between joining and its assignment: the keys that peers seal for are lost
-            sessions[self.node] = RoundSession(assignment, keys)
+            self._sessions += (RoundSession(assignment, keys),)
             self._world.network.sessions.open(self.node, round_number)
         else:
             known.update(assignment)
@@ -99,7 +114,9 @@ class Endpoint(Receiver):
             self._answer_probes()
 
     def leave(self, round_number: int) -> None:
-        """Drops a drained round's keys, and late messages of a round that it is no longer in; see `leave_round`."""
+        """Drops a drained round's address and keys, and late messages of a round that it is no longer in."""
+        # Its inbox has been read: that was the last message of the round.
+        self._sessions = tuple([held for held in self._sessions if held.round_number != round_number])
         if self._joined is not None and self._joined[0] == round_number:
             self._joined = None
         if self.active_round != round_number and not self.inbox.is_empty:
@@ -147,8 +164,10 @@ class Endpoint(Receiver):
 
     def agree(self, round_number: int, peer: Peer, purpose: bytes) -> bytes:
         """Derives a shared secret with a peer from this round's one-time keys; sends nothing."""
-        keys = self._world.sessions[round_number][self.node].keys
-        return self._world.sealer.agree(round_number, keys, peer.public_key, purpose)
+        held = self.session(round_number)
+        if held is None:
+            raise RuntimeError(f"node {self.node} has no keys of round {round_number}")
+        return self._world.sealer.agree(round_number, held.keys, peer.public_key, purpose)
 
     def send_envelopes(
         self, envelopes: Sequence[Envelope], kind: str, round_number: int, give_up_s: float = np.inf
@@ -201,12 +220,3 @@ class Endpoint(Receiver):
             batch = same_control(self.node, nodes, invite.round_number, invite, give_up_s, sealed)
             before = partial(hooks.notify, phase="invite") if hooks.listeners else None
             self._world.network.call(batch, answers_to_invitations(answer, sealed), before)
-
-
-def leave_round(world: World, endpoints: Iterable[Endpoint], round_number: int) -> None:
-    """Drops a drained round's addresses and keys at all nodes."""
-    # Their inboxes have been read: that was the last message of the round.
-    world.sessions.pop(round_number, None)
-    world.network.sessions.close_all(round_number)
-    for endpoint in endpoints:
-        endpoint.leave(round_number)

@@ -29,7 +29,6 @@ from privacy.sealing.keys import KeyPair
 
 # Shared empty defaults: most endpoints hold nothing most of the time, and a run may have very many of them.
 _NO_EARLY: Mapping[int, Message] = MappingProxyType({})
-_NO_SESSIONS: Mapping[int, RoundSession] = MappingProxyType({})
 _NO_CONTROLS: frozenset[tuple[int, int]] = frozenset()
 _ORDERS, _REGISTER = TOPICS["orders"], TOPICS["register"]
 _FILED_TOPICS = {TOPICS[name] for name in ("register", "orders", "answer", "done")}
@@ -55,7 +54,7 @@ class Receiver:
     """
 
     __slots__ = (
-        *("_controls", "_early", "_joined", "_latest_round", "_probes", "_world"),
+        *("_controls", "_early", "_joined", "_latest_round", "_probes", "_sessions", "_world"),
         *("active_round", "answer", "inbox", "node", "on_commit"),
     )
 
@@ -69,8 +68,10 @@ class Receiver:
 
     def forget_all(self) -> None:
         """Begins with an empty inbox, without keys, and without anything kept from earlier arrivals."""
-        # The round that it has joined last, with the keys drawn for it; a session has its own keys.
-        self._joined: tuple[int, KeyPair] | None = None
+        # The round that it has joined last, with the keys for it, once drawn; a session has its own keys.
+        self._joined: tuple[int, KeyPair | None] | None = None
+        # Rounds that overlap are few, and a tuple of one takes less memory and time than a dictionary.
+        self._sessions: tuple[RoundSession, ...] = ()
         self._early: Mapping[int, Message] = _NO_EARLY  # by row
         self._probes: Sequence[LeaderProbe] = ()
         self._controls = _NO_CONTROLS
@@ -81,7 +82,10 @@ class Receiver:
 
     def session(self, round_number: int) -> RoundSession | None:
         """Returns its session of a round."""
-        return self._world.sessions.get(round_number, _NO_SESSIONS).get(self.node)
+        for held in self._sessions:
+            if held.round_number == round_number:
+                return held
+        return None
 
     def has_session(self, round_number: int) -> bool:
         """Returns whether it has an address in a round."""
@@ -133,12 +137,17 @@ class Receiver:
         """Checks and files messages from the inbox; every change of sessions reads the inbox first."""
         # Most inboxes hold messages of one topic and round; by index, which is faster than by name.
         number, first = deliveries[0][5:7]
-        alike = len({one[5] for one in deliveries}) == len({one[6] for one in deliveries}) == 1
-        for (topic, round_number), group in [((first, number), deliveries)] if alike else _by_topic(deliveries):
-            if topic >= FIRST_TOPIC:
-                self._open_controls(topic, group)
-            else:
-                self._open_sealed(KINDS[topic], round_number, group)
+        if len(deliveries) == 1 or (len({one[5] for one in deliveries}) == len({one[6] for one in deliveries}) == 1):
+            self._open_alike(first, number, deliveries)
+            return
+        for (topic, round_number), group in _by_topic(deliveries):
+            self._open_alike(topic, round_number, group)
+
+    def _open_alike(self, topic: int, round_number: int, deliveries: Sequence[Delivery]) -> None:
+        if topic >= FIRST_TOPIC:
+            self._open_controls(topic, deliveries)
+        else:
+            self._open_sealed(KINDS[topic], round_number, deliveries)
 
     def _open_sealed(self, kind: str, round_number: int, deliveries: Sequence[Delivery]) -> None:
         world, network = self._world, self._world.network

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,9 +27,6 @@ class Received(NamedTuple):
 
 _DAMAGED = CORRUPTED | CARRIED
 
-RoundSessions = dict[int, dict[int, "RoundSession"]]
-"""The sessions of all nodes, by round and then by node: a round is forgotten as a whole, and most nodes are in one."""
-
 
 class RoundSession:
     """A node's admission to a round, until the round's last message has ended.
@@ -40,10 +37,10 @@ class RoundSession:
         accepted: by kind and sender, the sequence number and epoch of each accepted message
     """
 
-    __slots__ = ("_senders", "accepted", "assignment", "expected", "keys", "sequence")
+    __slots__ = ("_senders", "accepted", "assignment", "expected", "keys", "round_number", "sequence")
 
     def __init__(self, assignment: Assignment, keys: KeyPair) -> None:
-        self.assignment, self.keys = assignment, keys
+        self.assignment, self.keys, self.round_number = assignment, keys, assignment.round_number
         self.expected: tuple[Mapping[str, Sequence[Peer]], ...] = (assignment.expect_from,)
         self.sequence = 0
         self.accepted: dict[str, dict[bytes, tuple[tuple[int, int], ...]]] = {}
@@ -59,9 +56,9 @@ class RoundSession:
         """Returns the addresses and keys of the peers whose messages of a kind are expected."""
         known = self._senders.get(kind)
         if known is None:
-            known = self._senders[kind] = {}
             # Peers of earlier plans stay welcome: their messages may be in flight when the round is re-planned.
-            for peers in self.expected:
+            known = self._senders[kind] = dict(self.expected[0].get(kind, ()))
+            for peers in self.expected[1:]:
                 known.update(peers.get(kind, ()))
         return known
 
@@ -82,29 +79,29 @@ class RoundSession:
         self, kind: str, deliveries: Sequence[Delivery], contents: Sequence[Contents]
     ) -> list[Received] | None:
         """Opens messages of one kind together, if none is altered, repeated, misdirected or enciphered; else None."""
-        senders, heard = self.senders(kind), self.accepted.setdefault(kind, {})
+        senders, heard = self.senders(kind), self.accepted.get(kind)
         mine, epoch = (self.assignment.address, self.keys.public), self.assignment.epoch
-        if set(map(type, contents)) != {Bundle}:
-            return None
-        bundles = cast("Sequence[Bundle]", contents)
         news: dict[bytes, tuple[tuple[int, int], ...]] = {}
         opened: list[Received] = []
         last, accepted = -1, ((-1, epoch),)
-        add, new = opened.append, tuple.__new__  # `Received(...)` takes twice as long
-        for (row, _, place, _, _, _, _, flags, _, arrived_s), bundle in zip(deliveries, bundles, strict=True):
-            name, value = bundle.sender, bundle.plain
-            if flags & _DAMAGED or value is ENCIPHERED:
+        new = tuple.__new__  # `Received(...)` takes twice as long
+        for (row, _, place, _, _, _, _, flags, _, arrived_s), bundle in zip(deliveries, contents, strict=True):
+            if not isinstance(bundle, Bundle) or flags & _DAMAGED or bundle.plain is ENCIPHERED:
                 return None
+            name = bundle.sender
             if senders.get(name) != bundle.public or bundle.receivers[place] != mine:
                 return None
             if bundle.sequence != last:  # equal for most senders, whose records are then one object
                 last, accepted = bundle.sequence, ((bundle.sequence, epoch),)
             news[name] = accepted
-            add(new(Received, (name, value, row, arrived_s)))
-        if len(news) < len(opened) or not heard.keys().isdisjoint(news):
+            opened.append(new(Received, (name, bundle.plain, row, arrived_s)))
+        if len(news) < len(opened) or (heard is not None and not heard.keys().isdisjoint(news)):
             return None  # a sender's second message
         # Recorded for all or none: the checks have passed for the whole group.
-        heard.update(news)
+        if heard is None:
+            self.accepted[kind] = news
+        else:
+            heard.update(news)
         return opened
 
     def _check(self, router: Pseudonyms, kind: str, sender: bytes, receiver: bytes, sequence: int) -> bytes:

@@ -22,6 +22,7 @@ class Orders:
         self.endpoint = Endpoint(world.proxy, world)
         self._world, self._config, self._records = world, config, records
         world.network.contents.make_with(TOPICS["done"], read_report)
+        world.network.contents.make_with(TOPICS["register"], config.registration)
 
     def assign(self, running: RoundState, nodes: Sequence[int], barrier_s: float | None = None) -> None:
         """Makes the assignments of the round's current plan."""

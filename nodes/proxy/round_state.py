@@ -9,13 +9,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from nodes.messaging.control_messages import Answer, Assignment, CommitRequest, Done
+from nodes.messaging.control_messages import Answer, Assignment, CommitRequest, Done, Register
 from nodes.noise_shares.partner_graph import Tracker
 from nodes.protocols.api import PeerProtocol, RoundPlan
 from nodes.protocols.round_rules import RoundRules
 from nodes.round_record import RoundRecord
 from nodes.schedules.fixed import RunSchedule
-from p2p.transport.messages import CallAnswer
+from p2p.transport.messages import CallAnswer, Delivery
 
 
 @dataclass(slots=True)
@@ -23,6 +23,7 @@ class ProxyConfig:
     """The proxy's configuration; the callbacks `on_...` belong to the observer, which changes nothing.
 
     Attributes:
+        answer, registration: make the contents of answers to invitations and of registrations when they are read
         schedule: how many rounds there are
         loss_of: the loss that the schedule reads, from a round's record and the nodes that reported it
         record_shares: where updates are weighed by records, each client's share of all records; else none
@@ -37,6 +38,7 @@ class ProxyConfig:
     collect: str
     leader_timeout_s: float
     answer: Callable[[CallAnswer], Answer]
+    registration: Callable[[Delivery], Register]
     on_forming: Callable[[int, NDArray[np.int64]], None]
     on_closed: Callable[[RoundRecord], None]
     on_quiet: Callable[[int, Sequence[int]], None]

@@ -18,7 +18,7 @@ from nodes.aggregation.aggregator import weigh
 from nodes.learning.averaging import Weight
 from nodes.learning.deferred_learning import Learning, Vector
 from nodes.messaging.control_batches import report_note, report_number
-from nodes.messaging.control_messages import Answer, Assignment, Close, CommitRequest, Control, Done, Verdict
+from nodes.messaging.control_messages import Answer, Assignment, Close, CommitRequest, Control, Done, Register, Verdict
 from nodes.messaging.endpoint import Endpoint
 from nodes.messaging.round_session import Received
 from nodes.phase_hooks import Phase
@@ -126,6 +126,10 @@ class Participant:
         if done.round_number == assignment.round_number:
             self.report(done)
         return True
+
+    def registration(self, life: int) -> Register:
+        """Returns the content of this node's registration, which it sent `life` crashes after the beginning."""
+        return Register(self.node, self.endpoint.registered_key(life))
 
     def answer(self, call: CallAnswer) -> Answer:
         """Returns the content of this node's answer to an invitation, as its rule gave it."""

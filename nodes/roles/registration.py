@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import simpy
 
-from nodes.messaging.control_messages import Assignment, Register
+from nodes.messaging.control_batches import registration_note
+from nodes.messaging.control_messages import Assignment
 from nodes.protocols.api import Steps
 from nodes.roles.participant import Participant
 
@@ -16,8 +17,10 @@ notice to its sender."""
 
 
 def register(participant: Participant) -> None:
-    """Sends a registration to the proxy."""
-    participant.tell_proxy(0, Register(participant.node, participant.endpoint.draw_keys(0)))
+    """Sends a registration to the proxy; `Participant.registration` makes its content when the proxy reads it."""
+    world = participant.world
+    participant.endpoint.join(0)
+    world.network.tell(participant.node, world.proxy, 0, registration_note(world.sealed), 0)
 
 
 def next_orders(participant: Participant) -> simpy.Event:

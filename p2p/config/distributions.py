@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from p2p.config.errors import UserError
 from p2p.config.file_paths import FilePath
+from p2p.config.normal_quantile import normal_quantiles
 from p2p.config.units import Unit
 
 Floats = NDArray[np.float64]
@@ -116,9 +117,7 @@ class Lognormal:
 
     def quantiles(self, u: Floats) -> Floats:
         """`median * exp(sigma * Phi^-1(u))`."""
-        from scipy.special import ndtri  # imported here, since SciPy would slow down reading a scenario
-
-        return np.asarray(self.median * np.exp(self.sigma * ndtri(u)), dtype=np.float64)
+        return np.asarray(self.median * np.exp(self.sigma * normal_quantiles(u)), dtype=np.float64)
 
     def support(self) -> tuple[float, float]:
         """Returns the positive half-line."""

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import simpy
 
-from p2p.clock import Signal
 from p2p.transport.messages import Delivery, topic_code
 
 if TYPE_CHECKING:
@@ -29,11 +28,20 @@ _NOT_WAITING = object()
 class Inbox:
     """Items by key; filled by the network and read by one process.
 
+    It is itself the event that its process waits for, again and again: an event of its own for every wait would be
+    most of what a wait costs.
+
     Args:
         open_deliveries: opens messages in order and puts the accepted ones into this inbox.
+
+    Attributes:
+        callbacks: as of a SimPy event: what resumes the process, while it waits
     """
 
-    __slots__ = ("_awaited", "_event", "_items", "_key", "_needed", "_network", "_node", "_open", "_reading")
+    __slots__ = (
+        *("_awaited", "_items", "_key", "_needed", "_network", "_node", "_ok", "_open", "_reading", "_value"),
+        "callbacks",
+    )
 
     def __init__(self, network: Network, node: int, open_deliveries: Open) -> None:
         self._network, self._node, self._open = network, node, open_deliveries
@@ -41,8 +49,9 @@ class Inbox:
         self._key: Hashable = _NOT_WAITING
         self._awaited: list[Any] = []  # the items under the key that the process waits for
         self._needed = 0
-        self._event: Any = None
         self._reading = False
+        self._ok, self._value = True, None
+        self.callbacks: list[Callable[[Any], None]] = []
 
     def expect(self, key: Hashable, count: int, deadline_s: float | None = None) -> simpy.Event:
         """Returns an event that yields the items under `key`: `count` of them, or fewer at the deadline."""
@@ -51,17 +60,17 @@ class Inbox:
         network, node = self._network, self._node
         # Reading first: items that have arrived count towards the wait, and the core counts only new ones.
         self._awaited = self.take(key) if self._items or network.inbox_counts[node] else []
-        self._key, self._needed, self._event = key, count, Signal()
+        self._key, self._needed = key, count
         topic, round_number = topic_code(key)
         missing = count - len(self._awaited)
         network.expect(node, topic, round_number, missing, np.inf if deadline_s is None else deadline_s)
-        return self._event
+        return cast(simpy.Event, self)
 
     def sleep(self, until_s: float) -> simpy.Event:
         """Returns an event at an instant, with the rank of a start of the node."""
-        self._key, self._event = _NOT_WAITING, Signal()
+        self._key = _NOT_WAITING
         self._network.sleep(self._node, until_s)
-        return self._event
+        return cast(simpy.Event, self)
 
     def read(self) -> None:
         """Opens arrived messages; a wait continues with the number still missing."""
@@ -91,13 +100,12 @@ class Inbox:
             if not due and len(items) > self._needed:
                 self._filed(key).extend(items[self._needed :])
                 items = items[: self._needed]
-        event, self._event = self._event, None
-        # Without an event the wait was closed.
-        if event is not None:
-            event._value = items
-            callbacks, event.callbacks = event.callbacks, None
-            for callback in callbacks:
-                callback(event)
+        # Without a callback the wait was closed.
+        if self.callbacks:
+            resume = self.callbacks.pop()
+            self._value = items
+            resume(self)
+            self._value = None
 
     def _read(self, deliveries: Sequence[Delivery]) -> None:
         # While reading, `put` must not update the wait: that happens once, after the last message.
@@ -177,8 +185,9 @@ class Inbox:
                 self.take((kind, round_number))
 
     def close(self) -> None:
-        """Cancels the wait; its event never triggers."""
+        """Cancels the wait; a process that waits is not resumed."""
         if self._awaited:
             self._file_awaited()
-        self._key, self._event = _NOT_WAITING, None
+        self._key = _NOT_WAITING
+        self.callbacks.clear()
         self._network.call_off(self._node)

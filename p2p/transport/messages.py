@@ -117,6 +117,7 @@ class Note(NamedTuple):
     topic: int
     size_bytes: int
     overhead_bytes: int
+    outlives_round: bool = False
 
 
 class Message(NamedTuple):

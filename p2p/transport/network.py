@@ -141,7 +141,8 @@ class Network(EventLoop):
         receiver = self._redirects.get(receiver, receiver)
         delay_s = np.nan if self._jitter is not None else self._links.latency(sender, receiver)
         self._memory.write_input(receiver, note.size_bytes, note.overhead_bytes, delay_s)
-        self._hand_over(sender, 1, (note.topic << 4) + (round_number << 17), at.MADE - number, np.inf)
+        packed = (note.topic << 4) + (note.outlives_round << 15) + (round_number << 17)
+        self._hand_over(sender, 1, packed, at.MADE - number, np.inf)
 
     def _hand_over(self, sender: int, count: int, packed: int, number: int, give_up_s: float) -> None:
         self._unwritten = True

@@ -15,7 +15,6 @@ from nodes.adversaries.recorder import Recorder
 from nodes.learning.byte_counts_only import NoLearning
 from nodes.learning.deferred_learning import DeferredLearning
 from nodes.learning.interface import Scores
-from nodes.messaging.endpoint import leave_round
 from nodes.noise_shares.run_exchange import NoiseSharing
 from nodes.roles.participant import Participant
 from nodes.round_record import RoundRecord
@@ -98,7 +97,8 @@ class Observer:
 
     def on_quiet(self, round_number: int, nodes: Sequence[int]) -> None:
         """Releases the round's addresses, keys and updates; called when its last message has ended."""
-        leave_round(self._world, [self._participants[node].endpoint for node in nodes], round_number)
+        for node in nodes:
+            self._participants[node].endpoint.leave(round_number)
         self._world.sealer.close_round(round_number)
         self._learning.forget(round_number)
         if self.recorder is not None:

@@ -23,6 +23,7 @@ from p2p.config.distributions import (
     rounded,
 )
 from p2p.config.errors import UserError
+from p2p.config.normal_quantile import normal_quantiles
 from p2p.random_streams import draws
 
 RATE = Drawn("bytes/s", low=0.0, low_open=True)
@@ -131,3 +132,13 @@ def test_reversed_bounds_are_refused() -> None:
     """A uniform distribution needs low <= high."""
     with pytest.raises(UserError, match="high = 1: must be >= low, which is 2"):
         Uniform(low=2.0, high=1.0)
+
+
+def test_normal_quantiles_are_those_of_scipy() -> None:
+    """In the middle, in both tails, and for a single number."""
+    from scipy.special import ndtri
+
+    tails = 10.0 ** -np.linspace(0.31, 300, 20_000)
+    u = np.concatenate([np.linspace(1e-4, 1 - 1e-4, 20_001), tails, 1.0 - tails[tails > 1e-15]])
+    np.testing.assert_allclose(normal_quantiles(u), ndtri(u), rtol=4e-15, atol=1e-16)
+    assert normal_quantiles(np.array(0.975)) == pytest.approx(1.959963984540054, rel=1e-15)
