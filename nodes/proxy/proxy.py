@@ -228,7 +228,7 @@ class Proxy:
     ) -> Steps:
         """Hands out assignments and waits until the round is over."""
         ends = [edges.ravel() for edges in round_plan.edges.values()]
-        nodes = np.unique(np.concatenate([*ends, np.array(members, dtype=np.int64)])).tolist()
+        nodes = np.flatnonzero(np.bincount(np.concatenate([*ends, np.array(members, dtype=np.int64)]))).tolist()
         # A repeated set-up in this round has closed it, and its last messages may still be in flight.
         self._world.network.reopen_round(round_number)
         # Each repeated set-up counts as an epoch, so that a member takes its later assignment for a new one.
