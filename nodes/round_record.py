@@ -161,10 +161,11 @@ def _record_sending(log: Log, round_number: int, rows: NDArray[np.int64], end_s:
         # Bytes that have not left when the round ends keep the sender busy until then.
         left_s = np.where(np.isnan(columns["left_s"][of_kind]), end_s, columns["left_s"][of_kind])
         order = np.argsort(senders, kind="stable")
-        nodes, firsts = np.unique(senders[order], return_index=True)
-        if len(nodes):
+        if len(order):
+            firsts = np.flatnonzero(np.append(True, np.diff(senders[order]) != 0))
             start_s = np.minimum.reduceat(columns["sent_s"][of_kind][order], firsts)
-            log.span_each(nodes, round_number, name, start_s, np.maximum.reduceat(left_s[order], firsts))
+            ends_s = np.maximum.reduceat(left_s[order], firsts)
+            log.span_each(senders[order][firsts], round_number, name, start_s, ends_s)
 
 
 def _pairs(senders: Nodes, receivers: Nodes) -> NDArray[np.int64]:

@@ -10,7 +10,6 @@ import numpy as np
 from nodes.messaging.control_messages import Answer, Control, Done, Register, is_urgent
 from p2p.transport.messages import TOPICS, Answers, Batch, CallAnswer, Delivery, Note, topic_code
 from privacy.anonymity.settings import Sealed
-from privacy.sealing.control_format import KEY_BYTES
 from privacy.sealing.message_sizes import message_size
 
 
@@ -42,7 +41,7 @@ def own_controls(
 def answers_to_invitations(content: Callable[[CallAnswer], Answer], sealed: Sealed) -> Answers:
     """Returns the sizes of answers to an invitation; `content` makes one from what a node's rule said."""
     # Without sealing there are no keys, and answers are shorter.
-    joins, refuses = (Answer(0, 0, why, b"" if sealed is False else bytes(KEY_BYTES)) for why in ("", "declined"))
+    joins, refuses = (Answer(0, 0, why, sealed is not False) for why in ("", "declined"))
     size_bytes = message_size(joins.payload_bytes, many=False, sealed=sealed)
     return Answers(content, size_bytes, size_bytes - joins.payload_bytes, refuses.payload_bytes - joins.payload_bytes)
 
@@ -50,10 +49,15 @@ def answers_to_invitations(content: Callable[[CallAnswer], Answer], sealed: Seal
 @cache
 def registration_note(sealed: Sealed) -> Note:
     """Returns the form of registrations; the sender and its life tell all that they say."""
-    payload_bytes = Register(0, b"" if sealed is False else bytes(KEY_BYTES)).payload_bytes
+    payload_bytes = Register(0, sealed is not False).payload_bytes
     size_bytes = message_size(payload_bytes, many=False, sealed=sealed)
     # A registration concerns the entire run: it is retransmitted even after its nominal round has closed.
     return Note(TOPICS["register"], size_bytes, size_bytes - payload_bytes, outlives_round=True)
+
+
+def read_registration(sealed: Sealed, delivery: Delivery) -> Register:
+    """Makes a registration from its message."""
+    return Register(delivery.sender, sealed is not False, delivery.life)
 
 
 _EPOCH_BITS = 24

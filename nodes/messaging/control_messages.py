@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import NamedTuple
 
-from privacy.sealing.control_format import assignment_size, control_size
+from privacy.sealing.control_format import KEY_BYTES, assignment_size, control_size
 
 
 class Peer(NamedTuple):
@@ -21,10 +21,16 @@ class Peer(NamedTuple):
 
 
 class Register(NamedTuple):
-    """A node's request to take part, with its key for the set-up round."""
+    """A node's request to take part, with its key for the set-up round, which is found by node and life.
+
+    Attributes:
+        keyed: whether it carries a key: without sealing there are none
+        life: how often the node had gone down when it registered
+    """
 
     node: int
-    public_key: bytes
+    keyed: bool = True
+    life: int = 0
 
     @property
     def key(self) -> Hashable:
@@ -34,7 +40,7 @@ class Register(NamedTuple):
     @property
     def payload_bytes(self) -> int:
         """Bytes on the wire without framing."""
-        return control_size("register") + len(self.public_key)
+        return control_size("register") + KEY_BYTES * self.keyed
 
 
 class Invite(NamedTuple):
@@ -55,14 +61,21 @@ class Invite(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """A client's answer: it joins with a fresh key or declines with a reason, and states its model's round."""
+    """A client's answer: it joins with a fresh key or declines with a reason, and states its model's round.
+
+    The key is drawn when the proxy hands it on: most of those that answer may not be chosen.
+
+    Attributes:
+        keyed, life: as in Register
+    """
 
     round_number: int
     node: int
     declines: str = ""
-    public_key: bytes = b""
+    keyed: bool = True
     model_round: int = 0
     train_s: float = 0.0
+    life: int = 0
 
     @property
     def key(self) -> Hashable:
@@ -74,7 +87,7 @@ class Answer(NamedTuple):
         """Bytes on the wire without framing; a join also carries model round (4) and training time (8)."""
         reason_bytes = control_size("decline") if self.declines else 0
         # A refusal carries the key too: its sender may still hold the current model and serve it.
-        return control_size("join", keyed=bool(self.public_key)) + 12 + reason_bytes
+        return control_size("join", keyed=self.keyed) + 12 + reason_bytes
 
 
 class Done(NamedTuple):

@@ -40,27 +40,24 @@ class Endpoint(Receiver):
     def joining_key(self, round_number: int, life: int) -> bytes:
         """Returns the public key with which this node joined a round, `life` crashes after the beginning."""
         life += self._world.first_incarnation
-        # If it has crashed since, the key's private half is lost, and its assignment will find another one.
-        return self._own_key(round_number) if life == self.life else self._draw_keys(round_number, life).public
-
-    def registered_key(self, life: int) -> bytes:
-        """Returns the public key with which this node registered, `life` crashes after the beginning."""
-        life += self._world.first_incarnation
-        # It may have joined a round since: the keys for that one are not to be dropped.
-        return self._own_key(0) if life == self.life and self._has_joined(0) else self._draw_keys(0, life).public
-
-    def _own_key(self, round_number: int) -> bytes:
         held = self.session(round_number)
-        if held is not None:
+        if life == self.life and held is not None:
             return held.keys.public
-        self.join(round_number)
-        return self._joining_keys(round_number).public
+        if life == self.life and self._has_joined(round_number):
+            return self._joining_keys(round_number).public
+        # It has crashed since, or joined another round: its assignment will find other keys, or the same drawn again.
+        return self._draw_keys(round_number, life).public
 
     def _draw_keys(self, round_number: int, life: int) -> KeyPair:
         return self._world.sealer.draw_keys(self._world.seed, self.node, round_number, life)
 
-    def join(self, round_number: int) -> None:
-        """Keeps messages of a round until its assignment arrives; drops keys of rounds without a session."""
+    def join(self, round_number: int, life: int) -> None:
+        """Keeps messages of a round until its assignment arrives; drops keys of rounds without a session.
+
+        Without effect if it has crashed since it joined, `life` crashes after the beginning.
+        """
+        if life + self._world.first_incarnation != self.life:
+            return
         self.inbox.read()
         if self._joined is not None and self.session(self._joined[0]) is None:
             self._joined = None

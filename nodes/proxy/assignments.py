@@ -9,9 +9,10 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from nodes.messaging.control_messages import Answer, Assignment, Peer
+from nodes.messaging.control_messages import Assignment, Peer
 from nodes.protocols.api import RoundPlan
 
+_LOWER_HALF = (1 << 32) - 1
 Routes = dict[int, dict[str, list[Peer]]]
 _NO_ROUTES: Mapping[str, list[Peer]] = MappingProxyType({})  # shared: most holders only receive
 
@@ -41,11 +42,11 @@ def make_assignments(
     round_plan: RoundPlan,
     terms: RoundTerms,
     addresses: Mapping[int, bytes],
-    answers: Mapping[int, Answer],
+    keys: Mapping[int, bytes],
     members: Collection[int],
 ) -> dict[int, Assignment]:
     """Returns one assignment for each node that has an address in the round."""
-    peers = {node: Peer(address, answers[node].public_key) for node, address in addresses.items()}
+    peers = {node: Peer(address, keys[node]) for node, address in addresses.items()}
     send_to, expect_from = _routes(round_plan, peers)
     mixing = _mixing(round_plan, peers)
     members = frozenset(members)
@@ -99,23 +100,24 @@ def _grouped(nodes: NDArray[np.int64], others: NDArray[np.int64]) -> Iterator[tu
         return  # no two members of the round are neighbours
     # Stable: peers keep the order of the plan's edges, which fixes the order of sending and so the message rows.
     order = np.argsort(nodes, kind="stable")
-    distinct, firsts = np.unique(nodes[order], return_index=True)
+    ordered = nodes[order]
+    firsts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
     ends = [*firsts[1:].tolist(), len(nodes)]
     sorted_others = others[order].tolist()
-    for node, first, end in zip(distinct.tolist(), firsts.tolist(), ends, strict=True):
+    for node, first, end in zip(ordered[firsts].tolist(), firsts.tolist(), ends, strict=True):
         yield node, sorted_others[first:end]
 
 
 def _count_neighbours(round_plan: RoundPlan) -> dict[int, int]:
     """Returns for each node the number of distinct nodes that it sends to or hears from."""
-    both = [ends for edges in round_plan.edges.values() for ends in (edges, edges[:, ::-1])]
-    if not both:
+    if not round_plan.edges:
         return {}
-    nodes, others = np.concatenate(both).T
-    # Node numbers fit in 31 bits.
-    distinct = np.unique(nodes << 32 | others) >> 32
-    found, counts = np.unique(distinct, return_counts=True)
-    return dict(zip(found.tolist(), counts.tolist(), strict=True))
+    ends = np.sort(np.concatenate(list(round_plan.edges.values())), axis=1)
+    # One number for each pair, whatever its direction: node numbers fit in 31 bits.
+    pairs = np.unique(ends[:, 0] << 32 | ends[:, 1])
+    counts = np.bincount(np.concatenate([pairs >> 32, pairs & _LOWER_HALF]))
+    found = np.flatnonzero(counts)
+    return dict(zip(found.tolist(), counts[found].tolist(), strict=True))
 
 
 def _role(node: int, leader: int, members: Collection[int], serves: bool) -> str:

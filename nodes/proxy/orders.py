@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
-from nodes.messaging.control_batches import read_report
+from nodes.messaging.control_batches import read_registration, read_report
 from nodes.messaging.control_messages import Close
 from nodes.messaging.endpoint import Endpoint
 from nodes.protocols.api import RoundPlan
@@ -22,7 +23,7 @@ class Orders:
         self.endpoint = Endpoint(world.proxy, world)
         self._world, self._config, self._records = world, config, records
         world.network.contents.make_with(TOPICS["done"], read_report)
-        world.network.contents.make_with(TOPICS["register"], config.registration)
+        world.network.contents.make_with(TOPICS["register"], partial(read_registration, world.sealed))
 
     def assign(self, running: RoundState, nodes: Sequence[int], barrier_s: float | None = None) -> None:
         """Makes the assignments of the round's current plan."""
@@ -35,7 +36,8 @@ class Orders:
         schedule = self._config.schedule
         planned = schedule.planned_rounds() if schedule.reads and number <= self._config.rounds else 0.0
         terms = RoundTerms(number, running.closes_s, barrier_s, running.epoch, whole, weights, *times, planned)
-        running.assignments |= make_assignments(running.round_plan, terms, addresses, running.answers, running.members)
+        keys = {node: self._config.public_key(running.answers[node]) for node in addresses}
+        running.assignments |= make_assignments(running.round_plan, terms, addresses, keys, running.members)
         if "update" in running.round_plan.edges:
             self._world.network.prefetch(running.round_plan.edges["update"])
 

@@ -124,18 +124,18 @@ class Proxy:
         self._register(self._endpoint.inbox.take("register"))
         invited = yield from self._invite(round_number)
         for _ in range(MOST_SET_UPS):
-            if invited.why_not or len(invited.joined()) >= self._config.protocol.cohort_size:
+            if invited.why_not or len(invited.joined) >= self._config.protocol.cohort_size:
                 break
             yield from self._set_up_again(invited)
             invited = yield from self._invite(round_number)
         invited.log_absences(self._config.protocol.cohort_size)
-        if len(invited.joined()) < self._config.protocol.cohort_size and not invited.why_not:
+        if len(invited.joined) < self._config.protocol.cohort_size and not invited.why_not:
             invited.why_not = "too few clients could be given a first model"
         if invited.why_not:
             self._stop(f"round {round_number}: {invited.why_not}")
             return
         size, rules = self._config.protocol.cohort_size, self._config.rules
-        joined = np.array([answer.node for answer in invited.joined()], dtype=np.int64)
+        joined = np.array(list(invited.joined), dtype=np.int64)
         members = choose_cohort(joined, size, rules.selection, self._world.seed, round_number)
         answers = invited.answers
         # The protocol plans first: newcomers are served beside its plan, and share partners depend on its edges.
@@ -174,7 +174,7 @@ class Proxy:
         if server not in invited.answers:
             yield from invited.once([server], 1)
         round_plan = RoundPlan()
-        self._newcomers |= set(invited.without_model())
+        self._newcomers |= invited.without_model
         self._serve_newcomers(round_plan, invited.answers)
         longest_s = self._config.protocol.longest_s + self._config.rules.grace
         if round_plan.edges:
@@ -189,12 +189,12 @@ class Proxy:
         must_answer = [server] if self._config.central else []
         invited = self._invitations(round_number, targets)
         yield from invited.until_enough(needed, self._config.clients, must_answer)
-        self._newcomers |= {node for node, answer in invited.answers.items() if answer.declines == "declined"}
+        self._newcomers |= invited.without_model
         return invited
 
     def _invitations(self, round_number: int, nodes: Sequence[int]) -> Invitations:
         config = self._config
-        return Invitations(self._world, self._endpoint, config.rules, round_number, nodes, {}, config.answer)
+        return Invitations(self._world, self._endpoint, config.rules, round_number, nodes, config.answer)
 
     def _round_context(self, round_number: int, members: NDArray[np.int64], answers: dict[int, Answer]) -> RoundContext:
         stale = [node for node in members.tolist() if answers[node].model_round < self._newest]
@@ -228,7 +228,7 @@ class Proxy:
     ) -> Steps:
         """Hands out assignments and waits until the round is over."""
         ends = [edges.ravel() for edges in round_plan.edges.values()]
-        nodes = np.unique(np.concatenate([*ends, np.array(members, dtype=np.int64)])).tolist()
+        nodes = np.flatnonzero(np.bincount(np.concatenate([*ends, np.array(members, dtype=np.int64)]))).tolist()
         # A repeated set-up in this round has closed it, and its last messages may still be in flight.
         self._world.network.reopen_round(round_number)
         # Each repeated set-up counts as an epoch, so that a member takes its later assignment for a new one.
@@ -311,7 +311,7 @@ class Proxy:
             self._world.router.register(entry.node)
             self._registered.add(entry.node)
             if self._next_round == 0:
-                self._first_answers[entry.node] = Answer(0, entry.node, "", entry.public_key)
+                self._first_answers[entry.node] = Answer(0, entry.node, "", entry.keyed, life=entry.life)
             elif entry.node != self._world.server:
                 self._newcomers.add(entry.node)
 

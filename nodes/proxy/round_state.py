@@ -9,13 +9,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from nodes.messaging.control_messages import Answer, Assignment, CommitRequest, Done, Register
+from nodes.messaging.control_messages import Answer, Assignment, CommitRequest, Done
 from nodes.noise_shares.partner_graph import Tracker
 from nodes.protocols.api import PeerProtocol, RoundPlan
 from nodes.protocols.round_rules import RoundRules
 from nodes.round_record import RoundRecord
 from nodes.schedules.fixed import RunSchedule
-from p2p.transport.messages import CallAnswer, Delivery
+from p2p.transport.messages import CallAnswer
 
 
 @dataclass(slots=True)
@@ -23,7 +23,8 @@ class ProxyConfig:
     """The proxy's configuration; the callbacks `on_...` belong to the observer, which changes nothing.
 
     Attributes:
-        answer, registration: make the contents of answers to invitations and of registrations when they are read
+        answer: makes an answer to an invitation when it is read
+        public_key: the key with which a node has joined or registered
         schedule: how many rounds there are
         loss_of: the loss that the schedule reads, from a round's record and the nodes that reported it
         record_shares: where updates are weighed by records, each client's share of all records; else none
@@ -38,7 +39,7 @@ class ProxyConfig:
     collect: str
     leader_timeout_s: float
     answer: Callable[[CallAnswer], Answer]
-    registration: Callable[[Delivery], Register]
+    public_key: Callable[[Answer], bytes]
     on_forming: Callable[[int, NDArray[np.int64]], None]
     on_closed: Callable[[RoundRecord], None]
     on_quiet: Callable[[int, Sequence[int]], None]

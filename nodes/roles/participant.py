@@ -18,7 +18,7 @@ from nodes.aggregation.aggregator import weigh
 from nodes.learning.averaging import Weight
 from nodes.learning.deferred_learning import Learning, Vector
 from nodes.messaging.control_batches import report_note, report_number
-from nodes.messaging.control_messages import Answer, Assignment, Close, CommitRequest, Control, Done, Register, Verdict
+from nodes.messaging.control_messages import Answer, Assignment, Close, CommitRequest, Control, Done, Verdict
 from nodes.messaging.endpoint import Endpoint
 from nodes.messaging.round_session import Received
 from nodes.phase_hooks import Phase
@@ -127,16 +127,13 @@ class Participant:
             self.report(done)
         return True
 
-    def registration(self, life: int) -> Register:
-        """Returns the content of this node's registration, which it sent `life` crashes after the beginning."""
-        return Register(self.node, self.endpoint.registered_key(life))
-
     def answer(self, call: CallAnswer) -> Answer:
         """Returns the content of this node's answer to an invitation, as its rule gave it."""
-        why_not = _WHY_NOT[call.refuses]
+        self.endpoint.join(call.round_number, call.life)
         # A client without budget still gives a key: it may hold the current model and hand it on.
-        key = self.endpoint.joining_key(call.round_number, call.life)
-        return Answer(call.round_number, self.node, why_not, key, call.model_round, self.train_s)
+        keyed = self.world.sealed is not False
+        why_not = _WHY_NOT[call.refuses]
+        return Answer(call.round_number, self.node, why_not, keyed, call.model_round, self.train_s, call.life)
 
     def new_order(self, assignment: Assignment) -> Assignment | Close | None:
         """Returns the proxy's latest order for this round, if any: a new plan, which is accepted, or its end."""

@@ -20,7 +20,7 @@ from p2p.log.records import KINDS, OUTCOME, REASON
 from p2p.transport.contents import Alter, BatchContents
 from p2p.transport.core import event_core as core
 from p2p.transport.core import layout as at
-from p2p.transport.core.memory import TAKEN, Memory
+from p2p.transport.core.memory import RECEIVER, TAKEN, Memory
 from p2p.transport.impairment_table import ImpairmentTable
 from p2p.transport.inbox import Inbox
 from p2p.transport.message_table import MessageTable
@@ -36,6 +36,7 @@ _FLUSH_AT = 1 << 16
 _REACHED, _WOKEN, _WOKEN_DUE, _STATUS_BITS = at.REACHED, at.WOKEN, at.WOKEN_DUE, at.STATUS_BITS
 _STATUS = (1 << _STATUS_BITS) - 1
 _UNKNOWN_S = -np.inf
+_DELIVERY_FIELDS = at.OUTPUT.names or ()
 _make_delivery = partial(tuple.__new__, Delivery)  # `Delivery._make` is a Python function that does the same
 
 
@@ -129,18 +130,15 @@ class EventLoop:
         memory.call(core.FILLED)
 
     def _on_arrived(self, slot: int) -> None:
-        message = self._message(slot, self._memory.slots[slot].copy())
-        self.settle(message, self._receivers[message.receiver](message))
+        (delivery,), receiver = self._read_outputs(1), self._memory.words[RECEIVER]
+        message = self._message(slot, receiver, delivery)
+        self.settle(message, self._receivers[receiver](message))
 
-    def _message(self, slot: int, one: Any) -> Message:
-        kind, sequence = int(one["kind"]), int(one["sequence"])
-        sender, receiver, round_number = int(one["sender"]), int(one["receiver"]), int(one["round_number"])
-        flags, arrived_s = int(one["flag_bits"]), float(one["arrived_s"])
-        place = (int(one["row"]), int(one["batch"]), int(one["place"]), sequence)
-        topic, life = int(one["topic"]), int(one["life"])
-        content = self.contents.as_arrived(Delivery(*place, sender, round_number, topic, flags, life, arrived_s))
-        name = (KINDS[kind], round_number, sender, receiver, abs(sequence))
-        return Message(slot, place[0], *name, flags, content, arrived_s)
+    def _message(self, slot: int, receiver: int, delivery: Delivery) -> Message:
+        row, _, _, sequence, sender, round_number, topic, flags, _, arrived_s = delivery
+        kind = KINDS[topic] if topic < at.FIRST_TOPIC else "control"
+        content = self.contents.as_arrived(delivery)
+        return Message(slot, row, kind, round_number, sender, receiver, abs(sequence), flags, content, arrived_s)
 
     def _on_drained(self, round_number: int) -> None:
         self.read_inboxes()
@@ -195,7 +193,8 @@ class EventLoop:
         memory.record["passed"] = 0
         # Copies: reading a corrupted message writes the log, which may free slots.
         for slot, one in zip(slots, memory.gather_slots(slots), strict=True) if self._listeners else ():
-            message = self._message(slot, one)
+            delivery = Delivery(*(one[name].item() for name in _DELIVERY_FIELDS))
+            message = self._message(slot, int(one["receiver"]), delivery)
             for overhear in self._listeners:
                 overhear(message)
 

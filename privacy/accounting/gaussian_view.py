@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from p2p.log.records import NO_NODE
 from privacy.accounting.content_log import Floats, Ids, RoundContents
 
 # Eigenvalues below this part of the largest, times the number of rows, may be rounding errors: they count as no noise.
@@ -75,7 +76,7 @@ def sums_mu2(contents: RoundContents, teams: Sequence[Collection[int]], count: i
     """
     if len(contents.opened) and contents.shares is not None:
         return np.array([joint_mu2(contents, (), team, count, sums=True) for team in teams]).reshape(-1, count)
-    foreign = np.array([~np.isin(contents.clients, list(team)) for team in teams]).reshape(len(teams), -1)
+    foreign = foreign_to(teams, contents.clients)
     form = contents.sums.copy()
     form[:, contents.opened] = 0.0
     outer = np.einsum("kn,ln->nkl", form, form).reshape(form.shape[1], len(form) ** 2)
@@ -90,13 +91,25 @@ def sums_mu2(contents: RoundContents, teams: Sequence[Collection[int]], count: i
     return by_client(np.where(foreign, quadratic, 0.0), contents, count)
 
 
+def foreign_to(teams: Sequence[Collection[int]], clients: Ids) -> NDArray[np.bool_]:
+    """Returns [team, release]: whether a release is of a client outside the team; `clients` are the releases'."""
+    # Most teams are single nodes, and looking each up by itself would take longer than all that follows.
+    alone = np.array([next(iter(team)) if len(team) == 1 else NO_NODE for team in teams], dtype=np.int64)
+    found = clients[None, :] != alone[:, None]
+    for row, team in enumerate(teams):
+        if len(team) > 1:
+            found[row] = ~np.isin(clients, list(team))
+    return np.asarray(found)
+
+
 def by_client(each: Floats, contents: RoundContents, count: int) -> Floats:
     """Returns [observer, client] from [observer, release]; releases of one client add up, as independent noise does."""
-    from scipy import sparse
-
-    places = (np.arange(len(contents.clients)), contents.clients)
-    chosen = sparse.csr_matrix((np.ones(len(contents.clients)), places), shape=(len(contents.clients), count))
-    return np.asarray(each @ chosen)
+    found = np.zeros((len(each), count))
+    order = np.argsort(contents.clients, kind="stable")
+    distinct, firsts = np.unique(contents.clients[order], return_index=True)
+    if len(distinct):
+        found[:, distinct] = np.add.reduceat(each[:, order], firsts, axis=1)
+    return found
 
 
 _NONE = np.zeros(0, dtype=np.int64)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from privacy.accounting.ancestry import Ancestry
 from privacy.accounting.content_log import Floats, RoundContents
-from privacy.accounting.gaussian_view import by_client, joint_mu2
+from privacy.accounting.gaussian_view import foreign_to, joint_mu2
 from privacy.accounting.setting import Learned, Setting
 
 Bools = NDArray[np.bool_]
@@ -44,12 +44,12 @@ class Paths:
         team = [node for node in self._setting.colluders if node < self._setting.clients]
         for place in self._ancestry.add(contents):
             now, before = self._ancestry.held(place), self._ancestry.held_before(place)
-            self._peers += self._learned(place, now.seen, before.seen, self._teams)
+            self._learn(self._peers, place, now.seen, before.seen, self._teams)
             # An outsider who gets a client's model knows no noise, not even that client's own: empty teams.
-            self._models += self._learned(place, now.model, before.model, [()] * len(self._teams))
+            self._learn(self._models, place, now.model, before.model, [()] * len(self._teams))
             if self._setting.colluders:
                 ours, ours_before = (_together(held.seen, team) for held in (now, before))
-                self._coalition += self._learned(place, ours, ours_before, [self._setting.colluders])[0]
+                self._learn(self._coalition[None], place, ours, ours_before, [self._setting.colluders])
 
     def learned(self, collected: Sequence[int] | None) -> Learned:
         """Returns the totals; the outsider follows the worst client's model, or the models collected."""
@@ -62,19 +62,22 @@ class Paths:
             model = model + self._about(place, behind, [()])[0]
         return Learned(peers, self._coalition, np.zeros(count), model)
 
-    def _learned(self, place: int, now: Bools, before: Bools, teams: Teams) -> Floats:
-        """Returns [team, client]: what the releases of one round tell now and did not tell before."""
-        contents, count = self._rounds[place], self._setting.clients
-        if contents.shares is None:
-            # Independent noise: each release stands alone, and what is new just adds up.
-            about = by_client(np.where(now & ~before, contents.mu2(), 0.0), contents, count)
-            for row, team in enumerate(teams):
-                about[row, [node for node in team if node < count]] = 0.0
-            return about
+    def _learn(self, totals: Floats, place: int, now: Bools, before: Bools, teams: Teams) -> None:
+        """Adds to totals [team, client] what the releases of one round tell now and did not tell before."""
+        if self._rounds[place].shares is None:
+            self._learn_each(totals, place, now & ~before, teams)
+            return
         # Correlated noise: the new releases may also uncover old ones, so the whole is computed twice and subtracted.
         # What was infinite before stays so in the totals; infinity less infinity would be NaN.
         old = self._about(place, before, teams)
-        return np.where(np.isinf(old), 0.0, self._about(place, now, teams) - np.where(np.isinf(old), 0.0, old))
+        totals += np.where(np.isinf(old), 0.0, self._about(place, now, teams) - np.where(np.isinf(old), 0.0, old))
+
+    def _learn_each(self, totals: Floats, place: int, new: Bools, teams: Teams) -> None:
+        """Adds what each new release tells: its noise is independent, so it stands alone."""
+        contents, count = self._rounds[place], self._setting.clients
+        rows, releases = np.nonzero(new & foreign_to(teams, contents.clients))
+        # Flat, which numpy adds fastest. Pairs of team and client may repeat: a client may have released twice.
+        np.add.at(totals.reshape(-1), rows * count + contents.clients[releases], contents.mu2()[releases])
 
     def _about(self, place: int, seen: Bools, teams: Teams) -> Floats:
         """Returns [team, client]: all that these releases of one round tell, jointly."""

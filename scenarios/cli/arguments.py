@@ -79,6 +79,9 @@ def report(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="html or pdf; RUN/report.html for one run, comparison.html for several",
     )
+    parser.add_argument(
+        "--no-cell-pages", action="store_true", help="of a sweep: leave out the pages of its runs, about 5 MB each"
+    )
 
 
 def runs(parser: argparse.ArgumentParser) -> None:

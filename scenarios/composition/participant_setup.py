@@ -8,7 +8,7 @@ from nodes.faults.availability import Always
 from nodes.faults.injector import FaultInjector, install_availability
 from nodes.learning.byte_counts_only import NoLearning
 from nodes.learning.deferred_learning import DeferredLearning
-from nodes.messaging.control_messages import Answer, Register
+from nodes.messaging.control_messages import Answer
 from nodes.noise_shares.run_exchange import NoiseSharing
 from nodes.protocols import roles_of
 from nodes.protocols.central import Central
@@ -20,7 +20,7 @@ from nodes.round_record import RoundRecord
 from nodes.world import World
 from p2p.config.distributions import rounded
 from p2p.links.device_classes import per_client
-from p2p.transport.messages import CallAnswer, Delivery
+from p2p.transport.messages import CallAnswer
 from privacy.accounting.ledger import Ledger
 from scenarios.composition.run_terms import RunTerms, ledger_rules
 from scenarios.node_numbers import count_intruders, count_nodes
@@ -77,8 +77,8 @@ def make_proxy_config(
     def answer(call: CallAnswer) -> Answer:
         return by_node[call.node].answer(call)
 
-    def registration(delivery: Delivery) -> Register:
-        return by_node[delivery.sender].registration(delivery.life)
+    def public_key(answer: Answer) -> bytes:
+        return by_node[answer.node].endpoint.joining_key(answer.round_number, answer.life)
 
     return ProxyConfig(
         clients=scenario.clients,
@@ -90,7 +90,7 @@ def make_proxy_config(
         collect="" if isinstance(protocol, Central) else getattr(protocol, "collect", "random"),
         leader_timeout_s=getattr(protocol, "leader_timeout", 0.0),
         answer=answer,
-        registration=registration,
+        public_key=public_key,
         on_forming=observer.on_forming,
         on_closed=observer.on_closed,
         on_quiet=observer.on_quiet,

@@ -18,7 +18,6 @@ from nodes.protocols.central import Central
 from nodes.protocols.rotating_leader import RotatingLeader
 from privacy.anonymity.settings import Sealed
 from privacy.calibration.noise_plan import NoisePlan
-from privacy.sealing.control_format import KEY_BYTES
 from privacy.sealing.message_sizes import message_size
 from privacy.stages.wire import DENSE, WireFormat
 from scenarios.composition.learning_setup import memory_rules
@@ -35,7 +34,7 @@ class Sizes:
     def __init__(self, scenario: Scenario, dimension: int, wire: WireFormat = DENSE) -> None:
         self._scenario, self._dimension, self._wire = scenario, dimension, wire
         # Public keys travel in registrations and answers only if messages are sealed.
-        self._key = b"" if scenario.anonymity.sealed is False else bytes(KEY_BYTES)
+        self._keyed = scenario.anonymity.sealed is not False
 
     def vectors(self, edges: NDArray[np.int64], kind: str, round_number: int = 0) -> int:
         """Returns the bytes of all messages of a kind along these edges, relay hops included.
@@ -58,15 +57,15 @@ class Sizes:
 
     def register(self) -> int:
         """Returns the size of one registration."""
-        return self.control(Register(0, self._key))
+        return self.control(Register(0, self._keyed))
 
     def question(self) -> int:
         """Returns the size of one invitation and its answer."""
-        return self.control(Invite(1, 1.0)) + self.control(Answer(1, 0, "", self._key))
+        return self.control(Invite(1, 1.0)) + self.control(Answer(1, 0, "", self._keyed))
 
     def refusal(self) -> int:
         """Returns by how many bytes a refusal is longer than a consent."""
-        return self.control(Answer(1, 0, "budget", self._key)) - self.control(Answer(1, 0, "", self._key))
+        return self.control(Answer(1, 0, "budget", self._keyed)) - self.control(Answer(1, 0, "", self._keyed))
 
     def commit(self) -> int:
         """Returns the size of a leader's request to commit its average, and of the answer."""
@@ -94,7 +93,7 @@ class Sizes:
 
     def _assignment(self, known: int, edges: int) -> Assignment:
         planned = 1.0 if self._scenario.schedule.reads else 0.0
-        keyed = bool(self._key)
+        keyed = self._keyed
         return Assignment(1, "member", b"", {}, {}, known=known, edges=edges, keyed=keyed, planned_rounds=planned)
 
     def _vector(self, payload: int, *, many: bool) -> int:

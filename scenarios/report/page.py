@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from scenarios.report.comparison_page import comparison_body, comparison_data, comparison_links
@@ -37,10 +38,10 @@ def comparison_page(accounts: list[RunData]) -> str:
     return assemble("Runs compared", comparison_body(accounts, data), data, comparison_links(accounts))
 
 
-def sweep_page(sweep: SweepTable) -> str:
-    """Returns the page of a sweep."""
-    data = sweep_data(sweep)
-    return assemble(f"Sweep {sweep.name}", sweep_body(sweep, data), data, SWEEP_LINKS)
+def sweep_page(sweep: SweepTable, page_folder: Path) -> str:
+    """Returns the page of a sweep, to be written into `page_folder`: links to runs are relative to it."""
+    data = sweep_data(sweep, page_folder)
+    return assemble(f"Sweep {sweep.name}", sweep_body(sweep, data, page_folder), data, SWEEP_LINKS)
 
 
 def picture_page(run_data: RunData, what: str, round_number: int | None) -> str:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from scenarios.metrics.comparison import FIGURES
 from scenarios.report import html
+from scenarios.report.cell_links import cell_link, cell_words, cells_section
+from scenarios.report.sweep_axes import axis_values, by_axes, drawn_axes
 from scenarios.sweeps.pareto import OBJECTIVES, VIEWS, pareto_front
-from scenarios.sweeps.pivot import INTERVALS, axis_text, bounded_interval, cell_text, combinations
+from scenarios.sweeps.pivot import INTERVALS, bounded_interval, cell_text
 from scenarios.sweeps.read_sweep import SweepTable
 
 SWEEP_LINKS = (
@@ -24,17 +25,23 @@ _FIRST = ("accuracy", "worst_peer", "model", "published", "client_median", "simu
 _UNITS = {"bytes_text": "bytes", "seconds_text": "seconds", "epsilon_text": "epsilon", "count_text": "count"}
 
 
-def sweep_data(sweep: SweepTable) -> dict[str, Any]:
-    """Returns the data of the page's charts: axes, figures, and every combination with means and intervals."""
+def sweep_data(sweep: SweepTable, page_folder: Path) -> dict[str, Any]:
+    """Returns the data of the page's charts: axes, figures, and every combination with means and intervals.
+
+    Args:
+        page_folder: where the page will be, from which its links lead.
+    """
     done = sweep.done
-    axes = [name for name in ("base", *sweep.axes) if len({axis_text(row[name]) for row in done}) > 1] or ["base"]
+    axes = drawn_axes(sweep)
     figures = [name for name in FIGURES if any(row[name] is not None for row in done)]
     figures.sort(key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST))
-    groups = combinations(done, axes)
+    groups = by_axes(done, axes)
     made = [_combination(texts, rows, figures) for texts, rows in groups.items()]
+    for one, rows in zip(made, groups.values(), strict=True):
+        one["runs"] = [cell_link(sweep, row, page_folder) for row in rows]
     return {
         "page": "sweep",
-        "axes": [{"name": name, "values": _values(done, name)} for name in axes],
+        "axes": [{"name": ", ".join(names), "values": axis_values(done, names)} for names in axes],
         "figures": [_figure(name) for name in figures],
         "combinations": made,
         "fronts": {view: pareto_front([_means(one) for one in made], view) for view in VIEWS},
@@ -42,8 +49,8 @@ def sweep_data(sweep: SweepTable) -> dict[str, Any]:
     }
 
 
-def sweep_body(sweep: SweepTable, data: Mapping[str, Any]) -> str:
-    """Returns the HTML of all sections in order."""
+def sweep_body(sweep: SweepTable, data: Mapping[str, Any], page_folder: Path) -> str:
+    """Returns the HTML of all sections in order; links lead from `page_folder`."""
     return "\n".join(
         (
             f"<header><h1>{html.text(sweep.name)}</h1>{html.paragraph(sweep.question)}{_state(sweep)}</header>",
@@ -51,7 +58,7 @@ def sweep_body(sweep: SweepTable, data: Mapping[str, Any]) -> str:
             _over_axes(data),
             _parallel(),
             _front(data),
-            _cells(sweep),
+            cells_section(sweep, page_folder),
         )
     )
 
@@ -60,16 +67,8 @@ def _state(sweep: SweepTable) -> str:
     failed = [row for row in sweep.rows if row["state"] == "failed"]
     done, total = len(sweep.done), len(sweep.rows)
     lines = [] if done == total else [f"{done} of {total} cells have finished"]
-    lines += [f"failed: {row['base']}, seed {row['seed']}: {row['message']}" for row in failed[:20]]
+    lines += [f"failed: {cell_words(sweep, row)}: {row['message']}" for row in failed[:20]]
     return html.notes([*lines, *sweep.remarks])
-
-
-def _values(rows: Sequence[Mapping[str, Any]], axis: str) -> list[str]:
-    found = dict.fromkeys(row[axis] for row in rows)
-    # Numbers in order, also where the sweep file lists them otherwise; words as they come.
-    if all(isinstance(value, int | float) for value in found if value is not None):
-        return [axis_text(value) for value in sorted(found, key=lambda value: (value is None, value or 0))]
-    return list(dict.fromkeys(axis_text(value) for value in found))
 
 
 def _figure(name: str) -> dict[str, str]:
@@ -79,33 +78,30 @@ def _figure(name: str) -> dict[str, str]:
 
 def _combination(texts: tuple[str, ...], rows: Sequence[Mapping[str, Any]], figures: Sequence[str]) -> dict[str, Any]:
     found = {name: bounded_interval(name, [row[name] for row in rows]) for name in figures}
-    runs = [{"seed": row["seed"], "href": _href(str(row["folder"]))} for row in rows]
-    return {"axes": list(texts), "figures": found, "runs": runs}
+    return {"axes": list(texts), "figures": found}
 
 
 def _means(combination: Mapping[str, Any]) -> dict[str, float | None]:
     return {name: found["mean"] for name, found in combination["figures"].items()}
 
 
-def _href(folder: str) -> str:
-    # The listing of the folder: whether it has a page of its own depends on what was made of it since.
-    return f"{quote(folder)}/"
-
-
 def _answer(sweep: SweepTable, data: Mapping[str, Any]) -> str:
-    axes, figures = [axis["name"] for axis in data["axes"]], [one["name"] for one in data["figures"][: len(_FIRST)]]
-    groups = combinations(sweep.done, axes)
+    axes, figures = drawn_axes(sweep), [one["name"] for one in data["figures"][: len(_FIRST)]]
+    groups = by_axes(sweep.done, axes)
     rows = [
         [", ".join(texts), str(len(rows)), *(cell_text(name, [row[name] for row in rows]) for name in figures)]
         for texts, rows in groups.items()
     ]
-    head = [", ".join(axis.rpartition(".")[2] for axis in axes), "seeds", *(FIGURES[name].label for name in figures)]
+    names = ", ".join(name.rpartition(".")[2] for group in axes for name in group)
+    head = [names, "seeds", *(FIGURES[name].label for name in figures)]
     return html.section("answer", "Figures", html.table(head, rows, INTERVALS.rstrip("."), pinned=True))
 
 
 def _over_axes(data: Mapping[str, Any]) -> str:
     axes = [(str(place), axis["name"]) for place, axis in enumerate(data["axes"])]
-    second = [*axes[1:], *axes[:1]]
+    # Numbers make better lines than bases, so a base is drawn only if there is no other axis, or one other.
+    first = sorted(axes, key=lambda axis: axis[1] == "base")
+    second = [*first[1:], *first[:1]]
     held = "".join(
         html.choice(
             f"hold-{place}",
@@ -116,19 +112,21 @@ def _over_axes(data: Mapping[str, Any]) -> str:
     )
     controls = html.controls(
         html.choice("figure", "Figure", [(one["name"], one["label"]) for one in data["figures"]]),
-        html.choice("across", "Across", axes),
+        html.choice("across", "Across", first),
         html.choice("down", "Down, and one line each", second),
         held,
     )
     figures = (
         html.figure(
             "heat",
-            "Mean over seeds for each pair of values; other axes are held as chosen above. A click opens the run.",
+            "Mean over seeds for each pair of values; other axes are held as chosen above. A click opens the run of "
+            "the first seed.",
             "Heat map of the chosen figure over two axes. The fold below holds the numbers.",
         ),
         html.figure(
             "lines",
-            "Mean over seeds with its 95% interval, cut to the range that the quantity can take.",
+            "Mean over seeds with its 95% interval, cut to the range that the quantity can take. A click opens the run "
+            "of the first seed.",
             "One line per value of the second axis: the figure against the first. The fold below has the numbers.",
         ),
     )
@@ -139,7 +137,7 @@ def _parallel() -> str:
     figure = html.figure(
         "coordinates",
         "Every combination is a line through its settings and figures, from the least (below) to the most; its shade "
-        "is the first figure's rank. What is infinite stands above. A click opens the run.",
+        "is the first figure's rank. What is infinite stands above. A click opens the run of the first seed.",
         "Parallel coordinates of all combinations. The fold below holds the numbers.",
     )
     return html.section("parallel", "Parallel coordinates", figure)
@@ -150,23 +148,9 @@ def _front(data: Mapping[str, Any]) -> str:
     figure = html.figure(
         "pareto",
         f"Filled marks are on the front: no other combination is at least as good in all of {aims}, and epsilon of the "
-        "chosen view, and better in one. Means over seeds. An infinite epsilon stands at the right edge.",
+        "chosen view, and better in one. Means over seeds. An infinite epsilon stands at the right edge. A "
+        "click opens the run of the first seed.",
         "Accuracy against epsilon; marks on the Pareto front are filled. The fold below holds the numbers.",
         html.controls(html.choice("view", "Epsilon", list(VIEWS.items()))),
     )
     return html.section("front", "Pareto front", figure)
-
-
-def _cells(sweep: SweepTable) -> str:
-    rows = []
-    for row in sweep.done:
-        settings = ", ".join([str(row["base"]), *(axis_text(row[name]) for name in sweep.axes), f"seed {row['seed']}"])
-        accuracy = "-" if row["accuracy"] is None or math.isnan(row["accuracy"]) else f"{row['accuracy']:.3f}"
-        link = f'<a href="{html.text(_href(str(row["folder"])))}">{html.text(settings)}</a>'
-        folder = f'<td class="path">{html.text(row["folder"])}</td>'
-        rows.append(f'<tr><th scope="row">{link}</th><td>{accuracy}</td>{folder}</tr>')
-    head = '<tr><th scope="col">cell</th><th scope="col">accuracy</th><th scope="col" class="path">folder</th></tr>'
-    body = f"<thead>{head}</thead><tbody>{''.join(rows)}</tbody>"
-    table = f'<div class="scroll"><table class="figures pinned">{body}</table></div>'
-    hint = "`peerveil report FOLDER` makes the page of a run, report.html in its folder."
-    return html.section("cells", "Cells", html.paragraph(hint, "hint"), table)

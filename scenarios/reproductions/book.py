@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from scenarios.reproductions.formulas.table import FORMULAS
-from scenarios.reproductions.pictures import setting_text
 from scenarios.reproductions.published_results import PublishedResult, folder_of, published_results
 from scenarios.reproductions.reproduce import outcomes, reproduce_formula
 from scenarios.reproductions.rule_file import rules
+from scenarios.reproductions.value_table import value_table
 from scenarios.reproductions.waiting import state_of
 
 _HEAD = """# Reproductions
@@ -115,13 +115,13 @@ def _values(outcome: Mapping[str, Any]) -> Iterator[str]:
     if not outcome.get("values"):
         return
     yield f"![{outcome['id']}]({picture_path(outcome['id'])})\n"
-    yield f"| settings | printed | measured `{outcome['figure']}`, mean and 95% interval |"
-    yield "|---|---:|---:|"
-    for row in outcome["values"]:
-        settings = ", ".join(
-            f"{name.rpartition('.')[2]} {setting_text(value)}" for name, value in row["settings"].items()
-        )
-        yield f"| {_cell(settings)} | {printed_text(row['printed'])} | {interval_text(row)} |"
+    heads, rows = value_table(outcome)
+    measured = " | ".join(heads)
+    yield f"`{outcome['figure']}`, mean and 95% interval:\n"
+    yield f"| settings | printed | {measured} |"
+    yield f"|---|{'---:|' * (1 + len(heads))}"
+    for row in rows:
+        yield f"| {' | '.join(map(_cell, row))} |"
     yield ""
 
 
@@ -133,20 +133,6 @@ def picture_path(name: str) -> str:
 def statement_text(part: Mapping[str, Any]) -> str:
     """Returns a statement, with the reading that it is about."""
     return f"{part['statement']} [{part['reading']}]" if part.get("reading") else str(part["statement"])
-
-
-def printed_text(value: float | None) -> str:
-    """Returns a printed value, or a dash where the paper has only a curve."""
-    return "-" if value is None else f"{value:g}"
-
-
-def interval_text(row: Mapping[str, Any]) -> str:
-    """Returns `mean (low to high)`."""
-    if row["mean"] is None:
-        return "-"
-    if row["low"] is None:
-        return f"{row['mean']:.4g}"
-    return f"{row['mean']:.4g} ({row['low']:.4g} to {row['high']:.4g})"
 
 
 def _cell(text: str) -> str:

@@ -42,7 +42,10 @@ def line_axis(rows: Sequence[Row]) -> str | None:
     """Returns the axis that lines are drawn over: that with most numbers, three at least; None if there is none."""
     counts = {name: len(_numbers(rows, name)) for name in _axes(rows)}
     best = max(counts, key=lambda name: counts[name], default=None)
-    return best if best is not None and counts[best] >= _LEAST_POINTS else None
+    if best is None or counts[best] < _LEAST_POINTS:
+        return None
+    # Where another axis moves together with it, every line would be a point.
+    return best if max(map(len, _lines(rows, best).values())) >= _LEAST_POINTS else None
 
 
 def _axes(rows: Sequence[Row]) -> dict[str, None]:

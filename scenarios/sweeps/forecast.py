@@ -13,6 +13,7 @@ from scenarios.planning.plan import make_plan
 from scenarios.planning.problem_size import Shape, shape_of
 from scenarios.schema import Scenario
 from scenarios.sweeps.grid import Cell
+from scenarios.sweeps.resources import largest_cell_bytes
 from scenarios.sweeps.store import Store
 
 _PROBE_ROUNDS = 2
@@ -25,6 +26,7 @@ def forecast(cells: Sequence[Cell], store: Store, data_dir: Path | None) -> list
         UserError: names every combination that does not fit into memory.
     """
     store.refresh()
+    largest_cell_bytes(cells, data_dir)
     plans: dict[str, Mapping[str, Any]] = {}
     problems: list[str] = []
     for cell in cells:

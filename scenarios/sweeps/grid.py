@@ -58,16 +58,18 @@ class Grid:
 
 def expand(sweep: Sweep, *, data_dir: Path | None = None, allow_plugins: bool = False, confirmed: bool = False) -> Grid:
     """Returns all cells, first seeds first; raises one `UserError` with the problems of the file and of all cells."""
-    problems = dict.fromkeys(sweep.problems)
-    if sweep.size() > MOST_CELLS and not confirmed:
-        many = f"{sweep.size()} cells: more than {MOST_CELLS}; add --yes if you mean it"
-        raise UserError([*problems, many], printable(sweep.source))
+    problems = dict.fromkeys([*sweep.problems, *_equal_names(sweep.bases)])
+    too_many = sweep.size() > MOST_CELLS and not confirmed
+    if too_many:
+        problems[f"{sweep.size()} cells: more than {MOST_CELLS}; add --yes if you mean it"] = None
     grid, loaded = Grid(), 0
     for base in sweep.bases:
         try:
             found = _Base(sweep, base, allow_plugins, data_dir, problems)
             loaded += 1
-            grid.cells += found.cells(grid.remarks)
+            groups = found.known_axes(grid.remarks)
+            # So many cells take minutes to check; bases and axes are checked all the same.
+            grid.cells += [] if too_many else found.cells(groups)
         except UserError as error:
             problems.update(dict.fromkeys(f"bases = {base}: {line}" for line in error.problems))
     problems.update(dict.fromkeys(_unknown_axes(sweep, grid.remarks, loaded)))
@@ -99,9 +101,12 @@ class _Base:
         self.fixed = dict(sweep.settings)
         self.alone = self._load({})
 
-    def cells(self, remarks: list[str]) -> Iterator[Cell]:
-        """Yields the cells of this base; notes problems and axes that it does not have."""
-        groups = [kept for group in self.sweep.groups if (kept := self._known(group, remarks))]
+    def known_axes(self, remarks: list[str]) -> list[list[Axis]]:
+        """Returns the groups of axes that this base has; notes those that it does not have."""
+        return [kept for group in self.sweep.groups if (kept := self._known(group, remarks))]
+
+    def cells(self, groups: Sequence[Sequence[Axis]]) -> Iterator[Cell]:
+        """Yields the cells of this base; notes problems."""
         for combination in itertools.product(*(_points(group) for group in groups)):
             settings = {path: value for point in combination for path, value in point.items()}
             try:
@@ -189,6 +194,15 @@ def _has(keys: Any, path: Sequence[str]) -> bool:
         else:
             return False
     return True
+
+
+def _equal_names(bases: Sequence[str]) -> Iterator[str]:
+    """Yields bases that would be one base in every table: a base is called there by its file's name alone."""
+    names: dict[str, str] = {}
+    for base in bases:
+        first = names.setdefault(base_name(base), base)
+        if first != base:
+            yield f"bases = {base}: would be called {base_name(base)} in the table, as {first} is; rename the file"
 
 
 def _unknown_axes(sweep: Sweep, remarks: Sequence[str], loaded: int) -> Iterator[str]:

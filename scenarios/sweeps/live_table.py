@@ -15,7 +15,6 @@ from scenarios.sweeps.store import Store
 
 if TYPE_CHECKING:
     from rich.console import Group
-    from rich.live import Live
 
 _ROWS = 12
 
@@ -27,7 +26,7 @@ class SweepProgress(Protocol):
         """Receives the end of a cell."""
 
     def tick(self, running: Sequence[Cell]) -> None:
-        """Receives the cells that are handed over, several times a second."""
+        """Receives the cells that are handed over, whenever they change and several times a second."""
 
 
 class NoTable:
@@ -43,9 +42,10 @@ class NoTable:
 class LiveTable:
     """The table; time left is judged by the cells that ended since the start."""
 
-    def __init__(self, live: Live, name: str, total: int, found: int, store: Store) -> None:
-        self._live, self._name, self._total, self._found, self._store = live, name, total, found, store
+    def __init__(self, name: str, total: int, found: int, store: Store) -> None:
+        self._name, self._total, self._found, self._store = name, total, found, store
         self._done = self._failed = 0
+        self._running: Sequence[Cell] = ()
         self._began_s = time.monotonic()
 
     def ended(self, failed: bool) -> None:
@@ -53,22 +53,23 @@ class LiveTable:
         self._done, self._failed = self._done + (not failed), self._failed + failed
 
     def tick(self, running: Sequence[Cell]) -> None:
-        """Draws the table anew."""
-        self._live.update(self._draw(running))
+        """Takes the cells that the table shows."""
+        self._running = running
 
-    def _draw(self, running: Sequence[Cell]) -> Group:
+    def draw(self) -> Group:
+        """Returns the table as it is now."""
         from rich.console import Group
         from rich.table import Table
         from rich.text import Text
 
         grid = Table.grid(padding=(0, 2, 0, 2))
         begun = 0
-        for cell in running:
+        for cell in self._running:
             state = self._store.state(cell.key)
             if state.get("state") == "running" and begun < _ROWS:
                 begun += 1
                 grid.add_row(
-                    Text(printable(shorten(cell.label, 70))), f"{state.get('round')} of {cell.scenario.rounds}"
+                    Text(printable(shorten(cell.label, 200))), f"{state.get('round')} of {cell.scenario.rounds}"
                 )
         return Group(Text(printable(self._line(begun))), grid)
 
@@ -95,5 +96,7 @@ def live_table(name: str, total: int, found: int, store: Store, quiet: bool) -> 
     from rich.live import Live
 
     console = Console(file=sys.stderr, markup=False, highlight=False, emoji=False)
-    with Live(console=console, refresh_per_second=4, transient=True) as live:
-        yield LiveTable(live, name, total, found, store)
+    table = LiveTable(name, total, found, store)
+    # Drawn by a thread: a cell that runs in this process leaves no time for it.
+    with Live(get_renderable=table.draw, console=console, refresh_per_second=4, transient=True):
+        yield table

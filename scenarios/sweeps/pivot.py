@@ -52,21 +52,27 @@ def cell_text(figure: str, values: Sequence[float | None]) -> str:
     return comparison.cell_text(figure, bounded_interval(figure, values))
 
 
-def answer_lines(rows: Sequence[Row], most: int) -> Iterator[tuple[str, ...]]:
-    """Yields the headline of every combination as lines of text."""
+def answer_tables(rows: Sequence[Row], at_once: int, most: int) -> Iterator[list[tuple[str, ...]]]:
+    """Yields the headline of the first combinations as lines of text: tables of so many figures at once."""
     done = [row for row in rows if row["state"] == "done"]
     if not done:
         return
     axes = ["base", *axes_of(done[0])]
     shown = [name for name in axes if len({axis_text(row[name]) for row in done}) > 1] or ["base"]
     figures = [name for name in ANSWER if any(row[name] is not None for row in done)]
-    yield (*(name.rpartition(".")[2] for name in shown), "seeds", *(FIGURES[name].label for name in figures))
     groups = combinations(done, shown)
-    for texts, group in list(groups.items())[:most]:
-        cells = [cell_text(name, [row[name] for row in group]) for name in figures]
-        yield (*(shorten(text, 30) for text in texts), str(len(group)), *cells)
-    if len(groups) > most:
-        yield (f"and {len(groups) - most} more combinations; `peerveil table` has all",)
+    more = [(f"and {len(groups) - most} more combinations; `peerveil table` has all",)] if len(groups) > most else []
+    head = ", ".join(name.rpartition(".")[2] for name in shown)
+    for start in range(0, len(figures), at_once):
+        part = figures[start : start + at_once]
+        lines = [_answer_line(texts, group, part) for texts, group in list(groups.items())[:most]]
+        yield [(head, "seeds", *(FIGURES[name].label for name in part)), *lines, *more]
+
+
+def _answer_line(texts: Sequence[str], group: Sequence[Row], figures: Sequence[str]) -> tuple[str, ...]:
+    cells = [cell_text(name, [row[name] for row in group]) for name in figures]
+    # One column for all axes: with a column each, 80 characters would break every word.
+    return (", ".join(shorten(text, 30) for text in texts), str(len(group)), *cells)
 
 
 @dataclass(frozen=True, slots=True)

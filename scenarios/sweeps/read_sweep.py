@@ -11,6 +11,8 @@ from typing import Any
 from p2p.config.errors import UserError
 
 CELLS, RUNS = "cells.json", "runs.parquet"
+CELL_PAGE = "report.html"
+"""The page of a run, in its folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,7 @@ class SweepTable:
         name: the sweep's name
         question: its question
         axes: the paths of its axes
+        groups: the same, those that move together in one group
         remarks: axes that were left out in some base
         rows: one per cell, finished or not
     """
@@ -30,6 +33,7 @@ class SweepTable:
     name: str
     question: str
     axes: list[str]
+    groups: list[tuple[str, ...]]
     remarks: list[str]
     rows: list[dict[str, Any]]
 
@@ -61,4 +65,12 @@ def read_sweep(path: Path) -> SweepTable:
     if any(name not in row for row in rows[:1] for name in (*axes, "cell", "base", "seed", "state", "accuracy")):
         raise UserError(f"SWEEP = {path}: {CELLS} and {RUNS} contradict each other; sweep again")
     remarks = [str(line) for line in content.get("remarks") or ()]
-    return SweepTable(path, str(content["name"]), str(content.get("question") or ""), axes, remarks, rows)
+    question = str(content.get("question") or "")
+    return SweepTable(path, str(content["name"]), question, axes, _groups(axes, content), remarks, rows)
+
+
+def _groups(axes: list[str], content: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    # Sweeps of earlier versions have no list of groups; their axes stand alone.
+    together = [tuple(names) for names in content.get("together") or () if set(names) <= set(axes)]
+    alone = [(name,) for name in axes if not any(name in names for names in together)]
+    return sorted([*together, *alone], key=lambda names: axes.index(names[0]))

@@ -74,6 +74,7 @@ class SweepFolder:
             "name": self._sweep.name,
             "question": self._sweep.question,
             "axes": self._sweep.axes,
+            "together": [[axis.path for axis in group] for group in self._sweep.groups if len(group) > 1],
             "bases": [base_name(base) for base in self._sweep.bases],
             "remarks": self._remarks,
             "store": os.path.relpath(self._store.path, self.path),

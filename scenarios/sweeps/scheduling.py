@@ -77,19 +77,23 @@ class CellQueue:
         # Two per worker: one runs, the next is at hand. More would only fill memory.
         room = 2 * place.width - len(self._running)
         try:
-            while room > 0 and self._waiting:
-                cell = self._waiting[0]
-                self._running[place.executor.submit(run_cell, self._task(cell))] = cell
-                self._waiting.popleft()
+            # A cell that has ended is recorded before the next one begins, which in this process may take long.
+            while room > 0 and self._waiting and not any(future.done() for future in self._running):
+                self._hand_over(self._waiting, place)
                 room -= 1
             if self._suspects and not self._running:
-                cell = self._suspects[0]
-                self._running[place.executor.submit(run_cell, self._task(cell))] = cell
-                self._suspects.popleft()
+                self._hand_over(self._suspects, place)
         except BrokenExecutor:
             # A worker died between two cells; the futures tell which cells are lost.
             if not self._running:
                 self._recover(place)
+
+    def _hand_over(self, cells: deque[Cell], place: Place) -> None:
+        cell = cells[0]
+        # Told before: an executor of this process returns when the cell has ended.
+        self._on_tick([*self._running.values(), cell])
+        self._running[place.executor.submit(run_cell, self._task(cell))] = cell
+        cells.popleft()
 
     def _task(self, cell: Cell) -> CellTask:
         data_dir = None if self._data_dir is None else str(self._data_dir.absolute())

@@ -115,10 +115,17 @@ class Store:
 
     def is_claimed(self, key: str) -> bool:
         """Returns whether a living process holds the cell."""
-        if not (self._book / f"{key}.lock").exists():
+        import fcntl
+
+        # Read, not written: the state of a store is told to people who may not write there, too.
+        try:
+            with (self._book / f"{key}.lock").open() as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except FileNotFoundError:
             return False
-        with self.claim(key) as free:
-            return not free
+        except BlockingIOError:
+            return True
+        return False
 
     @property
     def _book(self) -> Path:

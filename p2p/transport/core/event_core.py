@@ -25,6 +25,7 @@ from p2p.transport.core.waits import (
     expect,
     pass_deadline,
     put_in_inbox,
+    show,
     sleep,
     take_inbox,
     wait_on,
@@ -86,6 +87,8 @@ def arrive(h: Handle, slot: int) -> int:
     )
     if message.flag_bits & at.IMMEDIATE or not in_session:
         message.state = at.HANDED
+        show(h, 0, slot)
+        state.receiver = message.receiver
         return at.ARRIVED + (slot << at.STATUS_BITS)
     put_in_inbox(h, slot)
     return at.REACHED

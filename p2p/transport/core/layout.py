@@ -200,6 +200,8 @@ STATE = np.dtype(
         ("unfilled", "i8"),
         # How many messages of the process that resumes stand in the output buffer.
         ("taken", "i8"),
+        # The receiver of the message that needs it at once, which is the first of the output buffer.
+        ("receiver", "i8"),
         ("blocked", "i8"),
         ("dirty", "i8"),
         ("stamp", "i8"),

@@ -24,7 +24,7 @@ _PLACE = {name: place for place, name in enumerate(at.STATE.names or ())}
 _X, _OPERATION, _A, _B, _C, _D = (_PLACE[name] for name in ("x", "operation", "a", "b", "c", "d"))
 _NEXT_S, _ENDED, _EVENTS, _UNFILLED = (_PLACE[name] for name in ("next_s", "ended", "events", "unfilled"))
 _USED_SLOTS, _FREE_SLOTS, _LISTENING = (_PLACE[name] for name in ("used_slots", "free_slots", "listening"))
-TAKEN = _PLACE["taken"]
+TAKEN, RECEIVER = _PLACE["taken"], _PLACE["receiver"]
 _ROOM_OF = {name: _PLACE["room_" + name] for name in ("slots", "events", "ended", "passed", "unfilled", "outputs")}
 """Where the state has the length of each array that grows while messages move."""
 # Records have no gaps, so that `struct` reads and writes them, in a third of the time of numpy's records.

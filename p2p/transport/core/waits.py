@@ -52,18 +52,23 @@ def pass_deadline(h: Handle, node_number: int, version: int) -> None:
 
 
 @kernel
+def show(h: Handle, place: int, slot: int) -> None:
+    """Writes a message to the output buffer."""
+    message, output = at.slot(h, slot), at.output(h, place)
+    output.row, output.batch, output.place = message.row, message.batch, message.place
+    output.sender, output.round_number, output.topic = message.sender, message.round_number, message.topic
+    output.flag_bits, output.arrived_s, output.sequence = message.flag_bits, message.arrived_s, message.sequence
+    output.life = message.life
+
+
+@kernel
 def take_inbox(h: Handle, node_number: int, most: int) -> int:
     """Moves up to `most` messages from a node's inbox to the output buffer; returns their number."""
     node = at.node(h, node_number)
     count, slot = 0, node.inbox_head
     while slot >= 0 and count < most:
-        message = at.slot(h, slot)
-        output = at.output(h, count)
-        output.row, output.batch, output.place = message.row, message.batch, message.place
-        output.sender, output.round_number, output.topic = message.sender, message.round_number, message.topic
-        output.flag_bits, output.arrived_s, output.sequence = message.flag_bits, message.arrived_s, message.sequence
-        output.life = message.life
-        slot = message.queue_next
+        show(h, count, slot)
+        slot = at.slot(h, slot).queue_next
         finish(h, node.inbox_head, DELIVERED, 0)
         node.inbox_head = slot
         count += 1

@@ -115,11 +115,13 @@ const PV = (() => {
   function draw(name) {
     const place = document.getElementById(name);
     const built = charts.get(name)(place.clientWidth < 480);
-    if (built.empty) { place.textContent = built.empty; place.style.minHeight = "0"; return; }
+    if (built.empty) { Plotly.purge(place); delete place.dataset.drawn; place.textContent = built.empty; place.style.minHeight = "0"; tables.delete(name); return; }
     const made = layout(built.layout || {});
     if (isDark()) built.traces.forEach(lighten);
     made.width = undefined;
     place.style.minHeight = `${made.height}px`;
+    // A sentence stands where a chart was empty before.
+    if (!place.dataset.drawn) place.textContent = "";
     Plotly.react(place, built.traces, made, { ...config, ...(built.config || {}) });
     place.dataset.drawn = "yes";
     tables.set(name, built.table);

@@ -5,19 +5,28 @@ PV.sweep = () => {
   // Long values would leave no room for the chart; hovering shows them in full.
   const label = text => escape(String(text).length > 24 ? `${String(text).slice(0, 23)}…` : text);
   const chosen = id => document.getElementById(id).value;
-  const short = name => name.slice(name.lastIndexOf(".") + 1);
+  // Axes that move together are one, with both names.
+  const short = names => names.split(", ").map(name => name.slice(name.lastIndexOf(".") + 1)).join(", ");
   const figure = () => data.figures.find(one => one.name === chosen("figure"));
   const texts = { bytes: PV.bytesText, seconds: PV.secondsText, epsilon: PV.epsilonText };
   const told = (unit, value) => (value == null ? "-" : value === Infinity ? "inf" : (texts[unit] || PV.digits)(value));
   const mean = (one, name) => { const value = PV.number(one.figures[name]?.mean); return value === undefined ? null : value; };
-  const open = one => { if (one && one.runs.length) window.open(one.runs[0].href, "_blank", "noopener"); };
+  // A run without a page has a row that says so.
+  const open = one => {
+    const run = one?.runs.find(run => run.page) || one?.runs[0];
+    if (run?.page) window.open(run.page, "_blank", "noopener");
+    else if (run) location.hash = run.row;
+  };
   const words = one => one.axes.map(escape).join(", ");
 
-  // The combination at these places of the two axes; all other axes are held.
-  const at = (across, x, down, y) => data.combinations.find(one => data.axes.every((axis, k) => {
-    const wanted = k === across ? x : k === down ? y : axis.values[Number(chosen(`hold-${k}`))];
-    return one.axes[k] === wanted;
-  }));
+  // The combination at these places of the two axes; all other axes are held, where its base has them.
+  const at = (across, x, down, y) => {
+    const fits = (one, loose) => data.axes.every((axis, k) => {
+      const wanted = k === across ? x : k === down ? y : axis.values[Number(chosen(`hold-${k}`))];
+      return one.axes[k] === wanted || (loose && k !== across && k !== down && one.axes[k] === "-");
+    });
+    return data.combinations.find(one => fits(one, false)) || data.combinations.find(one => fits(one, true));
+  };
   const two = () => {
     const across = Number(chosen("across"));
     let down = Number(chosen("down"));
@@ -29,9 +38,14 @@ PV.sweep = () => {
 
   chart("heat", () => {
     const [across, down] = two();
-    const xs = data.axes[across].values, ys = down === across ? [""] : data.axes[down].values;
     const one = figure();
-    const cells = ys.map(y => xs.map(x => at(across, x, down, down === across ? x : y)));
+    const all = down === across ? [""] : data.axes[down].values;
+    const found = (x, y) => at(across, x, down, down === across ? x : y);
+    // Values that no combination has at what is held would be empty rows and columns.
+    const xs = data.axes[across].values.filter(x => all.some(y => found(x, y)));
+    const ys = all.filter(y => xs.some(x => found(x, y)));
+    if (!xs.length) return { empty: "No finished cell has the values that are held above." };
+    const cells = ys.map(y => xs.map(x => found(x, y)));
     const values = cells.map(row => row.map(cell => (cell ? mean(cell, one.name) : null)));
     return {
       traces: [{ type: "heatmap", x: xs.map((_, i) => i), y: ys.map((_, j) => j), customdata: ys.map(y => xs.map(x => `${escape(x)}, ${escape(y)}`)), z: values.map(row => row.map(value => (Number.isFinite(value) ? value : null))), text: values.map(row => row.map(value => told(one.unit, value))), texttemplate: "%{text}", hovertemplate: "%{customdata}: %{text}<extra></extra>", colorscale: "Cividis", colorbar: { thickness: 12 }, xgap: 1, ygap: 1 }],
@@ -46,11 +60,12 @@ PV.sweep = () => {
     const one = figure();
     const xs = data.axes[across].values, numbers = numeric(xs);
     const groups = down === across ? [null] : data.axes[down].values;
-    const rows = [];
+    const rows = [], drawn = [];
     const traces = groups.map((y, i) => {
       const found = xs.map(x => at(across, x, down, y === null ? x : y));
-      const points = found.map((cell, k) => [xs[k], cell && cell.figures[one.name]]).filter(([, part]) => part && part.mean != null && Number.isFinite(PV.number(part.mean)));
+      const points = found.map((cell, k) => [xs[k], cell && cell.figures[one.name], cell]).filter(([, part]) => part && part.mean != null && Number.isFinite(PV.number(part.mean)));
       points.forEach(([x, part]) => rows.push([x, y, told(one.unit, part.mean), told(one.unit, part.low), told(one.unit, part.high), part.n]));
+      if (points.length) drawn.push(points.map(([, , cell]) => cell));
       return {
         name: y === null ? escape(one.label) : label(`${short(data.axes[down].name)} ${y}`), mode: "lines+markers",
         x: points.map(([x]) => (numbers ? Number(x) : label(x))), y: points.map(([, part]) => part.mean),
@@ -59,10 +74,12 @@ PV.sweep = () => {
         customdata: points.map(([, part]) => told(one.unit, part.mean)), hovertemplate: "%{x}: %{customdata}<extra>%{fullData.name}</extra>",
       };
     });
+    if (!rows.length) return { empty: "No finished cell has this figure at the values that are held above." };
     return {
-      traces,
+      traces: traces.filter(trace => trace.x.length),
       layout: { showlegend: true, xaxis: { title: { text: escape(data.axes[across].name) }, type: numbers ? "linear" : "category" }, yaxis: { title: { text: escape(`${one.label}${one.unit === "share" ? " (share)" : ` (${one.unit})`}`) } } },
       table: { head: [data.axes[across].name, down === across ? "" : data.axes[down].name, one.label, "low", "high", "seeds"], rows },
+      after: place => onClick(place, point => drawn[point.curveNumber]?.[point.pointNumber]),
     };
   });
 
@@ -81,10 +98,13 @@ PV.sweep = () => {
     const first = data.combinations.map(one => mean(one, shown[0].name));
     const order = first.map((value, place) => place).sort((p, q) => (first[p] ?? -1) - (first[q] ?? -1));
     const shade = place => { const rank = order.indexOf(place) / Math.max(1, order.length - 1); return `rgb(${Math.round(30 + 215 * rank)},${Math.round(70 + 130 * rank)},${Math.round(140 - 90 * rank)})`; };
+    // On a narrow page labels stand upright, and need room below and above the lines: 205 pixels are one unit.
+    const room = (least, texts) => (narrow ? Math.max(least, Math.max(...texts.map(text => text.length)) * 7 / 205) : least);
+    const below = room(narrow ? 0.3 : 0.12, columns.map(column => column.low)), above = room(narrow ? 0.4 : 0.22, columns.map(column => column.high));
     const note = (x, y, text, anchor) => ({ x, y, text, showarrow: false, yanchor: anchor, textangle: narrow ? -90 : 0, font: { size: 11, color: PV.style("--ink") } });
     return {
       traces: data.combinations.map((one, place) => ({ mode: "lines+markers", x: columns.map((_, k) => k), y: columns.map(column => column.values[place]), connectgaps: true, showlegend: false, line: { color: shade(place), width: 1.6 }, marker: { size: 4 }, text: columns.map(() => `${words(one)}<br>${escape(shown[0].label)} ${told(shown[0].unit, first[place])}`), hovertemplate: "%{text}<extra></extra>" })),
-      layout: { height: narrow ? 520 : 420, margin: narrow ? { l: 10, r: 10, t: 12, b: 160 } : { l: 90, r: 60, t: 12, b: 110 }, xaxis: { tickvals: columns.map((_, k) => k), ticktext: columns.map(column => escape(column.label)), tickangle: narrow ? -90 : -20, range: [-0.3, columns.length - 0.7], showgrid: true }, yaxis: { visible: false, range: narrow ? [-0.3, 1.4] : [-0.12, 1.22] }, annotations: columns.flatMap((column, k) => [note(k, -0.02, column.low, "top"), note(k, 1.02, column.high, "bottom")]) },
+      layout: { height: narrow ? 172 + 205 * (1 + below + above) : 420, margin: narrow ? { l: 10, r: 10, t: 12, b: 160 } : { l: 90, r: 60, t: 12, b: 110 }, xaxis: { tickvals: columns.map((_, k) => k), ticktext: columns.map(column => escape(column.label)), tickangle: narrow ? -90 : -20, range: [-0.3, columns.length - 0.7], showgrid: true }, yaxis: { visible: false, range: [-below, 1 + above] }, annotations: columns.flatMap((column, k) => [note(k, -0.02, column.low, "top"), note(k, 1.02, column.high, "bottom")]) },
       table: { head: [...data.axes.map(axis => axis.name), ...shown.map(one => one.label)], rows: data.combinations.map(one => [...one.axes, ...shown.map(part => told(part.unit, mean(one, part.name)))]) },
       after: place => onClick(place, point => data.combinations[point.curveNumber]),
     };

@@ -17,9 +17,10 @@ from scenarios.reproductions import reproduce
 from scenarios.reproductions.book import picture_path, write_book
 from scenarios.reproductions.formulas.table import FORMULAS
 from scenarios.reproductions.judging import Measured, judge_parts
-from scenarios.reproductions.pictures import draw, line_axis
+from scenarios.reproductions.pictures import _caption, _label, draw, line_axis
 from scenarios.reproductions.published_results import find_result, folder_of, published_results
 from scenarios.reproductions.rule_file import rules
+from scenarios.reproductions.value_table import value_table
 from scenarios.reproductions.verdict import WORDS, Part, judge
 from scenarios.reproductions.waiting import state_of
 
@@ -170,16 +171,28 @@ def test_recorded_outcomes_say_how_they_came_about() -> None:
         assert outcome["digests"]
         assert outcome["probe"]["events"]
         parts = [Part(part["statement"], part["holds"], "", None, part.get("reading", "")) for part in outcome["parts"]]
-        assert judge(parts).word == outcome["verdict"]
+        # A refutation by proof outweighs what was measured; its own statement is among those that fail.
+        proof = FORMULAS[name]() if name in FORMULAS else judge(parts)
+        if proof.word == "refuted":
+            assert (outcome["verdict"], outcome["because"]) == ("refuted", proof.because)
+            assert judge(parts).word == "not reproduced"
+        else:
+            assert judge(parts).word == outcome["verdict"]
 
 
 @pytest.mark.slow
 def test_the_page_is_made_of_the_files() -> None:
-    """`peerveil reproduce --book docs/reproductions.md` would change nothing."""
+    """`peerveil reproduce --book docs/reproductions.md` would change nothing, and its plots are today's."""
     text = (DOCS / "reproductions.md").read_text(encoding="utf-8")
     assert text == write_book()
-    for name in reproduce.outcomes():
-        assert (DOCS / picture_path(name)).is_file()
+    for name, outcome in reproduce.outcomes().items():
+        # Matplotlib keeps the text of every label as a comment.
+        plot = (DOCS / picture_path(name)).read_text(encoding="utf-8")
+        assert _caption(outcome).splitlines()[1] in plot, name
+        rows = [row for row in outcome["values"] if row["mean"] is not None]
+        axis = line_axis(rows)
+        labels = [axis] if axis else [_label(row["settings"]) for row in rows]
+        assert all(f"<!-- {label} -->" in plot for label in labels), name
 
 
 @pytest.mark.slow
@@ -218,6 +231,44 @@ def test_a_sweep_gives_an_outcome_with_values_and_verdict(tmp_path: Path, monkey
     assert not reproduce.is_stale("S0-T5.4")
     outcome["probe"]["events"] = "0" * 64
     assert reproduce.is_stale("S0-T5.4")
+
+
+def test_an_outcome_is_printed_with_its_settings_and_what_it_does_not_say(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that differ in their last setting can be told apart."""
+    from scenarios.cli.commands.experiments.reproduce import _print
+
+    monkeypatch.setenv("COLUMNS", "200")
+    outcome = reproduce.outcomes()["S0-T4.1"]
+    _print(outcome)
+    lines = capsys.readouterr().out.splitlines()
+    rows = {line.partition("  ")[0] for line in map(str.strip, lines) if line.strip().startswith("base inversion")}
+    # Twelve settings under two readings.
+    assert len(rows) == 12
+    assert any(" ".join(line.split()) == "settings printed measured [flat] measured [per layer]" for line in lines)
+    assert lines[-1].startswith("not said by these runs: PSNR depends")
+
+
+def test_readings_are_columns() -> None:
+    """Also if they are told by different keys; a cell of no reading, or without a place of its own, makes it one."""
+
+    def value(norm: float, **settings: Any) -> dict[str, Any]:
+        place = "update.0.norm" if settings["base"] == "leader-mnist-gradient" else "privacy.clip.norm"
+        named = {name.replace("noise_", "privacy.noise.calibrate.noise_"): part for name, part in settings.items()}
+        return {"settings": {**named, place: norm}, "printed": 0.4, "mean": norm, "low": None, "high": None}
+
+    readings: list[dict[str, Any]] = [
+        {"base": "adpdfl-leader-mnist", "noise_reading": "eq_5_3"},
+        {"base": "adpdfl-leader-mnist", "noise_reading": "theorem_8"},
+        {"base": "leader-mnist-gradient"},
+    ]
+    values = [value(norm, **settings) for settings in readings for norm in (1, 2)][:-1]
+    heads, rows = value_table({"id": "S0-T5.1", "values": values})
+    assert heads == ["measured [update, (5.3)]", "measured [update, Theorem 8]", "measured [gradient, (5.3)]"]
+    assert rows == [["norm 1", "0.4", "1", "1", "1"], ["norm 2", "0.4", "2", "2", "-"]]
+    for odd in (value(1, base="tiny"), values[0] | {"settings": {**values[0]["settings"], "base": "tiny"}}):
+        assert value_table({"id": "S0-T5.1", "values": [*values, odd]})[0] == ["measured"]
 
 
 @pytest.mark.extra
@@ -296,6 +347,8 @@ def test_lines_are_drawn_over_an_axis_of_numbers(tmp_path: Path) -> None:
     assert line_axis([value(1), value(2)]) is None
     assert line_axis([value(1), value(2), value("iid")]) is None
     assert line_axis([value(1), value(2), value(4), value(None, "b")]) is None
+    # Each value with another base: every line would be a point.
+    assert line_axis([value(1, "a"), value(2, "b"), value(4, "c")]) is None
     for name, xs in (("lines", (1, 2, 40)), ("rows", ("iid", "shards"))):
         outcome = {"values": [value(x) for x in xs], "figure": "accuracy"}
         draw(outcome, tmp_path / "one.svg")

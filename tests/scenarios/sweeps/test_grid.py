@@ -94,9 +94,20 @@ def test_cells_that_collide_are_refused(tmp_path: Path) -> None:
 
 
 def test_many_cells_need_a_yes() -> None:
-    """Before anything is loaded."""
+    """Before any cell is made; bases and axes that are wrong are told with it."""
     text = "bases: tiny\naxes: {rounds: {from: 1, to: 200, step: 1}, clients: {from: 10, to: 100, step: 1}}"
     assert "18200 cells: more than 10000; add --yes" in problems(text)
+    told = problems(text.replace("tiny", "[tiny, nowhere]").replace("rounds", "roundz"))
+    for part in ("36400 cells: more than 10000", "bases = nowhere", "axes.roundz: no base has it"):
+        assert part in told
+
+
+def test_bases_of_one_name_would_be_seeds_of_one_base(tmp_path: Path) -> None:
+    """Two files of one name in two folders: the table has names only, so one must be renamed."""
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "tiny.yaml").write_text(dump_scenario(replace(load_scenario("tiny"), rounds=3)))
+    told = problems("bases: [tiny, a/tiny.yaml]", tmp_path)
+    assert "bases = a/tiny.yaml: would be called tiny in the table, as tiny is; rename the file" in told
 
 
 def test_the_key_is_that_of_the_results_not_of_the_name(tmp_path: Path) -> None:

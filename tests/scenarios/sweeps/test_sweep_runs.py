@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from scenarios.cli import main
+from scenarios.sweeps.store import Store
 from tests.scenarios.sweeps.conftest import command, comparable, environment
 
 pytestmark = pytest.mark.slow
@@ -134,6 +135,17 @@ def test_a_folder_that_cannot_be_written_is_one_message(
         told = capsys.readouterr().err
         assert "cannot be written" in told
         assert len(told.splitlines()) == 1
+
+
+def test_claims_are_seen_by_those_who_may_not_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A claim holds as long as its holder, and asking for it writes nothing."""
+    store = Store(tmp_path)
+    store.prepare()
+    assert not store.is_claimed("a")
+    with store.claim("a") as mine:
+        monkeypatch.setattr(Path, "open", lambda path: open(path))  # noqa: SIM115 - reading alone is allowed
+        assert (mine, store.is_claimed("a")) == (True, True)
+    assert not store.is_claimed("a")
 
 
 def test_a_full_disk_stops_the_sweep_and_fails_no_cell(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,59 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     places = ["--store", str(base / "cells"), "--out", str(base / "sweep")]
     assert main(["sweep", str(base / "small.yaml"), "--on", "serial", "--quiet", *places]) == 0
     return base / "sweep"
+
+
+def test_a_report_has_the_pages_of_all_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Made once, again where results are newer, not at all if not wanted; a damaged run does not stop the others."""
+    cells = sorted(path for path in (folder.parent / "cells").iterdir() if not path.name.startswith("."))
+    pages = [cell / "report.html" for cell in cells]
+
+    def made(*options: str) -> str:
+        capsys.readouterr()
+        assert main(["report", str(folder), *options]) == 0
+        return capsys.readouterr().out.partition("report.html")[2].strip()
+
+    assert made("--no-cell-pages") == ""
+    assert not any(page.exists() for page in pages)
+    assert "(no page)" in (folder / "report.html").read_text()
+    whole = (cells[0] / "summary.json").read_bytes()
+    (cells[0] / "summary.json").write_bytes(b"[]")
+    assert made() == ", and pages of 7 runs in their folders"
+    assert [page.exists() for page in pages] == [False, *[True] * 7]
+    (cells[0] / "summary.json").write_bytes(whole)
+    os.utime(pages[1], (1, 1))
+    assert made() == ", and pages of 2 runs in their folders"
+    assert made() == ""
+    assert "(no page)" not in (folder / "report.html").read_text()
+
+
+def test_pages_for_which_there_is_no_room_are_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One message with the cure; the sweep's own page is made."""
+    for page in (folder.parent / "cells").glob("*/report.html"):
+        page.unlink()
+    (folder / "report.html").unlink(missing_ok=True)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(10**9, 10**9, 10**6))
+    assert main(["report", str(folder)]) == 2
+    assert "--no-cell-pages" in capsys.readouterr().err
+    assert (folder / "report.html").exists()
+    assert not list((folder.parent / "cells").glob("*/report.html"))
+
+
+def test_what_is_printed_can_be_told_apart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With many axes the seed of every cell is there, and no word of the final table is broken at 80 columns."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    axes = "protocol.train_per_round: [3, 4], network.loss: [0, 0.1], data.samples: [240, 300], data.test_samples: [80]"
+    Path("wide.yaml").write_text(f"name: a\nbases: [tiny]\nsettings: {{learning: none}}\naxes: {{{axes}}}\nseeds: 2")
+    assert main(["sweep", "wide.yaml", "--on", "serial"]) == 0
+    words = capsys.readouterr().out.split()
+    assert {"train_per_round,", "samples", "seeds", "epsilon", "simulated", "client,"} <= set(words)
+    assert main(["sweep", "wide.yaml", "--status"]) == 0
+    assert capsys.readouterr().out.count("seed=2") == 8
 
 
 def test_a_pivot_has_the_means_of_the_table(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -72,6 +126,20 @@ def test_wrong_names_are_told(folder: Path, capsys: pytest.CaptureFixture[str]) 
     run = next((folder.parent / "cells").glob("*--*"))
     assert main(["table", str(run), "--columns", "sigma"]) == 2
     assert "pivot a sweep" in capsys.readouterr().err
+
+
+def test_csv_keeps_numbers_and_leaves_out_what_a_base_does_not_have() -> None:
+    """-0.5 is a number for every program; text that begins like a formula is quoted."""
+    from scenarios.cli.commands.results.table import _pivot_csv
+    from scenarios.sweeps.pivot import Pivot
+
+    cells: dict[tuple[str, ...], dict[tuple[str, ...], list[float | None]]] = {
+        ("-0.5",): {(): [0.1]},
+        ("-",): {(): [0.2]},
+        ("=A1",): {(): [0.3]},
+    }
+    lines = _pivot_csv(Pivot("accuracy", ["skew"], [], [], cells), 3).splitlines()
+    assert [line.partition(",")[0] for line in lines] == ["skew", "-0.5", "", "'=A1"]
 
 
 def test_csv_has_the_traffic_that_competitions_ask_for(folder: Path, tmp_path: Path) -> None:

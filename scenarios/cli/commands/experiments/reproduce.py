@@ -12,9 +12,7 @@ from scenarios.cli.console import make_console, print_rows
 from scenarios.loading.problems import printable, shorten
 from scenarios.reproductions.book import (
     collected,
-    interval_text,
     picture_path,
-    printed_text,
     statement_text,
     verdict_text,
     write_book,
@@ -23,6 +21,7 @@ from scenarios.reproductions.formulas.table import FORMULAS
 from scenarios.reproductions.pictures import draw
 from scenarios.reproductions.published_results import find_result, published_results
 from scenarios.reproductions.reproduce import is_stale, outcomes, record, reproduce_formula, reproduce_sweep
+from scenarios.reproductions.value_table import value_table
 from scenarios.reproductions.waiting import state_of
 from scenarios.run_folder import atomic_write
 from scenarios.run_folder.json_text import to_json
@@ -76,19 +75,14 @@ def _print(outcome: Mapping[str, Any]) -> None:
     rows = [("", words[part["holds"]], statement_text(part), _measured(part)) for part in outcome["parts"]]
     print_rows(console, [tuple(printable(cell) for cell in row) for row in rows])
     if outcome.get("values"):
-        head = ("", "settings", "printed", f"measured {outcome['figure']}")
-        values = [
-            (
-                "",
-                shorten(str(row["settings"]), 70),
-                printed_text(row["printed"]),
-                interval_text(row),
-            )
-            for row in outcome["values"]
-        ]
-        print_rows(console, [head, *(tuple(printable(cell) for cell in row) for row in values)])
+        heads, values = value_table(outcome)
+        console.print(printable(f"{outcome['figure']}, mean and 95% interval:"))
+        lines = [["settings", "printed", *heads], *values]
+        print_rows(console, [("", *(printable(cell) for cell in line)) for line in lines])
     for line in outcome["assumed"]:
         console.print(printable(f"assumed: {line}"))
+    if outcome.get("unsaid"):
+        console.print(printable(f"not said by these runs: {outcome['unsaid']}"))
 
 
 def _measured(part: Mapping[str, Any]) -> str:

@@ -31,6 +31,8 @@ from scenarios.sweeps.store import Store
 from scenarios.sweeps.sweep_file import load_sweep
 
 _MOST_LINES = 60
+_LONGEST_LABEL = 200
+"""A label ends in the seed: cut earlier, cells could not be told apart."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -92,7 +94,9 @@ def _forecast_lines(rows: Sequence[Mapping[str, Any]]) -> tuple[str, list[tuple[
     lines = [("cell", "CPU time", "bytes sent", "memory")]
     for row in rows[:_MOST_LINES]:
         cpu = "finished" if row["state"] == "done" else seconds_text(row["cpu_s"])
-        lines.append((shorten(row["cell"], 70), cpu, bytes_text(row["bytes"]), bytes_text(row["memory_bytes"])))
+        lines.append(
+            (shorten(row["cell"], _LONGEST_LABEL), cpu, bytes_text(row["bytes"]), bytes_text(row["memory_bytes"]))
+        )
     return head, [*lines, *_rest(rows)]
 
 
@@ -104,7 +108,7 @@ def _status_lines(rows: Sequence[Mapping[str, Any]]) -> tuple[str, list[tuple[st
         about = row.get("message") or (seconds_text(row["seconds"]) if row.get("seconds") is not None else "")
         if row.get("round") is not None:
             about = f"round {row['round']}"
-        lines.append((shorten(row["cell"], 70), row["state"], shorten(about, 200)))
+        lines.append((shorten(row["cell"], _LONGEST_LABEL), row["state"], shorten(about, 200)))
     return head, [*lines, *_rest(rows)]
 
 
@@ -145,10 +149,14 @@ def _print_result(args: argparse.Namespace, result: SweepResult, folder: Path) -
 def _print_answer(rows: Sequence[Row]) -> None:
     """Prints the headline figures of every combination, over its seeds."""
     # Imported here: pivoting needs numpy, and a sweep that fails does not pivot.
-    from scenarios.sweeps.pivot import answer_lines
+    from scenarios.sweeps.pivot import answer_tables
 
     console = make_console(None)
-    print_rows(console, [tuple(printable(cell) for cell in line) for line in answer_lines(rows, _MOST_LINES)])
+    # Three intervals beside the settings fill 80 columns; each further one takes about 18.
+    at_once = max(3, (console.width - 26) // 18)
+    for lines in answer_tables(rows, at_once, _MOST_LINES):
+        print_rows(console, [tuple(printable(cell) for cell in line) for line in lines])
+        console.print()
 
 
 def _label(row: Row) -> str:

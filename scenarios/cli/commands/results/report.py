@@ -1,12 +1,18 @@
-"""`peerveil report RUN...`: writes the page of one run, or a page comparing several."""
+"""`peerveil report RUN...`: writes the page of one run, a page comparing several, or the pages of a sweep."""
 
 from __future__ import annotations
 
 import argparse
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from p2p.config.errors import UserError
+from scenarios.cli.page_counter import page_counter
+from scenarios.loading.problems import printable
+from scenarios.metrics.headline.number_format import count_text
 from scenarios.plots.figure import check_ending
+from scenarios.report.cell_pages import folders_without_page, make_cell_pages
 from scenarios.report.data.run_data import RunData, read_run_data
 from scenarios.report.page import comparison_page, report_page, sweep_page
 from scenarios.report.pdf import write_pdf
@@ -46,9 +52,23 @@ def _sweep_report(args: argparse.Namespace) -> int:
     if not sweep.done:
         raise UserError(f"SWEEP = {sweep.path}: no cell has finished; `peerveil sweep --status` says where it stands")
     out = args.out or sweep.path / "report.html"
-    _write(out, sweep_page(sweep))
-    print(f"report in {out}")
+    # The pages of runs come first, so that the sweep's page knows them; a printed page has no use for links.
+    wanted = not args.no_cell_pages and out.suffix.lower() != ".pdf"
+    try:
+        made = _make_cell_pages(folders_without_page(sweep)) if wanted else 0
+    finally:
+        # Also after Ctrl-C: the pages made so far can be opened.
+        _write(out, sweep_page(sweep, out.parent))
+    print(f"report in {out}" + (f", and pages of {count_text(made)} runs in their folders" if made else ""))
     return 0
+
+
+def _make_cell_pages(folders: Sequence[Path]) -> int:
+    with page_counter(len(folders)) as on_page:
+        made, problems = make_cell_pages(folders, on_page)
+    for line in problems:
+        print(printable(f"no page: {line}"), file=sys.stderr)
+    return made
 
 
 def _read(path: Path) -> RunData:

@@ -124,7 +124,8 @@ def _pivot_csv(made: Pivot, unfinished: int) -> str:
         for column, values in line.items():
             found = bounded_interval(made.figure, values)
             numbers = ["" if found[end] is None else repr(found[end]) for end in ("mean", "low", "high")]
-            texts = [_not_a_formula(text) for text in (*row, *column)]
+            # A base that does not have the axis has an empty field.
+            texts = ["" if text == "-" else _not_a_formula(text) for text in (*row, *column)]
             writer.writerow([*texts, made.figure, unit_of(made.figure), *numbers, found["n"]])
     return out.getvalue()
 
@@ -222,5 +223,13 @@ def _markdown_text(content: str) -> str:
 
 
 def _not_a_formula(content: str) -> str:
-    """Quotes text that a spreadsheet would evaluate as a formula."""
-    return f"'{content}" if content[:1] in {"=", "+", "-", "@"} else content
+    """Quotes text that a spreadsheet would evaluate as a formula; negative numbers are none."""
+    return f"'{content}" if content[:1] in {"=", "+", "-", "@"} and not _is_number(content) else content
+
+
+def _is_number(content: str) -> bool:
+    try:
+        float(content)
+    except ValueError:
+        return False
+    return True
