@@ -8,9 +8,7 @@ own value.
 
 from __future__ import annotations
 
-import csv
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Protocol, runtime_checkable
@@ -19,6 +17,7 @@ import numpy as np
 from annotated_types import Ge, Gt, Le
 from numpy.typing import NDArray
 
+from p2p.config.csv_columns import read_column
 from p2p.config.errors import UserError
 from p2p.config.file_paths import FilePath
 from p2p.config.normal_quantile import normal_quantiles
@@ -211,7 +210,7 @@ class Empirical:
 
     def loaded(self, unit: Unit) -> Empirical:
         """Returns a copy with the column read from the file."""
-        return replace(self, values=tuple(_column(self, unit)))
+        return replace(self, values=tuple(read_column(Path(self.path), self.column, unit)))
 
 
 DISTRIBUTIONS: dict[str, type] = {
@@ -273,42 +272,6 @@ def rounded(values: Floats, unit: str) -> Floats:
     if unit == "s":
         return np.asarray(np.rint(values * 1e9) / 1e9, dtype=np.float64)
     return values
-
-
-def _column(source: Empirical, unit: Unit) -> list[float]:
-    problems: list[str] = []
-    values: list[float] = []
-    for line, cell in _cells(Path(source.path), source.column):
-        try:
-            values.append(unit.check(cell.strip()))
-        except ValueError as reason:
-            problems.append(f"column = {cell}: line {line} of {Path(source.path).name} {reason}")
-    if not values and not problems:
-        problems.append(f"path = {source.path}: has no rows below the line of column names")
-    if problems:
-        raise UserError(_few(problems))
-    return values
-
-
-def _cells(path: Path, column: str) -> Iterator[tuple[int, str]]:
-    try:
-        # utf-8-sig: the byte order mark of spreadsheets would otherwise become part of the first name.
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            rows = csv.DictReader(file)
-            names = rows.fieldnames or []
-            if column not in names:
-                raise UserError(f"column = {column}: not in {path.name}; its columns are {', '.join(names) or 'none'}")
-            yield from ((rows.line_num, row[column] or "") for row in rows)
-    except (OSError, UnicodeDecodeError, csv.Error) as reason:
-        text = reason.strerror if isinstance(reason, OSError) else str(reason)
-        raise UserError(f"path = {path}: cannot be read as CSV ({text}); give a readable file") from reason
-
-
-def _few(problems: list[str], limit: int = 5) -> list[str]:
-    """Returns the first few problems; a file with a million bad cells usually has one mistake."""
-    if len(problems) <= limit:
-        return problems
-    return [*problems[:limit], f"column: and {len(problems) - limit} more such lines"]
 
 
 RatePerNode = Annotated[Distribution, Drawn("bytes/s", low=0.0, low_open=True)]

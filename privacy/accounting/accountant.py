@@ -129,8 +129,17 @@ class Accountant:
         setting = self.setting
         if self._why_not:
             return _all_alike(infinite(self._why_not), bool(setting.colluders))
-        local = self._figure(self._local, setting.delta, _COMPOSED if setting.losses else "")
         found = {event: spread.learned(collected) for event, spread in self._spread.items()}
+        views = self._figures_but_receiver(found)
+        views = replace(views, receiver=self._receiver(found, views))
+        if setting.followed and any(self._contradicts(each) for each in found.values()):
+            return views.unproved(_CONTRADICTION)
+        return views if setting.preset_rho is None else self._filtered(views, setting.preset_rho)
+
+    def _figures_but_receiver(self, found: Mapping[LossEvent | None, Learned]) -> Views:
+        """Returns all figures but that of the best informed receiver."""
+        setting = self.setting
+        local = self._figure(self._local, setting.delta, _COMPOSED if setting.losses else "")
         label = next(iter(self._spread.values())).label
         # Random factors may leave less noise than is counted, with probability `tail`: delta pays for that.
         delta = setting.delta - setting.tail
@@ -144,24 +153,25 @@ class Accountant:
         )
         if setting.followed:
             epsilons = _epsilons(_of(found, "peers"), delta)
-            views = replace(
+            return replace(
                 views,
                 peer_worst=self._labelled(float(epsilons.max(initial=0.0)), bound),
                 peer_median=self._labelled(float(np.median(epsilons)) if len(epsilons) else 0.0, bound),
             )
-        elif setting.spread == "by_path":
+        if setting.spread == "by_path":
             # A model may hold all that a peer has seen, so what bounds the peers is the bound for models too.
-            views = replace(views, model=views.peer_worst, coalition=together and views.peer_worst)
-        if setting.server is not None:
-            server = self._server(found, local)
-            views = replace(views, receiver=max(server, views.peer_worst, key=lambda figure: figure.epsilon))
-        else:
+            return replace(views, model=views.peer_worst, coalition=together and views.peer_worst)
+        return views
+
+    def _receiver(self, found: Mapping[LossEvent | None, Learned], views: Views) -> Figure:
+        """Returns the figure of the best informed single node that gets updates."""
+        candidates = [views.peer_worst]
+        if self.setting.server is not None:
+            candidates.insert(0, self._server(found, views.local))
+        elif self.setting.spread == "by_path":
             # The server that collects models in the end is a receiver of what stands behind them.
-            candidates = (views.peer_worst, views.model) if setting.spread == "by_path" else (views.peer_worst,)
-            views = replace(views, receiver=max(candidates, key=lambda figure: figure.epsilon))
-        if setting.followed and any(self._contradicts(each) for each in found.values()):
-            return views.unproved(_CONTRADICTION)
-        return views if setting.preset_rho is None else self._filtered(views, setting.preset_rho)
+            candidates.append(views.model)
+        return max(candidates, key=lambda figure: figure.epsilon)
 
     def _filtered(self, views: Views, rho: float) -> Views:
         """Returns the filter's preset budget in the place of every finite figure: the realised sum is an output."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from nodes.messaging.control_messages import Peer
 from p2p.clock import Rank
 from p2p.log import records
 from p2p.log.records import NO_NODE
@@ -191,6 +192,33 @@ def test_a_member_that_is_no_neighbour(prepare: Prepare, message_rows: Rows, sea
         forger.post(forger.seal(0, neighbour, 1, kind="model"), 0, neighbour, 1)
 
     assert refusals(run_with(prepare, sealed, 1, act), message_rows) == ["not_neighbour"] * 2
+
+
+@pytest.mark.parametrize("reads_log", [False, True])
+def test_a_message_is_judged_by_the_plan_at_its_arrival(prepare: Prepare, message_rows: Rows, reads_log: bool) -> None:
+    """A member that is no neighbour yet: a newer plan does not admit what has arrived, read or unread until then."""
+    at_s = training_s(prepare, 1)
+    simulation = prepare(*RING)
+    forger = Forger(simulation)
+
+    def send() -> None:
+        receiver = next(node for node in range(1, 5) if node != forger.successor(0, 1))
+        forger.post(forger.seal(0, receiver, 1), 0, receiver, 1)
+        simulation.clock.call_at(at_s + 0.3, Rank.START, 0, partial(plan_anew, receiver))
+
+    def plan_anew(receiver: int) -> None:
+        if reads_log:
+            len(simulation.log.messages)
+        endpoint = simulation.clients[receiver].endpoint
+        held = endpoint.session(1)
+        assert held is not None
+        peer = Peer(simulation.records[1].addresses[0], forger.keys(0, 1).public)
+        expected = {"update": [*held.assignment.expect_from["update"], peer]}
+        endpoint.enter(held.assignment._replace(epoch=held.assignment.epoch + 1, expect_from=expected))
+
+    simulation.clock.call_at(at_s, Rank.START, 0, send)
+    simulation.run()
+    assert refusals(simulation, message_rows) == ["not_neighbour"]
 
 
 @SEALED
