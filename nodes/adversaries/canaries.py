@@ -87,12 +87,14 @@ class CanaryTrainer:
         others = [place for place, node in enumerate(nodes) if node not in self._rows]
         if others and not self._still:
             mine = [nodes[place] for place in others], round_number, [numbers[place] for place in others]
+            # An array of their own: indexing `losses` by a list would give the trainer a copy.
             their_losses = None if losses is None else np.zeros(len(others))
             trained[others] = self._trainer.train(models[others], *mine, their_losses)
             if losses is not None:
                 losses[others] = their_losses
         for place, node in enumerate(nodes):
             if node in self._rows:
+                # Minus: a release is the model before training less the model after it.
                 trained[place] -= self._steps[self._rows[node]]
         return trained
 

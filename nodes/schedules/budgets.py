@@ -70,6 +70,7 @@ class Budgets:
     def begin(self, terms: ScheduleTerms) -> BudgetedRounds:
         """Returns the rounds of a run."""
         accountants = self.accountants(terms)
+        # As printed, the budget is checked when a round is over: the one that exceeds it has taken place.
         extra = 1 if self.stop == "after" else 0
         lasts = {name: _rounds(accountant) + extra for name, accountant in accountants.items()}
         return BudgetedRounds(terms.rounds, lasts, accountants)
@@ -87,6 +88,7 @@ def server_multiplier(aggregate: Any) -> float | None:
     return None if aggregate.noise is None else aggregate.noise.multiplier
 
 
+# Plan, checks and run ask for the same budgets, and each answer is a search over moments.
 _rounds = lru_cache(MomentsBudget.max_rounds)
 
 

@@ -51,6 +51,7 @@ def normal_quantiles(u: Floats) -> Floats:
     """Returns the standard normal quantiles at probabilities in the open interval (0, 1)."""
     some = np.atleast_1d(u)
     from_middle = some - 0.5
+    # The polynomial is in 0.425^2 - q^2, so that it is symmetric about the middle.
     found = from_middle * _ratio(_MIDDLE, 0.180625 - from_middle * from_middle)
     tails = np.abs(from_middle) > 0.425
     found[tails] = _tail_quantiles(some[tails])
@@ -58,7 +59,9 @@ def normal_quantiles(u: Floats) -> Floats:
 
 
 def _tail_quantiles(u: Floats) -> Floats:
+    # The smaller tail: 1 - u keeps its digits only there.
     distance = np.sqrt(-np.log(np.minimum(u, 1.0 - u)))
+    # Both ratios are computed for all; clipped, so that neither overflows where the other is taken.
     near = np.minimum(distance, 5.0) - 1.6
     found = np.where(distance <= 5.0, _ratio(_TAIL, near), _ratio(_FAR_TAIL, distance - 5.0))
     return np.copysign(found, u - 0.5)

@@ -64,6 +64,7 @@ class NonNeighboursAttack:
     def score(self, guess: Heard, truth: Truth) -> Result:
         """Returns who is exposed after each round, with the mixing that really took place."""
         rounds, as_planned = truth.mixing()
+        # Planned weights that did not take place: the observer's matrix would be wrong without its noticing.
         unknown = guess.unknown or ("" if as_planned else "it does not see which messages between others were lost")
         nothing = np.zeros(0, dtype=np.int64)
         heard = [_senders(truth.origin[guess.rows.get(number, nothing)]) for number in range(1, len(rounds) + 1)]
@@ -83,6 +84,7 @@ def _senders(origin: Rows) -> Rows:
 def _over_rounds(parts: Sequence[Matrix]) -> Iterator[tuple[int, Exposure]]:
     """Yields the exposure after some rounds: the first ones, then about eight in each doubling, and the last."""
     for number in range(1, len(parts) + 1):
+        # A decomposition per round would take time with the square of a long run; a curve needs no more points.
         step = max(1, 2 ** (number.bit_length() - 4))
         if number % step == 0 or number == len(parts):
             yield number, exposure(np.concatenate(parts[:number]))

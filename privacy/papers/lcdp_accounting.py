@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from privacy.accounting.curves.moments import LogMoments, log_moments
 
-_MOST_ROUNDS = 1 << 40
+_MOST_ROUNDS = 1 << 40  # with large noise no number of rounds exceeds the budget
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,7 @@ class MomentsBudget:
     def max_rounds(self) -> int:
         """Returns the most rounds whose epsilon is within the budget."""
         moments = self._moments()
+        # Epsilon grows with rounds: doubling finds an interval, bisection the last round within the budget.
         least, most = 0, 1
         while most < _MOST_ROUNDS and moments.epsilon(self.steps * most, self.delta)[0] <= self.epsilon:
             least, most = most, 2 * most

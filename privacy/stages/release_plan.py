@@ -69,6 +69,7 @@ def first_not_linear(stages: Sequence[Stage]) -> int | None:
 
 
 def _some_run(stages: Sequence[Stage]) -> PlanContext:
+    # Bounds may be given client by client: the run must have as many.
     clients = max(2, len(final_bounds(stages).l2))
     return PlanContext(
         clients=clients,
@@ -97,6 +98,7 @@ def _plan(known: Declared, context: PlanContext) -> NoisePlan:
     return NoisePlan(
         noise_std=known.std,
         clip_norm=bound,
+        # A client that is replaced moves its update from one point of the ball to any other.
         sensitivity=2.0 * bound,
         own_sensitivity=None if known.bounds.equal else 2.0 * np.broadcast_to(known.bounds.l2, context.clients),
         published=known.published,

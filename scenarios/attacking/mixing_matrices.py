@@ -70,10 +70,12 @@ def _between(used: NDArray[np.int64]) -> set[tuple[int, ...]]:
 def _mixing(planned: NDArray[np.int64], used: NDArray[np.int64], protocol: Gossip, clients: int) -> Mixing:
     trained = np.zeros(clients, dtype=np.bool_)
     trained[used[:, 0]] = True
+    # A client's own release in its own model is no edge; weights add it by themselves.
     edges = used[used[:, 0] != used[:, 1]]
     if protocol.mixing == "uniform":
         return Mixing(uniform_weights(edges, clients, protocol.include_own).toarray(), trained)
     weights = arrived_weights(edges, np.bincount(planned[:, 1], minlength=clients)).toarray()
+    # A node that received nothing keeps its own model even where own models are left out.
     if not protocol.include_own:
         mixes = np.unique(edges[:, 1])
         weights[mixes, mixes] = 0.0

@@ -20,6 +20,7 @@ def from_numpy(values: NDArray[Any], nulls: NDArray[np.bool_] | None = None) -> 
     """Returns numbers or truth values as an array, with nulls where `nulls` is true."""
     import pyarrow as pa
 
+    # Arrow marks what is valid, one bit each, the lowest first; without nulls the buffer is left out.
     validity = None if nulls is None or not nulls.any() else _bits(~nulls)
     plain = _bits(values) if values.dtype == np.bool_ else pa.py_buffer(np.ascontiguousarray(values))
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [validity, plain])
@@ -35,6 +36,7 @@ def from_values(values: Sequence[Any]) -> pa.Array:
     """Returns values of one kind as an array: strings, truth values, numbers, or lists of these; None is null."""
     import pyarrow as pa
 
+    # By exact type: a truth value is an int to `isinstance`.
     kinds = {type(value) for value in values if value is not None}
     if not kinds:
         return pa.nulls(len(values))
@@ -51,6 +53,7 @@ def _from_lists(values: Sequence[list[Any] | None]) -> pa.Array:
     import pyarrow as pa
 
     items = from_values([item for value in values for item in value or ()])
+    # A null is a list of no items, with its bit unset.
     ends = np.cumsum([0, *(len(value or ()) for value in values)], dtype=np.int32)
     buffers = [_validity(values), pa.py_buffer(ends)]
     return pa.Array.from_buffers(pa.list_(items.type), len(values), buffers, children=[items])

@@ -118,12 +118,14 @@ def pivot(rows: Sequence[Row], figure: str, down: Sequence[str], across: Sequenc
     if figure not in FIGURES:
         raise UserError(f"--figure = {figure}: is unknown; {suggestion(figure, FIGURES)}")
     axes = ["base", *axes_of(done[0])]
+    # An axis with one value tells nothing: it is neither shown nor counted as averaged over.
     varying = [name for name in axes if len({axis_text(row[name]) for row in done}) > 1]
     chosen_rows = [_axis(name, axes, "--rows") for name in down]
     chosen_columns = [_axis(name, axes, "--columns") for name in across]
     free = [name for name in varying if name not in (*chosen_rows, *chosen_columns)]
     if not chosen_rows:
         chosen_rows = free[:1] or ["base"]
+    # Rows that were asked for alone are wanted as a list, not as a table.
     if not chosen_columns and not down:
         chosen_columns = [name for name in free if name not in chosen_rows][:1]
     cells: dict[tuple[str, ...], dict[tuple[str, ...], list[float | None]]] = {}
