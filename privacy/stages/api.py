@@ -89,7 +89,7 @@ class Norms(NamedTuple):
 
 
 _UNBOUNDED = np.full(1, math.inf)
-_UNBOUNDED.flags.writeable = False
+_UNBOUNDED.flags.writeable = False  # one array is the default of all bounds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -122,10 +122,12 @@ class Bounds:
 
     def of(self, node: int) -> Norms:
         """Returns the bounds of one client."""
+        # One number stands for all clients; no other length but their number occurs.
         return Norms(*(float(norm[min(node, len(norm) - 1)]) for norm in (self.l1, self.l2, self.linf)))
 
     def within(self, dimension: int) -> Bounds:
         """Returns the bounds with each norm at most what the other two imply for this many coordinates."""
+        # |x|_inf <= |x|_2 <= |x|_1 <= sqrt(d) |x|_2 <= d |x|_inf; l2 first gains from linf, then l1 and linf from l2.
         least, root = np.minimum, math.sqrt(dimension)
         linf = least(least(self.linf, self.l2), self.l1)
         l2 = least(least(self.l2, root * linf), self.l1)

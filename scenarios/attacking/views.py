@@ -68,6 +68,7 @@ class AttackedRun:
         Args:
             tried: comparisons with the run's epsilons that were made before.
         """
+        # Records that the observer knows as members are no test of its guesses.
         known = int(position.knows["members"])
         return Truth(
             origin=read_truth(self.path, position.name),
@@ -94,6 +95,7 @@ class AttackedRun:
         known = int(knows["members"])
         tells = bool(knows["batch_size"])
         return Knowledge(
+            # Functions, not records: an attack that does not ask loads no data.
             auxiliary=(lambda: self._auxiliary(int(knows["auxiliary"]))) if knows["auxiliary"] else None,
             own_records=(lambda: self._own(position.nodes)) if knows["own_records"] and position.nodes else None,
             members=(lambda node: self._records(self._members(node)[:known])) if known else None,
@@ -106,6 +108,7 @@ class AttackedRun:
     def _labels_behind(self, position: Position) -> Callable[[int], NDArray[np.int64]]:
         """Returns a function from rows to the sorted labels of their senders' records, and to nothing else of them."""
         origin = read_truth(self.path, position.name)
+        # Sorted, so that their order tells nothing about the batches of training.
         return lambda row: np.sort(self._records(self._members(int(origin[row]))).labels)
 
     def _test(self) -> Records:

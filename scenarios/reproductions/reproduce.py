@@ -95,6 +95,7 @@ def is_stale(name: str, data_dir: Path | None = None) -> bool:
         return False
     sweep = rules()[name].sweep(recorded["size"], recorded["seeds"])
     found, then = probe(expand(sweep, data_dir=data_dir), data_dir), recorded["probe"]
+    # Events are equal on every machine; accuracy only within a tolerance.
     if found["events"] != then["events"]:
         return True
     if found["accuracy"] is None or then["accuracy"] is None:
@@ -173,6 +174,7 @@ def _values(rule: Rule, cells: Sequence[Measured]) -> list[dict[str, Any]]:
     """Returns printed beside measured values, one row per combination."""
     groups: dict[str, list[Measured]] = {}
     for cell in cells:
+        # Settings may be mappings and lists, which no dict takes as keys.
         groups.setdefault(json.dumps(dict(cell.settings), default=str), []).append(cell)
     rows = []
     for text, members in groups.items():

@@ -49,6 +49,7 @@ def run(args: argparse.Namespace) -> int:
             if summary["stopped_because"] == "interrupted":
                 print(f"interrupted; what was done is in {out}", file=sys.stderr)
                 return INTERRUPTED
+            # Who gets updates depends on the protocol, not on the seed: the first run tells.
             if label not in receivers:
                 receivers[label] = _receivers(folder)
     decision = decide(summaries, receivers)
@@ -93,6 +94,7 @@ def split_values(text: str) -> list[str]:
 
 def _load(args: argparse.Namespace, key: str, values: Sequence[str]) -> dict[str, Scenario]:
     """Loads every alternative; the problems of all are reported at once."""
+    # The scenario itself must be valid before alternatives of it are: its errors would be told for each of them.
     base = load_scenario(args.scenario, args.overrides, args.seed, args.allow_plugins)
     problems: list[str] = []
     loaded: dict[str, Scenario] = {}
