@@ -45,8 +45,10 @@ class RoundRecord:
 
     def nodes_of(self, addresses: Sequence[bytes]) -> list[int]:
         """Returns the node behind each address of this round."""
-        # Addresses are added when a round is re-planned, so the inverse is rebuilt at the first unknown one.
-        if False in [address in self._nodes for address in addresses]:
+        try:
+            return [self._nodes[address] for address in addresses]
+        except KeyError:
+            # Addresses are added when a round is re-planned, so the inverse is made again at the first unknown one.
             self._nodes = {address: node for node, address in self.addresses.items()}
         return [self._nodes[address] for address in addresses]
 

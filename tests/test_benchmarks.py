@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.figures import BEGIN, END, Figure, markdown, put_into
+from benchmarks.jobs import JOBS
 
 ROOT = Path(__file__).parent.parent
 
@@ -25,6 +26,15 @@ def test_the_quick_suite_measures_and_writes(tmp_path: Path) -> None:
     jobs_told = " ".join(figure["job"] for figure in told["figures"])
     assert all(name in jobs_told for name in ("deliveries", "peers", "demo"))
     assert all(figure["value"] > 0 for figure in told["figures"])
+
+
+@pytest.mark.extra
+def test_every_job_runs(tmp_path: Path) -> None:
+    """At small sizes: `make bench` takes minutes, and a job that has lost what it measures would end it."""
+    file = tmp_path / "figures.json"
+    command = [sys.executable, "-m", "benchmarks", "--quick", "--json", str(file)]
+    subprocess.run(command, check=True, capture_output=True, cwd=ROOT)
+    assert len(json.loads(file.read_text())["figures"]) > len(JOBS)
 
 
 def test_a_goal_is_met_on_its_side() -> None:

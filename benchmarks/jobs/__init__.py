@@ -8,6 +8,7 @@ from benchmarks.figures import Job
 
 JOBS = {
     "mnist": "rounds:mnist",
+    "products": "rounds:products",
     "small": "rounds:small",
     "sealing": "sealing:sealing",
     "many-learners": "peers:many_learners",

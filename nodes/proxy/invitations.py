@@ -18,7 +18,7 @@ class Invitations:
 
     Attributes:
         answer: makes a node's answer from what its rule said
-        joined: the answers of the clients that join, in the order of arrival
+        joined: the clients that join, in the order of their answers
         without_model: the nodes that declined because they have no model yet
         why_not: the reason if too few clients joined
     """
@@ -30,7 +30,7 @@ class Invitations:
     targets: Sequence[int]
     answer: Callable[[CallAnswer], Answer]
     answers: dict[int, Answer] = field(default_factory=dict)
-    joined: dict[int, Answer] = field(default_factory=dict)
+    joined: list[int] = field(default_factory=list)
     without_model: set[int] = field(default_factory=set)
     why_not: str = ""
     _spent: int = 0
@@ -90,7 +90,7 @@ class Invitations:
         elif answer.declines:
             self._spent += 1
         elif answer.node != self.world.server:
-            self.joined[answer.node] = answer
+            self.joined.append(answer.node)
 
     def log_absences(self, needed: int) -> None:
         """Logs the invited nodes that did not join; under `first_come`, merely slower nodes are not absent."""

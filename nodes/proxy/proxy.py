@@ -135,7 +135,7 @@ class Proxy:
             self._stop(f"round {round_number}: {invited.why_not}")
             return
         size, rules = self._config.protocol.cohort_size, self._config.rules
-        joined = np.array(list(invited.joined), dtype=np.int64)
+        joined = np.array(invited.joined, dtype=np.int64)
         members = choose_cohort(joined, size, rules.selection, self._world.seed, round_number)
         answers = invited.answers
         # The protocol plans first: newcomers are served beside its plan, and share partners depend on its edges.
