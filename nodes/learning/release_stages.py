@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from nodes.learning.thread_pool import chunks, run_parallel
 from privacy.calibration.noise_plan import PlanContext
 from privacy.calibration.published_rules import NoiseFactor, constant_noise
-from privacy.stages.api import Batch, Matrix, Released, Stage, Update
+from privacy.stages.api import Matrix, ReleaseBatch, Released, Stage, Update
 from privacy.stages.release_plan import PlannedStage, plan_stages
 from privacy.stages.wire import DENSE, Encoding, WireFormat
 
@@ -78,7 +78,7 @@ class ReleaseStages:
         """
         if not self.stages:
             return rows
-        batch = Batch(
+        batch = ReleaseBatch(
             nodes=np.asarray(nodes, dtype=np.int64),
             generators=generators,
             round_number=round_number,

@@ -190,7 +190,7 @@ class Declared:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
+class ReleaseBatch:
     """The releases that are made together: row i is that of client `nodes[i]`.
 
     Attributes:
@@ -222,7 +222,7 @@ class Batch:
     losses: Floats | None = None
     noise_factor: float = 1.0
 
-    def part(self, rows: slice) -> Batch:
+    def part(self, rows: slice) -> ReleaseBatch:
         """Returns the same of some of the rows."""
         return replace(
             self,
@@ -261,7 +261,7 @@ class Stage(Protocol):
     def remembers(self, clients: int, rounds: int, shape: Shape) -> dict[str, NDArray[Any]]:
         """Returns the initial values of what this stage remembers from release to release, one row per client."""
 
-    def apply(self, rows: Any, plan: Declared, batch: Batch) -> Update | Released:
+    def apply(self, rows: Any, plan: Declared, batch: ReleaseBatch) -> Update | Released:
         """Transforms the rows in place; `plan` is what this stage declared. Rows do not influence each other."""
 
 

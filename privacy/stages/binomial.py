@@ -16,7 +16,7 @@ from p2p.random_streams import stream
 from privacy.accounting.curves.binomial_loss import BinomialLoss
 from privacy.calibration.claims import CpsgdRule
 from privacy.mechanisms.rotation import rotate, rotate_back
-from privacy.stages.api import Batch, Bounds, Declared, Matrix, PlainStage, Problem, Released, Shape, Update
+from privacy.stages.api import Bounds, Declared, Matrix, PlainStage, Problem, ReleaseBatch, Released, Shape, Update
 from privacy.stages.wire import Encoding, Row
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class Binomial(PlainStage):
             limit = min(usual, norms.l2) if self.rotate else norms.linf
         return Quantised(limit, self.levels, self.trials, self.rotate)
 
-    def apply(self, rows: Update, plan: Declared, batch: Batch) -> Released:
+    def apply(self, rows: Update, plan: Declared, batch: ReleaseBatch) -> Released:
         """Rotates, rounds and noises each row, and turns the integers back into an update."""
         # What this stage has declared itself.
         coding = cast("Quantised", plan.wire).of_round(batch.seed, batch.round_number)

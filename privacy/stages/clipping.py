@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from privacy.mechanisms.clip_and_noise import clip_rows, row_norms
 from privacy.mechanisms.layer_clipping import layered_sensitivity, split_bound
-from privacy.stages.api import Batch, Bounds, Declared, Matrix, PlainStage, Released, Shape, Update
+from privacy.stages.api import Bounds, Declared, Matrix, PlainStage, ReleaseBatch, Released, Shape, Update
 
 if TYPE_CHECKING:
     from privacy.calibration.noise_plan import PlanContext
@@ -51,7 +51,7 @@ class Clip(PlainStage):
         """Declares the bound; the norm is public, and nothing else leaves."""
         return replace(before, bounds=self.bounds(before.bounds, context.shape))
 
-    def apply(self, rows: Update, plan: Declared, batch: Batch) -> Update:
+    def apply(self, rows: Update, plan: Declared, batch: ReleaseBatch) -> Update:
         """Clips each row."""
         enter_object(rows.rows, self.clip_object, batch)
         clip_rows(rows.rows, np.array(self.norm)[batch.nodes] if isinstance(self.norm, tuple) else self.norm)
@@ -88,7 +88,7 @@ class ClipLayers(PlainStage):
         """Declares the bound; nothing else leaves."""
         return replace(before, bounds=self.bounds(before.bounds, context.shape))
 
-    def apply(self, rows: Update, plan: Declared, batch: Batch) -> Update:
+    def apply(self, rows: Update, plan: Declared, batch: ReleaseBatch) -> Update:
         """Clips each layer of each row."""
         enter_object(rows.rows, self.clip_object, batch)
         each = self.norm if self.of == "layer" else split_bound(self.norm, max(len(plan.layers), 1))
@@ -125,7 +125,7 @@ class ClipCoordinates(PlainStage):
         """Declares the bound; nothing else leaves."""
         return replace(before, bounds=self.bounds(before.bounds, context.shape))
 
-    def apply(self, rows: Update, plan: Declared, batch: Batch) -> Update:
+    def apply(self, rows: Update, plan: Declared, batch: ReleaseBatch) -> Update:
         """Cuts each row."""
         enter_object(rows.rows, self.clip_object, batch)
         # The largest float32 number that is not above the bound: rounding must not exceed it.
@@ -168,7 +168,7 @@ class ClipOwnMedian(PlainStage):
         layers = len(shape.layers) if self.layers and shape.layers else 1
         return {"own_norms": np.full((clients, rounds + _SPARE, layers), np.nan, dtype=np.float32)}
 
-    def apply(self, rows: Update, plan: Declared, batch: Batch) -> Update:
+    def apply(self, rows: Update, plan: Declared, batch: ReleaseBatch) -> Update:
         """Clips each row to the median of its client's norms, this one included."""
         slices = layer_slices(plan.layers if self.layers else (), rows.rows.shape[1])
         kept = batch.memory["own_norms"]
@@ -209,7 +209,7 @@ class ClipCohortMedian(PlainStage):
         """Declares whose records the bound depends on."""
         return replace(before, linear=False) if before.noised else before.reading(_COHORT_MEDIAN)
 
-    def apply(self, rows: Update | Released, plan: Declared, batch: Batch) -> Update | Released:
+    def apply(self, rows: Update | Released, plan: Declared, batch: ReleaseBatch) -> Update | Released:
         """Changes nothing: the aggregator clips."""
         return rows
 
@@ -240,7 +240,7 @@ def layer_slices(layers: Sequence[int], dimension: int) -> list[slice]:
     return [slice(start, end) for start, end in zip([0, *ends[:-1]], ends, strict=True)]
 
 
-def enter_object(rows: Matrix, clip_object: ClipObject, batch: Batch) -> None:
+def enter_object(rows: Matrix, clip_object: ClipObject, batch: ReleaseBatch) -> None:
     """Turns updates into what is clipped, in place."""
     if clip_object == "gradient":
         rows /= np.float32(batch.rate)
@@ -248,7 +248,7 @@ def enter_object(rows: Matrix, clip_object: ClipObject, batch: Batch) -> None:
         _take_from_models(rows, batch)
 
 
-def leave_object(rows: Update, clip_object: ClipObject, batch: Batch) -> None:
+def leave_object(rows: Update, clip_object: ClipObject, batch: ReleaseBatch) -> None:
     """Turns clipped weights into updates again, in place; a gradient stays one."""
     # The model that training started from is known to all who may learn anything, so the bound stays the weights'.
     if clip_object == "weights":
@@ -257,7 +257,7 @@ def leave_object(rows: Update, clip_object: ClipObject, batch: Batch) -> None:
         rows.trim()
 
 
-def _take_from_models(rows: Matrix, batch: Batch) -> None:
+def _take_from_models(rows: Matrix, batch: ReleaseBatch) -> None:
     # Row by row: indexing the models by a list would copy a whole cohort.
     for row, node in zip(rows, batch.nodes.tolist(), strict=True):
         np.subtract(batch.models[node], row, out=row)
@@ -278,7 +278,7 @@ class ForeignClip(PlainStage):
         """Declares the bound; that the plug-in is undeclared is reported from the list of plug-ins."""
         return replace(before, bounds=self.bounds(before.bounds, context.shape))
 
-    def apply(self, rows: Update, plan: Declared, batch: Batch) -> Update:
+    def apply(self, rows: Update, plan: Declared, batch: ReleaseBatch) -> Update:
         """Lets the plug-in clip."""
         clipped, _ = self.plugin.clip(rows.rows)  # type: ignore[attr-defined]
         rows.rows[:] = clipped

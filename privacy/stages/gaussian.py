@@ -15,7 +15,18 @@ from privacy.calibration.claims import CLAIMS, MomentsClaim
 from privacy.calibration.noise_plan import NoisePlan, PlanContext, given_plan
 from privacy.calibration.strategies import CALIBRATIONS, PUBLISHED, Calibration
 from privacy.mechanisms.clip_and_noise import row_norms
-from privacy.stages.api import Batch, Bounds, Declared, Floats, Matrix, PlainStage, Problem, Released, Shape, Update
+from privacy.stages.api import (
+    Bounds,
+    Declared,
+    Floats,
+    Matrix,
+    PlainStage,
+    Problem,
+    ReleaseBatch,
+    Released,
+    Shape,
+    Update,
+)
 
 _NO_CLAIM = "the multiplier of this noise comes without `claim`, the accounting of a paper"
 _OWN_NORM = "the noise is scaled by the norm of the client's own update, which nothing bounds and its size tells"
@@ -109,7 +120,7 @@ class Gaussian(PlainStage):
         claimed = self.claim.rule(self.multiplier or 0.0, context) if self.claim else plan.published
         return replace(plan, noise_std=stds, published=claimed)
 
-    def apply(self, rows: Update, plan: Declared, batch: Batch) -> Released:
+    def apply(self, rows: Update, plan: Declared, batch: ReleaseBatch) -> Released:
         """Adds each client's noise to its row, from the row's own stream."""
         private = self._private_scales(rows)
         for index, (node, generator) in enumerate(zip(batch.nodes.tolist(), batch.generators, strict=True)):
@@ -146,7 +157,7 @@ class ForeignNoise(PlainStage):
         """Declares nothing; that the plug-in is undeclared is reported from the list of plug-ins."""
         return before
 
-    def apply(self, rows: Update, plan: Declared, batch: Batch) -> Released:
+    def apply(self, rows: Update, plan: Declared, batch: ReleaseBatch) -> Released:
         """Lets the plug-in add its noise."""
         self.plugin.add(rows.rows, plan.std[batch.nodes], batch.generators)  # type: ignore[attr-defined]
         return Released(rows.rows)

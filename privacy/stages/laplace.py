@@ -11,7 +11,7 @@ import numpy as np
 from annotated_types import Gt
 
 from privacy.accounting.curves.loss_events import LaplaceLoss
-from privacy.stages.api import Batch, Bounds, Declared, PlainStage, Problem, Released, Shape, Update
+from privacy.stages.api import Bounds, Declared, PlainStage, Problem, ReleaseBatch, Released, Shape, Update
 
 if TYPE_CHECKING:
     from privacy.calibration.noise_plan import PlanContext
@@ -56,7 +56,7 @@ class Laplace(PlainStage):
             losses = tuple(LaplaceLoss(2.0 * before.bounds.of(node).l1 / scales[node]) for node in nodes)
         return replace(before, noised=True, losses=losses, coordinate_std=np.array(scales) * math.sqrt(2.0))
 
-    def apply(self, rows: Update, plan: Declared, batch: Batch) -> Released:
+    def apply(self, rows: Update, plan: Declared, batch: ReleaseBatch) -> Released:
         """Adds each client's noise to its row, from the row's own stream."""
         for index, (node, generator) in enumerate(zip(batch.nodes.tolist(), batch.generators, strict=True)):
             scale = self._scale(plan, node)

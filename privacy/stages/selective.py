@@ -13,7 +13,18 @@ from numpy.typing import NDArray
 
 from privacy.calibration.claims import ClaimedRule
 from privacy.papers.dp_fedasgp import SvtScales, divide_budget, rank_of, sigma_eq2
-from privacy.stages.api import Batch, Bounds, Declared, Floats, Matrix, PlainStage, Problem, Released, Shape, Update
+from privacy.stages.api import (
+    Bounds,
+    Declared,
+    Floats,
+    Matrix,
+    PlainStage,
+    Problem,
+    ReleaseBatch,
+    Released,
+    Shape,
+    Update,
+)
 from privacy.stages.sparse import largest
 
 if TYPE_CHECKING:
@@ -75,7 +86,7 @@ class Asgp(PlainStage):
         after = replace(before, noised=True, published=claim, notes=(*before.notes, *notes))
         return after.reading(_QUANTILE).leaking(_EXACT)
 
-    def apply(self, rows: Update, plan: Declared, batch: Batch) -> Released:
+    def apply(self, rows: Update, plan: Declared, batch: ReleaseBatch) -> Released:
         """Adds noise to the selected coordinates of each row."""
         for index, (row, generator) in enumerate(zip(rows.rows, batch.generators, strict=True)):
             size = self._sensitivity(plan, batch, index)
@@ -83,12 +94,14 @@ class Asgp(PlainStage):
             row[selected] += self._draw(size, len(selected), generator)
         return Released(rows.rows)
 
-    def _sensitivity(self, plan: Declared, batch: Batch, index: int) -> float:
+    def _sensitivity(self, plan: Declared, batch: ReleaseBatch, index: int) -> float:
         if self.sensitivity is not None:
             return self.sensitivity
         return 2.0 * batch.rate * plan.bounds.of(int(batch.nodes[index])).l2 / max(float(batch.records[index]), 1.0)
 
-    def _select(self, row: Matrix, size: float, batch: Batch, generator: np.random.Generator) -> NDArray[np.int64]:
+    def _select(
+        self, row: Matrix, size: float, batch: ReleaseBatch, generator: np.random.Generator
+    ) -> NDArray[np.int64]:
         values = np.abs(row) if self.select_on == "abs" else row
         rank = rank_of(len(row), batch.round_number, batch.rounds)
         # The order statistic itself is used, as printed: beta is all that hides it (E-A03).
@@ -154,7 +167,7 @@ class Snlc(PlainStage):
         """Returns each client's last loss and first change of loss; NaN before there is one."""
         return {"snlc": np.full((clients, 2), np.nan)}
 
-    def apply(self, rows: Update, plan: Declared, batch: Batch) -> Released:
+    def apply(self, rows: Update, plan: Declared, batch: ReleaseBatch) -> Released:
         """Adds noise to the chosen share of each row."""
         shares = self._shares(batch)
         for row, share, generator in zip(rows.rows, shares.tolist(), batch.generators, strict=True):
@@ -163,7 +176,7 @@ class Snlc(PlainStage):
             row[chosen] += generator.standard_normal(len(chosen), dtype=np.float32) * np.float32(self.sigma)
         return Released(rows.rows)
 
-    def _shares(self, batch: Batch) -> Floats:
+    def _shares(self, batch: ReleaseBatch) -> Floats:
         """Returns omega of each row, and remembers its loss."""
         last, first = batch.memory["snlc"][batch.nodes].T
         losses = batch.needed_losses()

@@ -11,7 +11,7 @@ import numpy as np
 from annotated_types import Gt, Le
 from numpy.typing import NDArray
 
-from privacy.stages.api import Batch, Bounds, Declared, Indices, PlainStage, Released, Shape, Update
+from privacy.stages.api import Bounds, Declared, Indices, PlainStage, ReleaseBatch, Released, Shape, Update
 from privacy.stages.sparse_wire import CommonMask, Sparse
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class TopK(PlainStage):
             return replace(after, linear=False)
         return replace(after, bounds=self.bounds(before.bounds, context.shape)).leaking(_INDICES)
 
-    def apply(self, rows: Update | Released, plan: Declared, batch: Batch) -> Update | Released:
+    def apply(self, rows: Update | Released, plan: Declared, batch: ReleaseBatch) -> Update | Released:
         """Sets all but the largest coordinates of each row to zero."""
         # Where a mask has left no more than that already, a choice of its own would put noise outside the mask.
         if not isinstance(plan.wire, Sparse):
@@ -131,7 +131,7 @@ class Mask(PlainStage):
             return {}
         return {"mask": np.zeros((clients, -(-shape.dimension // 8)), dtype=np.uint8)}
 
-    def apply(self, rows: Update | Released, plan: Declared, batch: Batch) -> Update | Released:
+    def apply(self, rows: Update | Released, plan: Declared, batch: ReleaseBatch) -> Update | Released:
         """Sets all coordinates outside the mask to zero."""
         dimension = rows.rows.shape[1]
         if not isinstance(plan.wire, CommonMask):
@@ -144,7 +144,7 @@ class Mask(PlainStage):
             rows.support = chosen
         return rows
 
-    def _masks(self, wire: CommonMask, dimension: int, batch: Batch) -> Sequence[Indices | None]:
+    def _masks(self, wire: CommonMask, dimension: int, batch: ReleaseBatch) -> Sequence[Indices | None]:
         """Returns each row's mask; None where everything is sent."""
         if self.by == "random":
             return [wire.drawn(batch.seed, batch.round_number, dimension)] * len(batch.nodes)

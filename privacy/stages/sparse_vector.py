@@ -13,7 +13,7 @@ from annotated_types import Ge, Gt, Le, Lt
 from p2p.random_streams import stream
 from privacy.accounting.curves.loss_events import PureLoss
 from privacy.papers.dp_fedasgp import SvtScales, divide_budget
-from privacy.stages.api import Batch, Bounds, Declared, Matrix, PlainStage, Problem, Released, Shape, Update
+from privacy.stages.api import Bounds, Declared, Matrix, PlainStage, Problem, ReleaseBatch, Released, Shape, Update
 from privacy.stages.sparse_wire import Sparse
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class AsgpSound(PlainStage):
         # Sizes move by at most linf, but a value may change its sign.
         return replace(sound, value=2.0 * sound.value)
 
-    def apply(self, rows: Update, plan: Declared, batch: Batch) -> Released:
+    def apply(self, rows: Update, plan: Declared, batch: ReleaseBatch) -> Released:
         """Replaces each row by what the technique answers about it."""
         order = stream(batch.seed, "svt order", batch.round_number)
         asked = order.permutation(rows.rows.shape[1])

@@ -13,7 +13,7 @@ from nodes.protocols.central import Central
 from nodes.world import World
 from scenarios.composition.participant_setup import Participants
 from scenarios.composition.run_terms import RunTerms
-from scenarios.observing.observer import Observer, RoundListener
+from scenarios.observing.observer import RoundListener, RunObserver
 from scenarios.observing.privacy_per_round import RoundPrivacy
 from scenarios.observing.schedule_losses import RoundLosses
 from scenarios.schema import Scenario
@@ -28,9 +28,9 @@ def make_observer(
     losses: RoundLosses,
     sharing: NoiseSharing | None,
     listeners: Sequence[RoundListener],
-) -> Observer:
+) -> RunObserver:
     """Returns the observer, with the account of each round and the adversaries' observations."""
-    return Observer(
+    return RunObserver(
         scenario,
         world,
         learning,

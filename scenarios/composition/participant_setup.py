@@ -24,7 +24,7 @@ from p2p.transport.messages import CallAnswer
 from privacy.accounting.ledger import Ledger
 from scenarios.composition.run_terms import RunTerms, ledger_rules
 from scenarios.node_numbers import count_intruders, count_nodes
-from scenarios.observing.observer import Observer
+from scenarios.observing.observer import RunObserver
 from scenarios.observing.schedule_losses import RoundLosses
 from scenarios.schema import Scenario
 
@@ -67,7 +67,7 @@ def make_proxy_config(
     scenario: Scenario,
     participants: Participants,
     terms: RunTerms,
-    observer: Observer,
+    observer: RunObserver,
     losses: RoundLosses,
     sharing: NoiseSharing | None,
 ) -> ProxyConfig:

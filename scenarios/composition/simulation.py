@@ -26,7 +26,7 @@ from p2p.log.log import Log
 from privacy.accounting.record_level import RecordAccount
 from privacy.calibration.noise_plan import NoisePlan
 from scenarios.composition.run_terms import Topology
-from scenarios.observing.observer import Observer
+from scenarios.observing.observer import RunObserver
 from scenarios.observing.schedule_losses import RoundLosses
 from scenarios.schema import Scenario
 
@@ -51,7 +51,7 @@ class Simulation:
     clients: list[Client]
     noise: NoisePlan | None
     topology: Topology
-    observer: Observer
+    observer: RunObserver
     supervisor: ProcessSupervisor
     samples_per_training: NDArray[np.int64]
     schedule: RunSchedule

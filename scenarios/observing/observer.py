@@ -40,7 +40,7 @@ class RoundListener(Protocol):
         """Receives the round's row after it has entered the log."""
 
 
-class Observer:
+class RunObserver:
     """The experimenter's view: reads all state of a run and changes none of the simulated behaviour."""
 
     def __init__(

@@ -17,7 +17,7 @@ from scipy import stats
 from p2p.random_streams import stream
 from privacy.calibration.noise_plan import PlanContext
 from privacy.mechanisms.clip_and_noise import NoClip, clip_rows, row_norms
-from privacy.stages.api import Batch, Shape, Update
+from privacy.stages.api import ReleaseBatch, Shape, Update
 from privacy.stages.gaussian import Gaussian
 from privacy.stages.release_plan import plan_stages
 
@@ -64,7 +64,7 @@ def noised(stds: Sequence[float], nodes: Sequence[int], dimension: int) -> NDArr
         shape=Shape(dimension),
     )
     (planned,) = plan_stages((stage,), context)
-    batch = Batch(
+    batch = ReleaseBatch(
         nodes=np.asarray(nodes),
         generators=[stream(7, "noise", node, 0) for node in nodes],
         round_number=1,
