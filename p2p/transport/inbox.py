@@ -50,7 +50,8 @@ class Inbox:
         self._awaited: list[Any] = []  # the items under the key that the process waits for
         self._needed = 0
         self._reading = False
-        self._ok, self._value = True, None
+        self._ok = True
+        self._value: list[Any] | None = None
         self.callbacks: list[Callable[[Any], None]] = []
 
     def expect(self, key: Hashable, count: int, deadline_s: float | None = None) -> simpy.Event:
