@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol, runtime_checkable
+from typing import Annotated, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,17 @@ class PairLatency(Protocol):
 
     def between(self, seed: int, senders: Nodes, receivers: Nodes) -> Floats:
         """Returns the one-way latency in seconds from each sender to its receiver (arrays that broadcast)."""
+
+
+class PlacedNodes(NamedTuple):
+    """The nodes of a run in a table of latencies: `places` has the row of each node."""
+
+    table: Floats
+    places: Nodes
+
+    def between(self, senders: Nodes, receivers: Nodes) -> Floats:
+        """Returns the one-way latency in whole nanoseconds from each sender to its receiver."""
+        return np.asarray(self.table[self.places[senders], self.places[receivers]])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +80,11 @@ class Regions:
         """Returns half the round-trip time between the two regions."""
         table = one_way_s(self.names, self.same_region)
         return np.asarray(table[self.region_of(seed, senders), self.region_of(seed, receivers)])
+
+    def placed(self, seed: int, nodes: int) -> PlacedNodes:
+        """Returns the nodes of a run in the table of regions."""
+        table = rounded(one_way_s(self.names, self.same_region), "s")
+        return PlacedNodes(table, self.region_of(seed, np.arange(nodes)))
 
     def support(self) -> tuple[float, float]:
         """Returns the smallest and the largest latency."""
@@ -113,6 +129,14 @@ class Matrix:
     def between(self, seed: int, senders: Nodes, receivers: Nodes) -> Floats:
         """Returns the entry in the sender's row and the receiver's column."""
         return np.asarray(self.seconds[self.row_of(seed, senders), self.row_of(seed, receivers)])
+
+    def placed(self, seed: int, nodes: int) -> PlacedNodes:
+        """Returns the nodes of a run in the matrix."""
+        return PlacedNodes(rounded(self.seconds, "s"), self.row_of(seed, np.arange(nodes)))
+
+    def support(self) -> tuple[float, float]:
+        """Returns the smallest and the largest latency."""
+        return float(self.seconds.min()), float(self.seconds.max())
 
 
 LATENCIES: dict[str, type] = {"matrix": Matrix, "regions": Regions}

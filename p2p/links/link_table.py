@@ -10,13 +10,11 @@ from numpy.typing import NDArray
 
 from p2p.config.distributions import rounded
 from p2p.links.device_classes import per_client
-from p2p.links.latency import PairLatency, pair_latencies
+from p2p.links.latency import PairLatency, PlacedNodes, pair_latencies
 from p2p.links.settings import NetworkSettings
 
 Nodes = NDArray[np.int64]
 Floats = NDArray[np.float64]
-_FEW = 8
-_DENSE_UP_TO = 1500  # nodes; above this a matrix of latencies would cost more memory than drawing costs time
 
 
 class LatencyCache(NamedTuple):
@@ -48,6 +46,9 @@ class Links:
         self._latency = settings.latency
         # Asked once: checking for a runtime protocol is slow, and latencies are drawn very often.
         self._drawn = None if isinstance(settings.latency, PairLatency) else settings.latency
+        # Drawn once: where nodes are does not change, and latencies are asked for a few at a time.
+        placed = getattr(settings.latency, "placed", None)
+        self._placed: PlacedNodes | None = None if placed is None else placed(seed, nodes)
         self.up = np.full(nodes, np.inf)
         self.down = np.full(nodes, np.inf)
         self.up[:clients] = per_client(settings.devices, "uplink", settings.uplink, seed, clients)
@@ -56,10 +57,6 @@ class Links:
         self._latency_cache: LatencyCache | None = None
         self._latencies_to: dict[int, Floats] = {}
         self._latencies_from: dict[int, Floats] = {}
-        self._dense: Floats | None = None
-        if nodes <= _DENSE_UP_TO:
-            everyone = np.arange(nodes)
-            self._dense = pair_latencies(self._latency, seed, everyone[:, None], everyone[None, :])
 
     def limit(self, node: int, up: float | None, down: float | None) -> None:
         """Gives a node outside the clients links of its own; None stays unlimited."""
@@ -69,28 +66,27 @@ class Links:
     @property
     def least_latency_s(self) -> float:
         """A lower bound on all latencies; 0 where none is known without drawing every pair."""
-        if self._dense is not None:
-            return float(self._dense.min())
-        return 0.0 if self._drawn is None else float(rounded(np.array(self._drawn.support()[0]), "s"))
+        # A latency model of a user need not have one.
+        support = getattr(self._latency, "support", None)
+        return 0.0 if support is None else float(rounded(np.array(support()[0]), "s"))
 
     def latencies(self, senders: Nodes | int, receivers: Nodes) -> Floats:
         """One-way latency from each sender, or from one, to the receiver beside it, in seconds."""
-        if self._dense is not None:
-            return np.asarray(self._dense[senders, receivers])
-        return pair_latencies(self._latency, self._seed, np.broadcast_to(senders, receivers.shape), receivers)
+        return self._between(np.broadcast_to(senders, receivers.shape), receivers)
+
+    def _between(self, senders: Nodes, receivers: Nodes) -> Floats:
+        if self._placed is not None:
+            return self._placed.between(senders, receivers)
+        return pair_latencies(self._latency, self._seed, senders, receivers)
 
     def drawn_latencies(self, draws: Floats, senders: Nodes, receivers: Nodes) -> Floats:
         """The same where the random number of each pair is known already; not used if pairs are not drawn."""
-        if self._dense is not None:
-            return np.asarray(self._dense[senders, receivers])
         if self._drawn is None:
-            return pair_latencies(self._latency, self._seed, senders, receivers)
+            return self._between(senders, receivers)
         return rounded(self._drawn.quantiles(draws), "s")
 
     def latency(self, sender: int, receiver: int) -> float:
         """The same for one pair, as a number."""
-        if self._dense is not None:
-            return self._dense.item(sender, receiver)
         if receiver >= self._clients:
             return self.latencies_to(receiver).item(sender)
         if sender >= self._clients:
@@ -99,9 +95,6 @@ class Links:
 
     def latency_list(self, sender: int, receivers: Sequence[int]) -> list[float]:
         """The same, fast for few receivers: of pairs in the latency cache, and to and from proxy and server."""
-        if self._dense is not None:
-            row = self._dense[sender]
-            return [row.item(receiver) for receiver in receivers] if len(receivers) < _FEW else row[receivers].tolist()
         if sender >= self._clients:
             known: list[float] = self.latencies_from(sender)[np.array(receivers)].tolist()
             return known
@@ -110,8 +103,8 @@ class Links:
 
     def prefetch(self, edges: Nodes) -> None:
         """Draws the latencies of pairs (sender, receiver) that will soon talk, all at once; a matter of speed only."""
-        if self._dense is None and len(edges):
-            seconds = pair_latencies(self._latency, self._seed, edges[:, 0], edges[:, 1])
+        if len(edges):
+            seconds = self._between(edges[:, 0], edges[:, 1])
             self._latency_cache = prefetch_latencies(edges, seconds, len(self.up))
 
     def latencies_to(self, node: int) -> Floats:

@@ -21,22 +21,19 @@ _BASE, _TORCH = 90e6, 260e6
 _PER_CLIENT, _PER_MESSAGE, _GROWTH = 10.5e3, 0.5e3, 1.5
 _STACKS = 5
 """Copies of a cohort's vectors alive at once: before and after training, releases, and their means."""
-_DENSE_LATENCIES = 1500
-"""Up to this many nodes the latencies are kept as a dense matrix."""
 
 
 def estimate_memory(scenario: Scenario, shape: Shape, rehearsal: Rehearsal) -> dict[str, int]:
     """Returns the estimated peak bytes by part, and their total."""
     cohort, learns = scenario.protocol.cohort_size, scenario.learning == "torch"
     messages = messages_per_round(scenario, rehearsal)
-    nodes = scenario.clients + 4 + scenario.anonymity.relay_count
     parts = {
         "program": _BASE + (_TORCH if learns else 0.0),
         # Without learning all nodes share one vector of zeros.
         "models": 4.0 * shape.dimension * (scenario.clients + 1) if learns else 4.0 * shape.dimension,
         "releases": 4.0 * shape.dimension * cohort * _vectors_alive(scenario, learns),
         "data": 2.0 * shape.data_bytes if learns else 0.0,
-        "nodes": _PER_CLIENT * scenario.clients + (8.0 * nodes**2 if nodes <= _DENSE_LATENCIES else 0.0),
+        "nodes": _PER_CLIENT * scenario.clients,
         "messages": _PER_MESSAGE * messages,
         "tables": _GROWTH * _table_bytes(scenario, rehearsal, messages),
     }
