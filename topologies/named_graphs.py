@@ -144,7 +144,7 @@ class Hypercube:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exponential:
+class ExponentialGraph:
     """Each member sends to those 1, 2, 4, 8, ... places ahead, so log2(n) of them (Assran et al. 2019); directed."""
 
     free_degree: ClassVar[bool] = False

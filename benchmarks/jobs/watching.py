@@ -12,7 +12,7 @@ from typing import Any
 
 from benchmarks.figures import Effort, Figure
 from benchmarks.scenes import scene
-from nodes.adversaries.observers import Peer
+from nodes.adversaries.observers import PeerObserver
 from scenarios.running.run import run_scenario
 from scenarios.schema import Scenario
 
@@ -23,7 +23,7 @@ def watching(effort: Effort) -> list[Figure]:
     """One peer of the round of 70 members with 50 neighbours each, vectors kept and written."""
     size = "small" if effort.quick else "mnist"
     plain = scene(size, rounds=3 if effort.quick else 6)
-    watched = replace(plain, adversaries=(Peer(who=3),))
+    watched = replace(plain, adversaries=(PeerObserver(who=3),))
     # Turn about and by pairs: other work on the machine slows both runs of a pair alike.
     pairs = [(_round_s(plain), _round_s(watched)) for _ in range(effort.repetitions)]
     ratios = [seen_s / alone_s for alone_s, seen_s in pairs]

@@ -117,7 +117,7 @@ class Observer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Peer(Observer):
+class PeerObserver(Observer):
     """One honest-but-curious client: what it receives, what it sends, its own models.
 
     Attributes:
@@ -188,7 +188,7 @@ class Leader(Observer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Server(Observer):
+class ServerObserver(Observer):
     """The server: with `central` it receives all updates, elsewhere it collects the final model."""
 
     kind: ClassVar[str] = "server"
@@ -271,9 +271,10 @@ class ProxyObserver(Observer):
 
 
 OBSERVERS: dict[str, type] = {
-    one.kind: one for one in (Peer, Coalition, Leader, Server, Eavesdropper, ModelObserver, ProxyObserver)
+    one.kind: one
+    for one in (PeerObserver, Coalition, Leader, ServerObserver, Eavesdropper, ModelObserver, ProxyObserver)
 }
-AnyObserver = Peer | Coalition | Leader | Server | Eavesdropper | ModelObserver | ProxyObserver
+AnyObserver = PeerObserver | Coalition | Leader | ServerObserver | Eavesdropper | ModelObserver | ProxyObserver
 
 
 def _drawn(seed: int, name: str, clients: int, count: int) -> tuple[int, ...]:

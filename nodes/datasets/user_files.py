@@ -20,7 +20,7 @@ Cells = NDArray[np.generic]
 
 
 @dataclass(frozen=True, slots=True)
-class Records:
+class FileRecords:
     """The content of a file: features [n, ...], raw labels [n], and the owner of each record if there is one."""
 
     features: Floats
@@ -28,7 +28,7 @@ class Records:
     owners: Cells | None
 
 
-def read_records(path: Path, label: str, client: str | None) -> Records:
+def read_records(path: Path, label: str, client: str | None) -> FileRecords:
     """Reads the records in `path`; its suffix gives the format. Raises UserError if it is missing or malformed."""
     readers = {".npz": _read_npz, ".csv": _read_table, ".parquet": _read_table}
     if path.suffix not in readers:
@@ -40,7 +40,7 @@ def read_records(path: Path, label: str, client: str | None) -> Records:
     return records
 
 
-def _read_npz(path: Path, label: str, client: str | None) -> Records:
+def _read_npz(path: Path, label: str, client: str | None) -> FileRecords:
     import zipfile
 
     try:
@@ -52,10 +52,10 @@ def _read_npz(path: Path, label: str, client: str | None) -> Records:
             path, f"cannot be read as npz ({error}); save it with numpy.savez(path, x=..., {label}=...)"
         ) from error
     _require_columns(path, ["x", label, *([client] if client else [])], list(stored))
-    return Records(_to_floats(path, "x", stored["x"]), stored[label], stored[client] if client else None)
+    return FileRecords(_to_floats(path, "x", stored["x"]), stored[label], stored[client] if client else None)
 
 
-def _read_table(path: Path, label: str, client: str | None) -> Records:
+def _read_table(path: Path, label: str, client: str | None) -> FileRecords:
     table = _load_table(path)
     special = [label, *([client] if client else [])]
     _require_columns(path, special, table.column_names)
@@ -63,7 +63,7 @@ def _read_table(path: Path, label: str, client: str | None) -> Records:
     if not features:
         raise _problem(path, "has no column besides label and client; add features")
     owners = np.asarray(table.column(client).to_pylist()) if client else None
-    return Records(np.concatenate(features, axis=1), np.asarray(table.column(label).to_pylist()), owners)
+    return FileRecords(np.concatenate(features, axis=1), np.asarray(table.column(label).to_pylist()), owners)
 
 
 def _load_table(path: Path) -> pa.Table:
@@ -99,7 +99,7 @@ def _require_columns(path: Path, wanted: Sequence[str], there: Sequence[str]) ->
             raise _problem(path, f"has no `{name}`, only {', '.join(map(str, there))}; name another")
 
 
-def _check(path: Path, records: Records) -> None:
+def _check(path: Path, records: FileRecords) -> None:
     count = len(records.features)
     if records.features.ndim < 2 or count < 2:
         raise _problem(

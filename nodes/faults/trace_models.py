@@ -1,7 +1,7 @@
 """Day-long availability traces, generated from published statistics: no foreign data is shipped.
 
-A trace alternates up and down times for every client. `Sessions` draws both from lognormals whose medians and means are
-those of a published trace. `Diurnal` lets the share of clients that are up swing over the day.
+A trace alternates up and down times for every client. `OnlineSessions` draws both from lognormals whose medians
+and means are those of a published trace. `Diurnal` lets the share of clients that are up swing over the day.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LEAST_S = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sessions:
+class OnlineSessions:
     """Sessions of lognormal length with lognormal pauses.
 
     Attributes:
@@ -112,8 +112,8 @@ _ROLLERCOASTER = (
 _SIGMA_UP = math.sqrt(2 * math.log(0.370 * _DAY_S / 8.7 / 1062))
 """Of the first schedule: 8.7 sessions a day at availability 0.370 have a mean of 3,675 s, and a median of 1,062 s."""
 
-TRACES: dict[str, Sessions | Diurnal] = {
-    "phones_rarely_online": Sessions(
+TRACES: dict[str, OnlineSessions | Diurnal] = {
+    "phones_rarely_online": OnlineSessions(
         what="Phones that are up 37% of the day, in sessions of 18 min (median) with pauses of 47 min.",
         source=_ROLLERCOASTER.format(
             "592 users, availability 0.370, medians 1,062 s and 2,832 s", "8.7 sessions a day"
@@ -123,7 +123,7 @@ TRACES: dict[str, Sessions | Diurnal] = {
         median_down_s=2832.0,
         up_sigma=_SIGMA_UP,
     ),
-    "phones_often_online": Sessions(
+    "phones_often_online": OnlineSessions(
         what="Phones that are up 80% of the day, in sessions of 95 min (median) with pauses of 14 min.",
         source=_ROLLERCOASTER.format("546 users, availability 0.800, medians 5,682 s and 855 s", "the rarer schedule"),
         availability=0.800,
@@ -131,7 +131,7 @@ TRACES: dict[str, Sessions | Diurnal] = {
         median_down_s=855.0,
         up_sigma=_SIGMA_UP,
     ),
-    "phones_mostly_online": Sessions(
+    "phones_mostly_online": OnlineSessions(
         what="Phones that are up 93% of the day, in sessions of 3.6 h (median) with pauses of 6 min.",
         source=_ROLLERCOASTER.format("771 users, availability 0.928, medians 12,992 s and 338 s", "the rarer schedule"),
         availability=0.928,

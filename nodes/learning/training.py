@@ -8,7 +8,7 @@ from typing import Annotated, Literal, NamedTuple
 from annotated_types import Ge, Gt, Le, Lt
 
 
-class Exposure(NamedTuple):
+class RecordUse(NamedTuple):
     """How often one record of a client enters its training in a round: in each of `steps` steps with chance `rate`."""
 
     rate: float
@@ -89,14 +89,14 @@ class Training:
         """Returns the expected records of a Poisson-sampled step; all of them where the batch size exceeds them."""
         return float(min(self.widest_batch(records), max(records, 1)))
 
-    def exposure(self, records: int, generated: float = 0.0) -> Exposure:
+    def exposure(self, records: int, generated: float = 0.0) -> RecordUse:
         """Returns how often one record enters a round's training, for clients with this many records.
 
         A pass of shuffled batches uses every record once, in one step that anyone may know. With a share of generated
         records, a real one enters a Poisson-sampled step that much less often.
         """
         if self.per_sample is not None and self.per_sample.sampling == "shuffled":
-            return Exposure(1.0, self.epochs) if generated < 1.0 else Exposure(0.0, self.epochs)
+            return RecordUse(1.0, self.epochs) if generated < 1.0 else RecordUse(0.0, self.epochs)
         rate = self.expected_batch(records) / max(records, 1)
         # Unchanged to the bit without generated records.
-        return Exposure(rate * (1.0 - generated) if generated else rate, self.steps(records))
+        return RecordUse(rate * (1.0 - generated) if generated else rate, self.steps(records))

@@ -178,7 +178,7 @@ class CommitRequest(NamedTuple):
         return control_size("commit")
 
 
-class Verdict(NamedTuple):
+class CommitReply(NamedTuple):
     """The proxy's answer to a commit request.
 
     Attributes:
@@ -304,7 +304,7 @@ Control = (
     | LeaderTimeout
     | LeaderProbe
     | CommitRequest
-    | Verdict
+    | CommitReply
     | Close
     | PeerLost
 )

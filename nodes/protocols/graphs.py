@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from p2p.config.choices import Choice
 from p2p.config.file_paths import FilePath
 from topologies.given_graphs import FromNetworkx, edges_among, read_graph
-from topologies.named_graphs import Complete, Exponential, Hierarchical, Hypercube, Path, Ring, Star, Torus
+from topologies.named_graphs import Complete, ExponentialGraph, Hierarchical, Hypercube, Path, Ring, Star, Torus
 from topologies.random_graphs import Clustered, ErdosRenyi, Expander, RandomRegular, ScaleFree, SmallWorld
 
 Ids = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FromFile:
+class GraphFile:
     """The graph of a file, whose nodes in their natural order are the clients 0, 1, 2, ...
 
     Attributes:
@@ -51,14 +51,14 @@ GRAPHS: dict[str, type] = {
     "complete": Complete,
     "torus": Torus,
     "hypercube": Hypercube,
-    "exponential": Exponential,
+    "exponential": ExponentialGraph,
     "expander": Expander,
     "erdos_renyi": ErdosRenyi,
     "small_world": SmallWorld,
     "scale_free": ScaleFree,
     "clustered": Clustered,
     "hierarchical": Hierarchical,
-    "file": FromFile,
+    "file": GraphFile,
     "networkx": FromNetworkx,
 }
 
@@ -70,14 +70,14 @@ GraphKind = Annotated[
     | Complete
     | Torus
     | Hypercube
-    | Exponential
+    | ExponentialGraph
     | Expander
     | ErdosRenyi
     | SmallWorld
     | ScaleFree
     | Clustered
     | Hierarchical
-    | FromFile
+    | GraphFile
     | FromNetworkx,
     Choice(GRAPHS),
 ]

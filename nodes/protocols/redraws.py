@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from p2p.config.choices import Choice
 from p2p.random_streams import stream
 from topologies.edge_arrays import induced, swapped
-from topologies.named_graphs import Exponential, Graph, steps_ahead
+from topologies.named_graphs import ExponentialGraph, Graph, steps_ahead
 
 Ids = NDArray[np.int64]
 
@@ -98,7 +98,7 @@ class OnePeerExponential:
 
     def edges_of(self, order: GraphOrder, members: Ids, round_number: int) -> Ids:
         """Returns the edges one power of two ahead."""
-        return Exponential().ahead(members, (round_number - 1) % steps_ahead(len(members)))
+        return ExponentialGraph().ahead(members, (round_number - 1) % steps_ahead(len(members)))
 
 
 REDRAWS: dict[str, type[Redraw]] = {

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import simpy
 
-from nodes.messaging.control_messages import CommitRequest, LeaderProbe, LeaderTimeout, Verdict
+from nodes.messaging.control_messages import CommitReply, CommitRequest, LeaderProbe, LeaderTimeout
 from nodes.protocols.api import RoundPlan, Steps
 from nodes.proxy.orders import Orders
-from nodes.proxy.round_state import ProxyConfig, RoundState
+from nodes.proxy.round_state import ProxyConfig, RunningRound
 from nodes.round_record import RoundRecord
 from nodes.world import World
 from p2p.log.records import NO_NODE
@@ -32,9 +32,9 @@ class LeaderElection:
         self._world, self._config, self._records, self._orders = world, config, records, orders
         self._probes = 0
 
-    def answer(self, running: RoundState | None, request: CommitRequest) -> None:
+    def answer(self, running: RunningRound | None, request: CommitRequest) -> None:
         """Grants or refuses a leader's request; `running` is the current round, which may be another one."""
-        verdict = Verdict(request.round_number, request.epoch)
+        verdict = CommitReply(request.round_number, request.epoch)
         if running is not None and running.may_commit(request):
             running.lease_ends_s = min(self._now_s + self._config.leader_timeout_s, running.closes_s)
             verdict = verdict._replace(
@@ -42,14 +42,14 @@ class LeaderElection:
             )
         self._orders.endpoint.send_control([request.node], request.round_number, verdict)
 
-    def _commit(self, running: RoundState, request: CommitRequest) -> None:
+    def _commit(self, running: RunningRound, request: CommitRequest) -> None:
         """Makes a leader's average the round's model, at the instant at which the leader learns of it."""
         running.committed = request
         self.note_plan(running)
         # A probe under way need not be answered any more.
         self._orders.endpoint.inbox.wake_if_waiting(("alive", self._probes), ("lease", running.round_number))
 
-    def note_plan(self, running: RoundState) -> None:
+    def note_plan(self, running: RunningRound) -> None:
         """Notes the current plan's leader in the round's record, and logs its graph once."""
         record = self._records.get(running.round_number)
         # Plans without a leader only hand a model on: they change neither the leader nor the graph of updates.
@@ -59,7 +59,7 @@ class LeaderElection:
         record.leader, record.edges = running.round_plan.leader, running.round_plan.edges
         self._orders.log_graph(running.round_number, running.round_plan)
 
-    def replace_if_lost(self, running: RoundState, complaints: Sequence[LeaderTimeout]) -> Steps:
+    def replace_if_lost(self, running: RunningRound, complaints: Sequence[LeaderTimeout]) -> Steps:
         """Probes the leader that members complain about; if it is lost, lets another node lead or hand on the model."""
         if running.round_plan.leader not in running.gone and (yield from self._leads(running)):
             return
@@ -70,7 +70,7 @@ class LeaderElection:
         else:
             self._serve(running)
 
-    def _leads(self, running: RoundState) -> Generator[simpy.Event, Any, bool]:
+    def _leads(self, running: RunningRound) -> Generator[simpy.Event, Any, bool]:
         """Returns whether the leader acknowledges a probe, or commits, in time; otherwise it counts as lost."""
         leader, round_number, commits = running.round_plan.leader, running.round_number, running.committed
         if leader == NO_NODE:
@@ -88,13 +88,13 @@ class LeaderElection:
             self._orders.close(running, [leader])
         return False
 
-    def _await_lease(self, running: RoundState) -> Steps:
+    def _await_lease(self, running: RunningRound) -> Steps:
         """Waits until a grant that is on its way to a lost leader has been received or has expired."""
         if running.lease_ends_s > self._now_s:
             key = ("lease", running.round_number)
             yield self._orders.endpoint.inbox.expect(key, 1, running.lease_ends_s)
 
-    def _elect(self, running: RoundState, complained: Collection[int]) -> Steps:
+    def _elect(self, running: RunningRound, complained: Collection[int]) -> Steps:
         """Appoints leaders until one confirms, then informs the members; ends the round if no candidate is left."""
         while True:
             running.epoch += 1
@@ -117,7 +117,7 @@ class LeaderElection:
         self.note_plan(running)
         self._hand_out_anew(running, nodes, found.leader)
 
-    def _serve(self, running: RoundState) -> None:
+    def _serve(self, running: RunningRound) -> None:
         """Lets a node that has the committed model hand it to the members that wait; without any, ends their parts."""
         waiting = running.waiting()
         having = sorted(running.having() - running.served)
@@ -131,7 +131,7 @@ class LeaderElection:
         nodes = self._replan(running, RoundPlan({"model": edges}, NO_NODE))
         self._hand_out_anew(running, nodes, NO_NODE)
 
-    def _replan(self, running: RoundState, found: RoundPlan) -> list[int]:
+    def _replan(self, running: RunningRound, found: RoundPlan) -> list[int]:
         """Makes a new plan the round's, with its time from now, and returns its nodes."""
         running.round_plan = self._config.weighed(found)
         running.lasts_s = self._config.protocol.longest_s + self._config.extra_s + self._config.rules.grace
@@ -140,7 +140,7 @@ class LeaderElection:
         self._orders.assign(running, nodes)
         return nodes
 
-    def _hand_out_anew(self, running: RoundState, nodes: Sequence[int], informed: int) -> None:
+    def _hand_out_anew(self, running: RunningRound, nodes: Sequence[int], informed: int) -> None:
         # Their earlier reports were about the old plan; each one has a new part to finish.
         for node in nodes:
             running.done.pop(node, None)

@@ -10,7 +10,7 @@ from nodes.messaging.control_messages import Close
 from nodes.messaging.endpoint import Endpoint
 from nodes.protocols.api import RoundPlan
 from nodes.proxy.assignments import RoundTerms, make_assignments
-from nodes.proxy.round_state import ProxyConfig, RoundState
+from nodes.proxy.round_state import ProxyConfig, RunningRound
 from nodes.round_record import RoundRecord
 from nodes.world import World
 from p2p.transport.messages import TOPICS
@@ -25,7 +25,7 @@ class Orders:
         world.network.contents.make_with(TOPICS["done"], read_report)
         world.network.contents.make_with(TOPICS["register"], partial(read_registration, world.sealed))
 
-    def assign(self, running: RoundState, nodes: Sequence[int], barrier_s: float | None = None) -> None:
+    def assign(self, running: RunningRound, nodes: Sequence[int], barrier_s: float | None = None) -> None:
         """Makes the assignments of the round's current plan."""
         addresses = self._world.router.open_round(running.round_number, nodes)
         record = self._records.get(running.round_number)
@@ -41,7 +41,7 @@ class Orders:
         if "update" in running.round_plan.edges:
             self._world.network.prefetch(running.round_plan.edges["update"])
 
-    def _weight_total(self, running: RoundState) -> float:
+    def _weight_total(self, running: RunningRound) -> float:
         """Returns the denominator of the updates' weights: that of the first plan, also after an election."""
         if self._config.tracker is None or "update" not in running.round_plan.edges:
             return 0.0
@@ -50,12 +50,12 @@ class Orders:
             running.weight_total = self._config.tracker.weight_total(running.members, running.round_plan.leader)
         return running.weight_total
 
-    def hand_out(self, running: RoundState, nodes: Sequence[int], *, urgent: bool = False) -> None:
+    def hand_out(self, running: RunningRound, nodes: Sequence[int], *, urgent: bool = False) -> None:
         """Sends assignments; those of a running round are urgent, since their receivers may wait inside it."""
         orders = [running.assignments[node] for node in nodes]
         self.endpoint.send_controls(nodes, running.round_number, orders, running.closes_s, urgent=urgent)
 
-    def close(self, running: RoundState, nodes: Sequence[int]) -> None:
+    def close(self, running: RunningRound, nodes: Sequence[int]) -> None:
         """Tells nodes that their part of the round has ended."""
         self.endpoint.send_control(nodes, running.round_number, Close(running.round_number), running.closes_s)
 

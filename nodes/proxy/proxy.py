@@ -20,7 +20,7 @@ from nodes.proxy.cohort_selection import choose_cohort
 from nodes.proxy.invitations import Invitations
 from nodes.proxy.leader_election import LeaderElection
 from nodes.proxy.orders import Orders
-from nodes.proxy.round_state import Outcome, ProxyConfig, RoundState
+from nodes.proxy.round_state import Outcome, ProxyConfig, RunningRound
 from nodes.round_record import RoundRecord
 from nodes.world import World
 from p2p.clock import LAST, Rank
@@ -46,7 +46,7 @@ class Proxy:
         self._newcomers: set[int] = set()
         self._newest, self._holder = 0, NO_NODE
         self._led: list[int] = []
-        self._running: RoundState | None = None
+        self._running: RunningRound | None = None
         self._next_round = 0
         self._started = (0, 0.0, 0)
         self._set_ups: dict[int, int] = {}
@@ -60,7 +60,7 @@ class Proxy:
         if self._running is not None and self._running.round_number in self._records:
             self._records[self._running.round_number].crashed.add(node)
 
-    def _notify_partners(self, running: RoundState, lost: int) -> None:
+    def _notify_partners(self, running: RunningRound, lost: int) -> None:
         """Notifies the share partners of a member whose connection the proxy sees end; they may omit its share."""
         partners = self._config.tracker.to_be_told(running.round_plan, lost) if self._config.tracker else []
         if partners and lost in running.assignments:
@@ -233,14 +233,16 @@ class Proxy:
         self._world.network.reopen_round(round_number)
         # Each repeated set-up counts as an epoch, so that a member takes its later assignment for a new one.
         epoch = self._set_ups.get(round_number, 0)
-        running = RoundState(round_number, answers, round_plan, members, {}, self._now_s + longest_s, longest_s, epoch)
+        running = RunningRound(
+            round_number, answers, round_plan, members, {}, self._now_s + longest_s, longest_s, epoch
+        )
         running.noted_epoch = epoch  # the first plan is noted when the round is opened
         self._running = running
         self._orders.assign(running, nodes, barrier_s)
         self._orders.hand_out(running, nodes)
         yield from self._await_reports(running)
 
-    def _await_reports(self, running: RoundState) -> Steps:
+    def _await_reports(self, running: RunningRound) -> Steps:
         """Waits until all members are done or time is up, replacing a lost leader; then closes the round."""
         round_number = running.round_number
         while (pending := running.pending()) and self._now_s < running.closes_s:

@@ -73,7 +73,7 @@ class Outcome:
 
 
 @dataclass(slots=True)
-class RoundState:
+class RunningRound:
     """The state of the current round, replicated to the standby.
 
     Attributes:

@@ -18,7 +18,7 @@ from nodes.aggregation.aggregator import weigh
 from nodes.learning.averaging import Weight
 from nodes.learning.deferred_learning import Learning, Vector
 from nodes.messaging.control_batches import report_note, report_number
-from nodes.messaging.control_messages import Answer, Assignment, Close, CommitRequest, Control, Done, Verdict
+from nodes.messaging.control_messages import Answer, Assignment, Close, CommitReply, CommitRequest, Control, Done
 from nodes.messaging.endpoint import Endpoint
 from nodes.messaging.round_session import Received
 from nodes.phase_hooks import Phase
@@ -244,7 +244,7 @@ class Participant:
         while self.now_s < closes_s and not self.is_superseded(assignment):
             self.tell_proxy(number, CommitRequest(number, self.node, assignment.epoch))
             until_s, patience_s = min(self.now_s + patience_s, closes_s), 2 * patience_s
-            verdicts: list[Verdict] = yield self.endpoint.inbox.expect(("verdict", number), 1, until_s)
+            verdicts: list[CommitReply] = yield self.endpoint.inbox.expect(("verdict", number), 1, until_s)
             for verdict in verdicts:
                 if verdict.until_s >= self.now_s:
                     verdict.acknowledge()

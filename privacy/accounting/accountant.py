@@ -18,7 +18,7 @@ from privacy.accounting.content_log import Floats, RoundContents
 from privacy.accounting.curves.gaussian import epsilons_of
 from privacy.accounting.curves.loss_events import LossEvent, composed_epsilon
 from privacy.accounting.curves.zcdp import zcdp_epsilon
-from privacy.accounting.figures import Figure, infinite, proven
+from privacy.accounting.figures import EpsilonFigure, infinite, proven
 from privacy.accounting.gaussian_view import joint_mu2, sums_mu2
 from privacy.accounting.paths import Paths
 from privacy.accounting.public_sums import PublicSums
@@ -56,12 +56,12 @@ class Views:
         model: against an outsider who sees only models.
     """
 
-    local: Figure
-    receiver: Figure
-    peer_worst: Figure
-    peer_median: Figure
-    coalition: Figure | None
-    model: Figure
+    local: EpsilonFigure
+    receiver: EpsilonFigure
+    peer_worst: EpsilonFigure
+    peer_median: EpsilonFigure
+    coalition: EpsilonFigure | None
+    model: EpsilonFigure
 
     def unproved(self, because: str) -> Views:
         """Returns infinite figures with this reason."""
@@ -163,7 +163,7 @@ class Accountant:
             return replace(views, model=views.peer_worst, coalition=together and views.peer_worst)
         return views
 
-    def _receiver(self, found: Mapping[LossEvent | None, Learned], views: Views) -> Figure:
+    def _receiver(self, found: Mapping[LossEvent | None, Learned], views: Views) -> EpsilonFigure:
         """Returns the figure of the best informed single node that gets updates."""
         candidates = [views.peer_worst]
         if self.setting.server is not None:
@@ -179,23 +179,23 @@ class Accountant:
         spent = float(self._local[None].max(initial=0.0)) / 2.0 + self.setting.preset_reports
         if spent > rho * (1.0 + _SLACK) and views.local.how != "inf":
             return views.unproved(_OVERSPENT)
-        preset = Figure(zcdp_epsilon(rho, self.setting.delta), "bound", _PRESET)
+        preset = EpsilonFigure(zcdp_epsilon(rho, self.setting.delta), "bound", _PRESET)
         figures = {name: getattr(views, name) for name in _FIGURES}
         return Views(**{name: preset if figure and figure.how != "inf" else figure for name, figure in figures.items()})
 
-    def _server(self, found: Mapping[LossEvent | None, Learned], local: Figure) -> Figure:
+    def _server(self, found: Mapping[LossEvent | None, Learned], local: EpsilonFigure) -> EpsilonFigure:
         setting = self.setting
         if setting.spread == "by_path":
             return local.at_most(_SERVER_BY_PATH)
         bound = _FACTORS if setting.tail else _COMPOSED if setting.losses else ""
         return self._figure(_of(found, "server"), setting.delta - setting.tail, bound)
 
-    def _figure(self, totals: Totals, delta: float, bound: str = "") -> Figure:
+    def _figure(self, totals: Totals, delta: float, bound: str = "") -> EpsilonFigure:
         """Returns the figure about the worst-off client."""
         rows = {event: total[None] for event, total in totals.items()}
         return self._labelled(float(_epsilons(rows, delta)[0]), bound)
 
-    def _labelled(self, epsilon: float, bound: str) -> Figure:
+    def _labelled(self, epsilon: float, bound: str) -> EpsilonFigure:
         return proven(epsilon, self.setting.if_infinite, bound or self.setting.only_bounds)
 
     def _contradicts(self, found: Learned) -> bool:
@@ -244,6 +244,6 @@ def _all_receivers(contents: RoundContents, count: int) -> Floats:
     return found
 
 
-def _all_alike(figure: Figure, coalition: bool) -> Views:
+def _all_alike(figure: EpsilonFigure, coalition: bool) -> Views:
     together = figure if coalition else None
     return Views(local=figure, receiver=figure, peer_worst=figure, peer_median=figure, coalition=together, model=figure)

@@ -10,7 +10,7 @@ How = Literal["exact", "bound", "inf"]
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class EpsilonFigure:
     """The epsilon of a view.
 
     Attributes:
@@ -23,22 +23,22 @@ class Figure:
     how: How = "exact"
     because: str = ""
 
-    def unproved(self, because: str) -> Figure:
+    def unproved(self, because: str) -> EpsilonFigure:
         """Returns the infinite figure with this reason; the first reason stays if there are several."""
         return self if self.how == "inf" and self.because else infinite(because)
 
-    def at_most(self, because: str) -> Figure:
+    def at_most(self, because: str) -> EpsilonFigure:
         """Returns the same epsilon as a bound; an infinite figure keeps its reason."""
         return self if self.how == "inf" else replace(self, how="bound", because=because)
 
 
-def infinite(because: str) -> Figure:
+def infinite(because: str) -> EpsilonFigure:
     """Returns the figure of a view about which nothing is proved."""
-    return Figure(math.inf, "inf", because)
+    return EpsilonFigure(math.inf, "inf", because)
 
 
-def proven(epsilon: float, because_infinite: str, bound: str = "") -> Figure:
+def proven(epsilon: float, because_infinite: str, bound: str = "") -> EpsilonFigure:
     """Returns a figure for an epsilon that came out of a formula: exact, a bound if `bound` says why, or infinite."""
     if math.isinf(epsilon) or math.isnan(epsilon):
         return infinite(because_infinite)
-    return Figure(epsilon, "bound", bound) if bound else Figure(epsilon)
+    return EpsilonFigure(epsilon, "bound", bound) if bound else EpsilonFigure(epsilon)

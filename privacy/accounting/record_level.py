@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from privacy.accounting.curves.poisson_sampling import poisson_rdp
 from privacy.accounting.curves.rdp import best_epsilon
-from privacy.accounting.figures import Figure, infinite
+from privacy.accounting.figures import EpsilonFigure, infinite
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -83,14 +83,14 @@ class RecordAccount:
             return np.array([math.inf if count else 0.0 for _, count in pairs])
         return np.array([record_epsilon(self.charges(int(one), int(count)), self.delta) for one, count in pairs])
 
-    def worst(self, trainings: Sequence[int] | Ints) -> Figure:
+    def worst(self, trainings: Sequence[int] | Ints) -> EpsilonFigure:
         """Returns the figure about the worst-off record of all clients after these numbers of trainings."""
         if self.why_not:
             return infinite(self.why_not)
         distinct = {self.charges(one, int(count)) for one, count in enumerate(self._counted(trainings))}
         epsilon = max((record_epsilon(charges, self.delta) for charges in _undominated(distinct)), default=0.0)
         because = PRESET if self.preset else WHOLE_TRAJECTORY
-        return infinite(NO_NOISE) if math.isinf(epsilon) else Figure(epsilon, "bound", because)
+        return infinite(NO_NOISE) if math.isinf(epsilon) else EpsilonFigure(epsilon, "bound", because)
 
     def _counted(self, trainings: Sequence[int] | Ints) -> Sequence[int] | Ints:
         """Returns the trainings that count; before the first one nothing has been released."""

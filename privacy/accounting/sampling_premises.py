@@ -8,7 +8,7 @@ import numpy as np
 
 from privacy.accounting.content_log import RoundContents
 from privacy.accounting.curves.fixed_size_sampling import model_epsilon
-from privacy.accounting.figures import Figure
+from privacy.accounting.figures import EpsilonFigure
 
 _SAMPLED = "a bound for secret uniform cohorts of fixed size (Wang, Balle and Kasiviswanathan 2019, Theorem 27)"
 
@@ -54,13 +54,13 @@ class Amplification:
         if failed and not self.why_not:
             self.why_not = f"{failed} (round {contents.round_number})"
 
-    def amplified(self, model: Figure, delta: float) -> Figure:
+    def amplified(self, model: EpsilonFigure, delta: float) -> EpsilonFigure:
         """Returns the model view's figure, amplified if the premises hold."""
         if self.why_not or not self._zs or model.how == "inf":
             return model
         epsilon = model_epsilon(self._rates, self._zs, delta)
         # A difference of rounding is no amplification.
-        return Figure(epsilon, "bound", _SAMPLED) if epsilon < model.epsilon * (1.0 - 1e-9) else model
+        return EpsilonFigure(epsilon, "bound", _SAMPLED) if epsilon < model.epsilon * (1.0 - 1e-9) else model
 
 
 def _noise_of_mean(contents: RoundContents) -> float:

@@ -25,7 +25,7 @@ class Curve:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Grid:
+class PictureGrid:
     """Small pictures in rows, such as originals above reconstructions.
 
     Attributes:
@@ -53,7 +53,7 @@ class Result:
     figures: Mapping[str, Any]
     table: Mapping[str, Any] = field(default_factory=dict)
     curves: Sequence[Curve] = ()
-    grids: Sequence[Grid] = ()
+    grids: Sequence[PictureGrid] = ()
 
 
 class Attack(Protocol):

@@ -22,7 +22,7 @@ IDENTITY = "proxy's table"
 CHAINS = "chains, arrival times"
 
 
-class Links(NamedTuple):
+class LinkedMessages(NamedTuple):
     """Guesses about messages of one view.
 
     Attributes:
@@ -53,7 +53,7 @@ class LinkageAttack:
             return "it gets no updates to compare; take a peer, a coalition, a leader, or the server of `central`"
         return ""
 
-    def guess(self, view: View) -> Links:
+    def guess(self, view: View) -> LinkedMessages:
         """Returns guesses for every pair of consecutive rounds, and tracks through all rounds."""
         rows = received_updates(view)
         numbers = sorted(rows)
@@ -69,9 +69,9 @@ class LinkageAttack:
         by_round = dict(zip(numbers, tracks, strict=True))
         for one, two in followed:
             pairs[two][CHAINS] = _equal(by_round[one], by_round[two])
-        return Links(rows, pairs, by_round)
+        return LinkedMessages(rows, pairs, by_round)
 
-    def score(self, guess: Links, truth: Truth) -> Result:
+    def score(self, guess: LinkedMessages, truth: Truth) -> Result:
         """Returns the share of returning clients that each method recognised, over all rounds and in each."""
         table: list[dict[str, Any]] = []
         for two, methods in guess.pairs.items():
@@ -135,7 +135,7 @@ def _equal(before: NDArray[Any], after: NDArray[Any]) -> Guess:
     return np.array([places.get(value, -1) for value in after.tolist()], dtype=np.int64)
 
 
-def _through_gaps(guess: Links, truth: Truth) -> float | None:
+def _through_gaps(guess: LinkedMessages, truth: Truth) -> float | None:
     """Returns the share of messages of clients seen before whose track was last used by the same client."""
     last: dict[int, int] = {}
     known: set[int] = set()

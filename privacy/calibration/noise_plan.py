@@ -18,7 +18,7 @@ from privacy.calibration.published_rules import (
     theorem8_for,
     theorem8_notes,
 )
-from privacy.stages.api import Shape
+from privacy.stages.api import UpdateShape
 from privacy.stages.wire import DENSE, WireFormat
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class PlanContext:
     rehash: bool = True
     selection: Literal["uniform", "first_come"] = "uniform"
     noise_factor: NoiseFactor = constant_noise
-    shape: Shape = field(default_factory=lambda: Shape(1))
+    shape: UpdateShape = field(default_factory=lambda: UpdateShape(1))
     budget: ResolvedBudget | None = None
     in_mean: int | None = None
 

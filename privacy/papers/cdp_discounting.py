@@ -36,7 +36,7 @@ def best_moment(epsilon: float, delta: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Discounting:
+class DiscountedRun:
     """A run with discounted rounds: sigma and planned T of each round, and the fraction of the budget spent."""
 
     sigmas: list[float]
@@ -101,7 +101,7 @@ class RoundsDiscounting:
 
 def discounted_rounds(
     budget: float, rounds: float, discount: float, losses: Sequence[float], rounding: Rounding
-) -> Discounting:
+) -> DiscountedRun:
     """Runs Algorithm 2 on given losses.
 
     Args:
@@ -115,7 +115,7 @@ def discounted_rounds(
         sigmas.append(run.sigma)
         planned.append(run.planned)
         run.finish(discounts=losses[run.done + 1] >= losses[run.done])
-    return Discounting(sigmas, planned, run.spent / budget)
+    return DiscountedRun(sigmas, planned, run.spent / budget)
 
 
 def discounting_budget(rate: float, sensitivity: float, epsilon: float, delta: float) -> float:

@@ -52,7 +52,7 @@ class MomentsBudget:
 
 
 @dataclass(frozen=True, slots=True)
-class MomentsRule:
+class MomentsAccountants:
     """The accountants of a run by name; the published epsilon is the largest of theirs, each at its own delta."""
 
     accountants: Mapping[str, MomentsBudget]

@@ -135,7 +135,7 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class UpdateShape:
     """The form of an update: its coordinates, and the lengths of its layers in order."""
 
     dimension: int
@@ -252,13 +252,13 @@ class Stage(Protocol):
     def problems(self, before: Bounds) -> Iterator[Problem]:
         """Yields (key, value, rule and cure) of what cannot work after such bounds; cheap, for `peerveil check`."""
 
-    def bounds(self, before: Bounds, shape: Shape) -> Bounds:
+    def bounds(self, before: Bounds, shape: UpdateShape) -> Bounds:
         """Returns the bounds of the content after this stage."""
 
     def declare(self, before: Declared, context: PlanContext) -> Declared:
         """Returns what is known after this stage; called once, before the run."""
 
-    def remembers(self, clients: int, rounds: int, shape: Shape) -> dict[str, NDArray[Any]]:
+    def remembers(self, clients: int, rounds: int, shape: UpdateShape) -> dict[str, NDArray[Any]]:
         """Returns the initial values of what this stage remembers from release to release, one row per client."""
 
     def apply(self, rows: Any, plan: Declared, batch: ReleaseBatch) -> Update | Released:
@@ -287,6 +287,6 @@ class PlainStage:
         """Yields nothing."""
         return iter(())
 
-    def remembers(self, clients: int, rounds: int, shape: Shape) -> dict[str, NDArray[Any]]:
+    def remembers(self, clients: int, rounds: int, shape: UpdateShape) -> dict[str, NDArray[Any]]:
         """Returns nothing."""
         return {}

@@ -16,7 +16,17 @@ from p2p.random_streams import stream
 from privacy.accounting.curves.binomial_loss import BinomialLoss
 from privacy.calibration.claims import CpsgdRule
 from privacy.mechanisms.rotation import rotate, rotate_back
-from privacy.stages.api import Bounds, Declared, Matrix, PlainStage, Problem, ReleaseBatch, Released, Shape, Update
+from privacy.stages.api import (
+    Bounds,
+    Declared,
+    Matrix,
+    PlainStage,
+    Problem,
+    ReleaseBatch,
+    Released,
+    Update,
+    UpdateShape,
+)
 from privacy.stages.wire import Encoding, Row
 
 if TYPE_CHECKING:
@@ -57,7 +67,7 @@ class Binomial(PlainStage):
                 "needs a bounded update; put a stage such as `{kind: clip}` before",
             )
 
-    def bounds(self, before: Bounds, shape: Shape) -> Bounds:
+    def bounds(self, before: Bounds, shape: UpdateShape) -> Bounds:
         """Returns the same: rounding has a mean of zero, and noise does not depend on the data."""
         return before
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from privacy.mechanisms.clip_and_noise import clip_rows, row_norms
 from privacy.mechanisms.layer_clipping import layered_sensitivity, split_bound
-from privacy.stages.api import Bounds, Declared, Matrix, PlainStage, ReleaseBatch, Released, Shape, Update
+from privacy.stages.api import Bounds, Declared, Matrix, PlainStage, ReleaseBatch, Released, Update, UpdateShape
 
 if TYPE_CHECKING:
     from privacy.calibration.noise_plan import PlanContext
@@ -43,7 +43,7 @@ class Clip(PlainStage):
     norm: Norm | tuple[Norm, ...] = 1.0
     clip_object: ClipObject = "update"
 
-    def bounds(self, before: Bounds, shape: Shape) -> Bounds:
+    def bounds(self, before: Bounds, shape: UpdateShape) -> Bounds:
         """Returns an L2 norm of at most C."""
         return _scaled_down(before, self.norm, self.clip_object, shape)
 
@@ -78,7 +78,7 @@ class ClipLayers(PlainStage):
     of: Literal["whole", "layer"] = "whole"
     clip_object: ClipObject = "update"
 
-    def bounds(self, before: Bounds, shape: Shape) -> Bounds:
+    def bounds(self, before: Bounds, shape: UpdateShape) -> Bounds:
         """Returns the bound of the whole vector."""
         layers = max(len(shape.layers), 1)
         norm = self.norm if self.of == "whole" else layered_sensitivity(self.norm, layers)
@@ -115,7 +115,7 @@ class ClipCoordinates(PlainStage):
     bound: Annotated[float, Gt(0)] = 0.01
     clip_object: ClipObject = "update"
 
-    def bounds(self, before: Bounds, shape: Shape) -> Bounds:
+    def bounds(self, before: Bounds, shape: UpdateShape) -> Bounds:
         """Returns a largest absolute value of at most zeta."""
         # Cutting coordinates off brings no two contents further apart, by any norm.
         known = _entered(before, self.clip_object)
@@ -155,7 +155,7 @@ class ClipOwnMedian(PlainStage):
         """Whether the lengths of layers are needed."""
         return self.layers
 
-    def bounds(self, before: Bounds, shape: Shape) -> Bounds:
+    def bounds(self, before: Bounds, shape: UpdateShape) -> Bounds:
         """Returns no public bound."""
         return replace(before, private=True)
 
@@ -163,7 +163,7 @@ class ClipOwnMedian(PlainStage):
         """Declares that the bound is private."""
         return replace(before, bounds=self.bounds(before.bounds, context.shape)).reading(_OWN_MEDIAN)
 
-    def remembers(self, clients: int, rounds: int, shape: Shape) -> dict[str, NDArray[Any]]:
+    def remembers(self, clients: int, rounds: int, shape: UpdateShape) -> dict[str, NDArray[Any]]:
         """Returns room for the norms of every release of every client; NaN where there is none."""
         layers = len(shape.layers) if self.layers and shape.layers else 1
         return {"own_norms": np.full((clients, rounds + _SPARE, layers), np.nan, dtype=np.float32)}
@@ -201,7 +201,7 @@ class ClipCohortMedian(PlainStage):
         """Returns why it needs one place for all updates."""
         return "the median is over all updates of a round, which one place must see; use `clip`"
 
-    def bounds(self, before: Bounds, shape: Shape) -> Bounds:
+    def bounds(self, before: Bounds, shape: UpdateShape) -> Bounds:
         """Returns the same: what a client sends is not clipped."""
         return before
 
@@ -222,7 +222,9 @@ def _entered(before: Bounds, clip_object: ClipObject) -> Bounds:
     return replace(before, centred=False) if clip_object == "weights" else before
 
 
-def _scaled_down(before: Bounds, norm: float | tuple[float, ...], clip_object: ClipObject, shape: Shape) -> Bounds:
+def _scaled_down(
+    before: Bounds, norm: float | tuple[float, ...], clip_object: ClipObject, shape: UpdateShape
+) -> Bounds:
     """Returns the bounds after scaling to an L2 norm."""
     known = _entered(before, clip_object)
     if not known.centred:
@@ -269,7 +271,7 @@ class ForeignClip(PlainStage):
 
     plugin: object
 
-    def bounds(self, before: Bounds, shape: Shape) -> Bounds:
+    def bounds(self, before: Bounds, shape: UpdateShape) -> Bounds:
         """Returns the bound that the plug-in states, if it does."""
         norm = float(getattr(self.plugin, "norm_bound", np.inf))
         return replace(before, l2=np.minimum(before.l2, norm)).within(shape.dimension)

@@ -24,8 +24,8 @@ from privacy.stages.api import (
     Problem,
     ReleaseBatch,
     Released,
-    Shape,
     Update,
+    UpdateShape,
 )
 
 _NO_CLAIM = "the multiplier of this noise comes without `claim`, the accounting of a paper"
@@ -83,7 +83,7 @@ class Gaussian(PlainStage):
         if self.multiplier is not None and self.scale == "bound" and unbounded and not before.private:
             yield "multiplier", self.multiplier, f"{cure}, or set `scale: own_norm`"
 
-    def bounds(self, before: Bounds, shape: Shape) -> Bounds:
+    def bounds(self, before: Bounds, shape: UpdateShape) -> Bounds:
         """Returns the same: noise does not depend on the data."""
         return before
 
@@ -149,7 +149,7 @@ class ForeignNoise(PlainStage):
     gives: ClassVar[type | None] = Released
     plugin: object
 
-    def bounds(self, before: Bounds, shape: Shape) -> Bounds:
+    def bounds(self, before: Bounds, shape: UpdateShape) -> Bounds:
         """Returns the same."""
         return before
 

@@ -11,7 +11,7 @@ import numpy as np
 from annotated_types import Gt
 
 from privacy.accounting.curves.loss_events import LaplaceLoss
-from privacy.stages.api import Bounds, Declared, PlainStage, Problem, ReleaseBatch, Released, Shape, Update
+from privacy.stages.api import Bounds, Declared, PlainStage, Problem, ReleaseBatch, Released, Update, UpdateShape
 
 if TYPE_CHECKING:
     from privacy.calibration.noise_plan import PlanContext
@@ -43,7 +43,7 @@ class Laplace(PlainStage):
         if self.epsilon is not None and math.isinf(before.largest.l1):
             yield "epsilon", self.epsilon, "needs a bound; put a stage such as `{kind: clip}` before"
 
-    def bounds(self, before: Bounds, shape: Shape) -> Bounds:
+    def bounds(self, before: Bounds, shape: UpdateShape) -> Bounds:
         """Returns the same: noise does not depend on the data."""
         return before
 

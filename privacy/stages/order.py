@@ -6,10 +6,10 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 
 from privacy.mechanisms.scales import out_of_range
-from privacy.stages.api import Bounds, Released, Shape, Stage, Update
+from privacy.stages.api import Bounds, Released, Stage, Update, UpdateShape
 
 # Large enough that no bound of a stage degenerates; only whether bounds are finite matters here.
-ANY_SHAPE = Shape(1000, (500, 500))
+ANY_SHAPE = UpdateShape(1000, (500, 500))
 
 
 def stage_problems(stages: Sequence[Stage], path: str = "update") -> Iterator[str]:

@@ -22,8 +22,8 @@ from privacy.stages.api import (
     Problem,
     ReleaseBatch,
     Released,
-    Shape,
     Update,
+    UpdateShape,
 )
 from privacy.stages.sparse import largest
 
@@ -75,7 +75,7 @@ class Asgp(PlainStage):
         if self.sensitivity is None and math.isinf(before.largest.l2):
             yield "sensitivity", "none", "needs a bound; put `{kind: clip}` before, or give a number"
 
-    def bounds(self, before: Bounds, shape: Shape) -> Bounds:
+    def bounds(self, before: Bounds, shape: UpdateShape) -> Bounds:
         """Returns the same."""
         return before
 
@@ -153,7 +153,7 @@ class Snlc(PlainStage):
         if self.omega_min > self.omega:
             raise ValueError(f"omega_min = {self.omega_min:g}: must be <= omega, which is {self.omega:g}; lower it")
 
-    def bounds(self, before: Bounds, shape: Shape) -> Bounds:
+    def bounds(self, before: Bounds, shape: UpdateShape) -> Bounds:
         """Returns the same."""
         return before
 
@@ -163,7 +163,7 @@ class Snlc(PlainStage):
         after = replace(before, noised=True, unpublished=_ONE_SENTENCE, notes=notes)
         return after.reading(_OWN_CHOICE).leaking(_SMALL)
 
-    def remembers(self, clients: int, rounds: int, shape: Shape) -> dict[str, NDArray[Any]]:
+    def remembers(self, clients: int, rounds: int, shape: UpdateShape) -> dict[str, NDArray[Any]]:
         """Returns each client's last loss and first change of loss; NaN before there is one."""
         return {"snlc": np.full((clients, 2), np.nan)}
 

@@ -11,7 +11,7 @@ import numpy as np
 from annotated_types import Gt, Le
 from numpy.typing import NDArray
 
-from privacy.stages.api import Bounds, Declared, Indices, PlainStage, ReleaseBatch, Released, Shape, Update
+from privacy.stages.api import Bounds, Declared, Indices, PlainStage, ReleaseBatch, Released, Update, UpdateShape
 from privacy.stages.sparse_wire import CommonMask, Sparse
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class TopK(PlainStage):
     takes: ClassVar[tuple[type, ...]] = (Update, Released)
     rate: Rate = 0.1
 
-    def bounds(self, before: Bounds, shape: Shape) -> Bounds:
+    def bounds(self, before: Bounds, shape: UpdateShape) -> Bounds:
         """Returns the same L2 norm over fewer coordinates."""
         return before.within(kept_of(self.rate, shape.dimension))
 
@@ -103,7 +103,7 @@ class Mask(PlainStage):
         kept = kept_of(self.rate, dimension)
         return None if self.by == "random" or kept == dimension else kept
 
-    def bounds(self, before: Bounds, shape: Shape) -> Bounds:
+    def bounds(self, before: Bounds, shape: UpdateShape) -> Bounds:
         """Returns the same norms: a round may send everything."""
         return before.within(shape.dimension if self.by == "last_aggregate" else kept_of(self.rate, shape.dimension))
 
@@ -125,7 +125,7 @@ class Mask(PlainStage):
             linear=before.linear and same,
         )
 
-    def remembers(self, clients: int, rounds: int, shape: Shape) -> dict[str, NDArray[Any]]:
+    def remembers(self, clients: int, rounds: int, shape: UpdateShape) -> dict[str, NDArray[Any]]:
         """Returns room for each client's last mask, as bits; its encoding needs it."""
         if self.by == "random":
             return {}

@@ -13,7 +13,17 @@ from annotated_types import Ge, Gt, Le, Lt
 from p2p.random_streams import stream
 from privacy.accounting.curves.loss_events import PureLoss
 from privacy.papers.dp_fedasgp import SvtScales, divide_budget
-from privacy.stages.api import Bounds, Declared, Matrix, PlainStage, Problem, ReleaseBatch, Released, Shape, Update
+from privacy.stages.api import (
+    Bounds,
+    Declared,
+    Matrix,
+    PlainStage,
+    Problem,
+    ReleaseBatch,
+    Released,
+    Update,
+    UpdateShape,
+)
 from privacy.stages.sparse_wire import Sparse
 
 if TYPE_CHECKING:
@@ -51,7 +61,7 @@ class AsgpSound(PlainStage):
         if math.isinf(before.largest.linf):
             yield "epsilon", self.epsilon, "needs bounded coordinates; put `{kind: clip_coordinates}` or a clip before"
 
-    def bounds(self, before: Bounds, shape: Shape) -> Bounds:
+    def bounds(self, before: Bounds, shape: UpdateShape) -> Bounds:
         """Returns the same norms over at most c coordinates."""
         return before.within(min(self.positives, shape.dimension))
 

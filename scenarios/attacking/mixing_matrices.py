@@ -9,15 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodes.protocols.gossip import Gossip
-from nodes.protocols.graphs import FromFile
+from nodes.protocols.graphs import GraphFile
 from nodes.protocols.redraws import EveryRound, Never, OnePeerExponential
 from p2p.log.log import Log
 from privacy.attacks.exposure import Mixing
 from scenarios.metrics.communication.round_graphs import planned_edges
 from topologies.mixing import arrived_weights, uniform_weights
-from topologies.named_graphs import Complete, Exponential, Hierarchical, Hypercube, Path, Ring, Star, Torus
+from topologies.named_graphs import Complete, ExponentialGraph, Hierarchical, Hypercube, Path, Ring, Star, Torus
 
-_WITHOUT_CHANCE = (Complete, Exponential, Hierarchical, Hypercube, Path, Ring, Star, Torus, FromFile)
+_WITHOUT_CHANCE = (Complete, ExponentialGraph, Hierarchical, Hypercube, Path, Ring, Star, Torus, GraphFile)
 
 
 def why_unknown(parts: Mapping[str, Any]) -> str:

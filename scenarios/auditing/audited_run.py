@@ -26,7 +26,7 @@ _ONLY_GAUSSIAN = "the add/remove figure is proved for Gaussian noise only; set `
 
 
 @dataclass(slots=True)
-class Heard:
+class CanarySighting:
     """An update of a canary that reached other nodes: its inner product with the canary's direction, and the nodes."""
 
     canary: int
@@ -44,7 +44,7 @@ class ViewScores:
         models: by round, the inner products of the step of an aggregate, or of the collected model, with all directions
     """
 
-    heard: dict[tuple[int, int], Heard] = field(default_factory=dict)
+    heard: dict[tuple[int, int], CanarySighting] = field(default_factory=dict)
     models: dict[int, Scores] = field(default_factory=dict)
 
 
@@ -86,7 +86,7 @@ class Scorer:
         for who, number, place, by in zip(canary.tolist(), *columns, strict=True):
             heard = self.scores.heard.get((number, place))
             if heard is None:
-                heard = self.scores.heard[number, place] = Heard(who, number, self._score(who, number, place))
+                heard = self.scores.heard[number, place] = CanarySighting(who, number, self._score(who, number, place))
             heard.by.add(by)
         # Vectors of a round are scored when they first arrive; late copies need their number only.
         for number in self._vectors:

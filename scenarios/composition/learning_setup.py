@@ -18,7 +18,7 @@ from nodes.learning.model_kinds.models import ByteCount
 from nodes.learning.release_stages import ReleaseStages, make_stages
 from nodes.schedules.discounting import loss_bound, public_share
 from p2p.config.errors import UserError
-from privacy.stages.api import Shape
+from privacy.stages.api import UpdateShape
 from privacy.stages.wire import DENSE
 from scenarios.composition.record_setup import record_account
 from scenarios.composition.run_terms import RunTerms, sends_models, topology_of
@@ -83,24 +83,24 @@ def _generate(
     return generate_records(settings, dataset, shards, bounds, scenario.seed, cores), settings.share
 
 
-def shape_of(scenario: Scenario, learner: Learner | None) -> Shape:
+def shape_of(scenario: Scenario, learner: Learner | None) -> UpdateShape:
     """Returns the form of an update."""
     if learner is not None:
-        return Shape(learner.dimension, learner.layers)
+        return UpdateShape(learner.dimension, learner.layers)
     form = ((), 0) if isinstance(scenario.model, ByteCount) else scenario.data.form()
     if form is None:
         raise UserError("learning = none: the shape of a `file` data set is not known; use `torch` or another set")
     return update_shape(scenario, form, scenario.model.parameters(*form))
 
 
-def update_shape(scenario: Scenario, form: tuple[tuple[int, ...], int], dimension: int) -> Shape:
+def update_shape(scenario: Scenario, form: tuple[tuple[int, ...], int], dimension: int) -> UpdateShape:
     """Returns the form of an update without training; a module is built only if a stage works layer by layer."""
     stages = () if scenario.privacy is None else scenario.privacy.release_stages
     if not any(getattr(stage, "by_layer", False) for stage in stages):
-        return Shape(dimension)
+        return UpdateShape(dimension)
     from nodes.learning.model_kinds.module_contract import layer_sizes
 
-    return Shape(dimension, layer_sizes(scenario.model.build(*form)))
+    return UpdateShape(dimension, layer_sizes(scenario.model.build(*form)))
 
 
 def make_learning(scenario: Scenario, learner: Learner | None, terms: RunTerms) -> DeferredLearning | NoLearning:

@@ -19,8 +19,8 @@ from privacy.accounting.ledger import LedgerRule, ledger_rule
 from privacy.accounting.record_level import RecordAccount
 from privacy.calibration.noise_plan import NoisePlan, PlanContext
 from privacy.calibration.published_rules import SampledRule
-from privacy.papers.lcdp_accounting import MomentsRule
-from privacy.stages.api import Shape
+from privacy.papers.lcdp_accounting import MomentsAccountants
+from privacy.stages.api import UpdateShape
 from privacy.stages.release_plan import NO_NOISE, plan_noise
 from privacy.stages.wire import DENSE
 from scenarios.composition.record_setup import record_account
@@ -57,7 +57,7 @@ class RunTerms:
         return None if self.record_account is None else self.record_account.most_trainings
 
 
-def run_terms(scenario: Scenario, records_per_client: NDArray[np.int64], shape: Shape) -> RunTerms:
+def run_terms(scenario: Scenario, records_per_client: NDArray[np.int64], shape: UpdateShape) -> RunTerms:
     """Returns what is fixed before the first round, for updates of this shape."""
     schedule = run_schedule(scenario)
     # Noise depends on record counts, and the account of records on the noise.
@@ -110,7 +110,7 @@ def ledger_rules(scenario: Scenario, terms: RunTerms) -> list[LedgerRule]:
 
 
 def _plan_context(
-    scenario: Scenario, records_per_client: NDArray[np.int64], shape: Shape, schedule: RunSchedule
+    scenario: Scenario, records_per_client: NDArray[np.int64], shape: UpdateShape, schedule: RunSchedule
 ) -> PlanContext:
     protocol = scenario.protocol
     return PlanContext(
@@ -148,7 +148,7 @@ def _plan_run_noise(scenario: Scenario, context: PlanContext, schedule: RunSched
         # Noise of the aggregate is accounted for with the aggregates, not with the releases.
         noise = replace(noise, notes=tuple(note for note in noise.notes if note != NO_NOISE))
     if isinstance(schedule, BudgetedRounds):
-        noise = replace(noise, published=MomentsRule(schedule.accountants))
+        noise = replace(noise, published=MomentsAccountants(schedule.accountants))
     elif noise.published is None and (multiplier := server_multiplier(scenario.aggregate)) is not None:
         delta = scenario.privacy.resolved_budget().delta
         rule = SampledRule(rate=context.rate, noise_multiplier=multiplier, delta=delta)

@@ -16,7 +16,7 @@ Summary = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class ComparedFigure:
     """One row of a comparison: its path in a summary, and its formatting function."""
 
     label: str
@@ -32,36 +32,48 @@ class Figure:
 
 
 FIGURES = {
-    "accuracy": Figure("accuracy, collected model", ("headline", "accuracy", "collected"), number_format.accuracy_text),
-    "accuracy_mean": Figure("accuracy, mean of clients", ("accuracy", "mean"), number_format.accuracy_text),
-    "accuracy_min": Figure("accuracy, worst client", ("accuracy", "min"), number_format.accuracy_text),
-    "rounds": Figure("rounds completed", ("rounds_completed",), number_format.count_text),
-    "simulated_s": Figure("simulated time", ("simulated_s",), number_format.seconds_text),
-    "bytes": Figure("bytes sent", ("bytes", "sent"), number_format.bytes_text),
-    "target_s": Figure("time to target", ("headline", "to_target", "simulated_s"), number_format.seconds_text),
-    "target_bytes": Figure("bytes to target", ("headline", "to_target", "bytes"), number_format.bytes_text),
-    "client_median": Figure(
+    "accuracy": ComparedFigure(
+        "accuracy, collected model", ("headline", "accuracy", "collected"), number_format.accuracy_text
+    ),
+    "accuracy_mean": ComparedFigure("accuracy, mean of clients", ("accuracy", "mean"), number_format.accuracy_text),
+    "accuracy_min": ComparedFigure("accuracy, worst client", ("accuracy", "min"), number_format.accuracy_text),
+    "rounds": ComparedFigure("rounds completed", ("rounds_completed",), number_format.count_text),
+    "simulated_s": ComparedFigure("simulated time", ("simulated_s",), number_format.seconds_text),
+    "bytes": ComparedFigure("bytes sent", ("bytes", "sent"), number_format.bytes_text),
+    "target_s": ComparedFigure("time to target", ("headline", "to_target", "simulated_s"), number_format.seconds_text),
+    "target_bytes": ComparedFigure("bytes to target", ("headline", "to_target", "bytes"), number_format.bytes_text),
+    "client_median": ComparedFigure(
         "bytes per client, median", ("headline", "bytes_per_client", "median"), number_format.bytes_text
     ),
-    "client_p95": Figure("bytes per client, 95%", ("headline", "bytes_per_client", "p95"), number_format.bytes_text),
-    "client_max": Figure("bytes per client, most", ("headline", "bytes_per_client", "max"), number_format.bytes_text),
-    "proxy_bytes": Figure("bytes of the proxy", ("headline", "proxy_bytes"), number_format.bytes_text),
-    "relay_bytes": Figure("bytes of relays", ("headline", "relay_bytes"), number_format.bytes_text),
-    "rounds_lost": Figure("rounds lost", ("headline", "rounds_lost"), number_format.count_text),
-    "updates_used": Figure("updates used", ("headline", "updates_used"), number_format.count_text),
-    "wasted_bytes": Figure("bytes wasted", ("headline", "wasted_bytes"), number_format.bytes_text),
-    "stalled_s": Figure("time stalled", ("headline", "stalled_s"), number_format.seconds_text),
-    "published": Figure("epsilon published", ("headline", "epsilon", "published"), number_format.epsilon_text),
-    "local": Figure("epsilon rigorous, local", ("headline", "epsilon", "rigorous_local"), number_format.epsilon_text),
-    "worst_peer": Figure(
+    "client_p95": ComparedFigure(
+        "bytes per client, 95%", ("headline", "bytes_per_client", "p95"), number_format.bytes_text
+    ),
+    "client_max": ComparedFigure(
+        "bytes per client, most", ("headline", "bytes_per_client", "max"), number_format.bytes_text
+    ),
+    "proxy_bytes": ComparedFigure("bytes of the proxy", ("headline", "proxy_bytes"), number_format.bytes_text),
+    "relay_bytes": ComparedFigure("bytes of relays", ("headline", "relay_bytes"), number_format.bytes_text),
+    "rounds_lost": ComparedFigure("rounds lost", ("headline", "rounds_lost"), number_format.count_text),
+    "updates_used": ComparedFigure("updates used", ("headline", "updates_used"), number_format.count_text),
+    "wasted_bytes": ComparedFigure("bytes wasted", ("headline", "wasted_bytes"), number_format.bytes_text),
+    "stalled_s": ComparedFigure("time stalled", ("headline", "stalled_s"), number_format.seconds_text),
+    "published": ComparedFigure("epsilon published", ("headline", "epsilon", "published"), number_format.epsilon_text),
+    "local": ComparedFigure(
+        "epsilon rigorous, local", ("headline", "epsilon", "rigorous_local"), number_format.epsilon_text
+    ),
+    "worst_peer": ComparedFigure(
         "epsilon rigorous, peer", ("headline", "epsilon", "rigorous_worst_peer"), number_format.epsilon_text
     ),
-    "model": Figure("epsilon rigorous, model", ("headline", "epsilon", "rigorous_model"), number_format.epsilon_text),
-    "record": Figure("epsilon rigorous, one record", ("headline", "epsilon", "record"), number_format.epsilon_text),
-    "link_address": Figure("linked by address", ("linkability", "address"), number_format.share_text),
-    "link_content": Figure("linked by content", ("linkability", "content"), number_format.share_text),
-    "link_at_least": Figure("linked at least", ("linkability", "content_at_least"), number_format.share_text),
-    "link_chance": Figure("linked by chance", ("linkability", "chance"), number_format.share_text),
+    "model": ComparedFigure(
+        "epsilon rigorous, model", ("headline", "epsilon", "rigorous_model"), number_format.epsilon_text
+    ),
+    "record": ComparedFigure(
+        "epsilon rigorous, one record", ("headline", "epsilon", "record"), number_format.epsilon_text
+    ),
+    "link_address": ComparedFigure("linked by address", ("linkability", "address"), number_format.share_text),
+    "link_content": ComparedFigure("linked by content", ("linkability", "content"), number_format.share_text),
+    "link_at_least": ComparedFigure("linked at least", ("linkability", "content_at_least"), number_format.share_text),
+    "link_chance": ComparedFigure("linked by chance", ("linkability", "chance"), number_format.share_text),
 }
 
 

@@ -1,7 +1,8 @@
 """What is wrong with a run, in sentences: why rounds ended at a deadline or were lost, and what to change.
 
 A cause is read off the critical paths: the step that a timer cut short says which link, training or node was waited
-for. What the run was given (rates, deadlines) comes in as `Limits`; without it a sentence does without those figures.
+for. What the run was given (rates, deadlines) comes in as `RunLimits`; without it a sentence does without
+those figures.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _DEADLINES = {"model": "model_deadline", "handover": "handover_timeout"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class RunLimits:
     """What limited a run.
 
     Attributes:
@@ -60,7 +61,7 @@ class Finding:
         return {"code": self.code, "problem": self.problem, "cure": self.cure}
 
 
-def diagnose(log: Log, roles: Roles, limits: Limits | None) -> list[Finding]:
+def diagnose(log: Log, roles: Roles, limits: RunLimits | None) -> list[Finding]:
     """Returns what is wrong with a run's rounds and bytes, worst first; nothing if all went well."""
     found = list(_lost_rounds(log))
     if len(log.messages) and log.rounds:
@@ -105,7 +106,7 @@ def _lost_rounds(log: Log) -> Iterator[Finding]:
     )
 
 
-def _cut_rounds(log: Log, roles: Roles, limits: Limits | None) -> Iterator[Finding]:
+def _cut_rounds(log: Log, roles: Roles, limits: RunLimits | None) -> Iterator[Finding]:
     """Groups the steps that timers cut short by their cause, and yields a finding for each cause that matters."""
     groups: dict[tuple[str, str], list[tuple[int, CriticalStep]]] = {}
     total_s = 0.0
@@ -128,7 +129,7 @@ def _hits_most_rounds(log: Log, cause: tuple[str, str], steps: Sequence[tuple[in
     return often and cause[0] in ("uplink", "downlink") and cause[1] in ("update", "model")
 
 
-def _gave_up(step: CriticalStep, limits: Limits | None) -> bool:
+def _gave_up(step: CriticalStep, limits: RunLimits | None) -> bool:
     """Returns whether a member stopped training at its deadline: the step ends there, and no node waited for it."""
     return limits is not None and step.what == "train" and step.duration_s < limits.train_s[step.node] * (1 - 1e-9)
 
@@ -145,7 +146,7 @@ class _Cut:
     """The rounds that one cause held up, told by the worst of them."""
 
     def __init__(
-        self, log: Log, roles: Roles, limits: Limits | None, cause: str, steps: Sequence[tuple[int, CriticalStep]]
+        self, log: Log, roles: Roles, limits: RunLimits | None, cause: str, steps: Sequence[tuple[int, CriticalStep]]
     ) -> None:
         self._log, self._roles, self._limits, self._cause, self._steps = log, roles, limits, cause, steps
         # A link is told by the round that gave it the least time, anything else by the longest wait.

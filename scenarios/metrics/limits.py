@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from scenarios.composition.simulation import Simulation
-from scenarios.metrics.diagnosis import Limits
+from scenarios.metrics.diagnosis import RunLimits
 
 _KEYS = ("deadline", "model_deadline", "handover_timeout")
 
 
-def limits_of(simulation: Simulation) -> Limits:
+def limits_of(simulation: Simulation) -> RunLimits:
     """Returns what limited a run."""
     links, protocol = simulation.world.network.links, simulation.scenario.protocol
-    return Limits(
+    return RunLimits(
         deadlines_s={key: float(getattr(protocol, key)) for key in _KEYS if hasattr(protocol, key)},
         up=links.up,
         down=links.down,

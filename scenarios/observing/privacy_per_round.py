@@ -15,7 +15,7 @@ from nodes.round_record import RoundRecord
 from p2p.log.log import Log
 from p2p.log.records import KIND, OUTCOME, WHAT
 from privacy.accounting.accountant import Accountant, Views
-from privacy.accounting.figures import Figure
+from privacy.accounting.figures import EpsilonFigure
 from privacy.accounting.record_level import RecordAccount
 from privacy.accounting.sampling_premises import Amplification, Draw
 from privacy.accounting.setting import Setting
@@ -73,7 +73,7 @@ class RoundPrivacy:
         worst = self.worst_record()
         return found if worst is None else {**found, "epsilon_record": worst.epsilon}
 
-    def worst_record(self) -> Figure | None:
+    def worst_record(self) -> EpsilonFigure | None:
         """Returns the figure about single records after all trainings so far; None if they are not protected."""
         if self._records is None:
             return None

@@ -12,7 +12,7 @@ from p2p.config.errors import UserError
 from p2p.log import records
 from scenarios.metrics.headline.number_format import bytes_text
 from scenarios.planning.participation import Rehearsal
-from scenarios.planning.problem_size import Shape
+from scenarios.planning.problem_size import ProblemSize
 from scenarios.schema import Scenario
 
 # Bytes per client and per message in flight, measured with 20,000 and 100,000 clients. Tables grow by doubling, so
@@ -23,7 +23,7 @@ _STACKS = 5
 """Copies of a cohort's vectors alive at once: before and after training, releases, and their means."""
 
 
-def estimate_memory(scenario: Scenario, shape: Shape, rehearsal: Rehearsal) -> dict[str, int]:
+def estimate_memory(scenario: Scenario, shape: ProblemSize, rehearsal: Rehearsal) -> dict[str, int]:
     """Returns the estimated peak bytes by part, and their total."""
     cohort, learns = scenario.protocol.cohort_size, scenario.learning == "torch"
     messages = messages_per_round(scenario, rehearsal)

@@ -76,9 +76,9 @@ def project_participation(
     Args:
         most_trainings: trainings that the budget of clients' records allows; None without limit.
     """
-    limits = Limits.of(scenario.clients, rules, release_mu2)
+    limits = ParticipationLimits.of(scenario.clients, rules, release_mu2)
     if most_trainings is not None:
-        limits = Limits(limits.last_round, np.minimum(limits.releases, most_trainings))
+        limits = ParticipationLimits(limits.last_round, np.minimum(limits.releases, most_trainings))
     planned = int(min(scenario.rounds, schedule.planned_rounds()))
     most = int(min(planned, _MOST_ROUNDS, max(3.0, _MOST_DRAWS / scenario.clients)))
     found = _project(scenario, limits, most)
@@ -90,14 +90,14 @@ def project_participation(
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ParticipationLimits:
     """Participation limits of each client: its last round, and its number of releases."""
 
     last_round: NDArray[np.float64]
     releases: NDArray[np.float64]
 
     @classmethod
-    def of(cls, clients: int, rules: Sequence[LedgerRule], release_mu2: NDArray[np.float64]) -> Limits:
+    def of(cls, clients: int, rules: Sequence[LedgerRule], release_mu2: NDArray[np.float64]) -> ParticipationLimits:
         """Derives the limits from each client's ledger rule; without rules there are none."""
         if not rules:
             return cls(np.full(clients, np.inf), np.full(clients, np.inf))
@@ -120,7 +120,7 @@ def releases_allowed(rule: LedgerRule, release_mu2: float) -> float:
     return float(math.floor(rule.mu2_limit * (1.0 + SLACK) / seen)) if seen > 0 else math.inf
 
 
-def _project(scenario: Scenario, limits: Limits, most: int) -> Rehearsal:
+def _project(scenario: Scenario, limits: ParticipationLimits, most: int) -> Rehearsal:
     """Projects up to `most` rounds, with edges as long as their number stays below the limit."""
     size, everyone = scenario.protocol.cohort_size, np.arange(scenario.clients)
     found = Rehearsal(0, None, "all rounds done", np.zeros(scenario.clients), None)
@@ -173,7 +173,7 @@ def _arrange(scenario: Scenario, number: int, members: Ids, models: Ids, holder:
     return PlannedRound(number, members, releasing, round_plan)
 
 
-def _extrapolate(found: Rehearsal, scenario: Scenario, limits: Limits, planned: int) -> None:
+def _extrapolate(found: Rehearsal, scenario: Scenario, limits: ParticipationLimits, planned: int) -> None:
     """Extends a long run by expectation: each client takes part in an equal fraction of the rounds."""
     rate = scenario.protocol.cohort_size / scenario.clients
     # The expected round in which each client makes its last release.

@@ -19,9 +19,9 @@ from scenarios.loading.privacy_classes import budget_epsilons
 from scenarios.metrics.headline.objective_report import objective_report
 from scenarios.metrics.implausible_results import label_warning
 from scenarios.planning.memory import estimate_memory, machine_bytes, refuse_what_does_not_fit
-from scenarios.planning.participation import Limits, Rehearsal, project_participation
+from scenarios.planning.participation import ParticipationLimits, Rehearsal, project_participation
 from scenarios.planning.privacy_forecast import noise_to_signal, privacy_forecast
-from scenarios.planning.problem_size import Shape, shape_of
+from scenarios.planning.problem_size import ProblemSize, shape_of
 from scenarios.planning.timing import Trial, measure, proxy_latency_s
 from scenarios.planning.wire_bytes import planned_bytes
 from scenarios.schema import Scenario
@@ -99,7 +99,7 @@ def _classes(
     """Returns for each budget its number of clients, how long it lasts, and their expected participations."""
     if scenario.privacy is None or not rules:
         return []
-    limits = Limits.of(scenario.clients, rules, costs)
+    limits = ParticipationLimits.of(scenario.clients, rules, costs)
     epsilons = budget_epsilons(scenario.privacy, scenario.clients, scenario.seed)
     rate = scenario.protocol.cohort_size / scenario.clients
     classes = []
@@ -134,7 +134,7 @@ def _remarks(scenario: Scenario, records: NDArray[np.int64]) -> list[str]:
     return [] if found is None else list(found["notes"])
 
 
-def _label_warning(scenario: Scenario, shape: Shape) -> Iterator[str]:
+def _label_warning(scenario: Scenario, shape: ProblemSize) -> Iterator[str]:
     # Data sets that ship have classes; only a file may have a quantity in the place of a label.
     found = label_warning(shape.classes, shape.records) if scenario.data.form() is None else None
     if found is not None and scenario.learning == "torch":

@@ -18,7 +18,7 @@ from privacy.accounting.content_log import RoundContents
 from privacy.accounting.curves.gaussian import epsilon_of
 from privacy.accounting.curves.loss_events import composed_epsilon
 from privacy.accounting.curves.zcdp import zcdp_epsilon
-from privacy.accounting.figures import Figure
+from privacy.accounting.figures import EpsilonFigure
 from privacy.accounting.record_level import RecordAccount
 from privacy.accounting.sampling_premises import Amplification, Draw
 from privacy.calibration.noise_plan import NoisePlan
@@ -139,7 +139,7 @@ def _views(
             epsilon = max(composed_epsilon(0.0, [each], setting.delta) for each in counts)
         if setting.preset_rho is not None:
             epsilon = zcdp_epsilon(setting.preset_rho, setting.delta)
-        figure = Figure(epsilon, "bound", "the plan counts every release as seen by everyone")
+        figure = EpsilonFigure(epsilon, "bound", "the plan counts every release as seen by everyone")
         views = no_views("", setting.colluders)
         bound = replace(views, local=figure, receiver=figure, peer_worst=figure, peer_median=figure, model=figure)
         return bound if views.coalition is None else replace(bound, coalition=figure)

@@ -10,7 +10,7 @@ from p2p.config.errors import UserError
 from scenarios.schema import Scenario
 
 
-class Shape(NamedTuple):
+class ProblemSize(NamedTuple):
     """Number of training records, shape of one record, number of classes, and model parameters."""
 
     records: int
@@ -24,7 +24,7 @@ class Shape(NamedTuple):
         return 4 * self.records * prod(self.record)
 
 
-def shape_of(scenario: Scenario, data_dir: Path | None = None) -> Shape:
+def shape_of(scenario: Scenario, data_dir: Path | None = None) -> ProblemSize:
     """Returns the size declared by the scenario's data and model; a data file is read to find out.
 
     Raises:
@@ -40,4 +40,4 @@ def shape_of(scenario: Scenario, data_dir: Path | None = None) -> Shape:
     if not hasattr(scenario.model, "parameters"):
         name = type(scenario.model).__qualname__
         raise UserError(f"model.kind = {name}: does not say how many numbers it has; add parameters(shape, classes)")
-    return Shape(records, form[0], form[1], scenario.model.parameters(*form))
+    return ProblemSize(records, form[0], form[1], scenario.model.parameters(*form))

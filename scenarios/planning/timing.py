@@ -18,7 +18,7 @@ from scenarios.metrics.communication.roles import Roles
 from scenarios.metrics.communication.traffic import bytes_by_round
 from scenarios.metrics.diagnosis import Finding, diagnose
 from scenarios.planning.participation import Rehearsal
-from scenarios.planning.problem_size import Shape
+from scenarios.planning.problem_size import ProblemSize
 from scenarios.schema import Scenario
 
 _ROUNDS, _ROUNDS_WITH_CHURN = 3, 50
@@ -48,7 +48,7 @@ class Trial(NamedTuple):
         return self.set_up_s + rounds * self.round_s + self.end_s
 
 
-def measure(scenario: Scenario, shape: Shape, rehearsal: Rehearsal) -> Trial | None:
+def measure(scenario: Scenario, shape: ProblemSize, rehearsal: Rehearsal) -> Trial | None:
     """Simulates the first rounds; returns None if that would take long or no round completes."""
     from scenarios.build import build
     from scenarios.metrics.limits import limits_of
@@ -89,7 +89,7 @@ def proxy_latency_s(scenario: Scenario) -> float:
     return float(np.median(pair_latencies(scenario.network.latency, scenario.seed, proxy, clients)))
 
 
-def _without_learning(scenario: Scenario, shape: Shape, rounds: int) -> Scenario:
+def _without_learning(scenario: Scenario, shape: ProblemSize, rounds: int) -> Scenario:
     """Returns the scenario with the same network and protocol, but without learning, budgets and faults.
 
     Message sizes are unchanged: data of unknown shape is replaced by synthetic data of the same shape, and sealing

@@ -12,7 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodes.faults.availability import Always
-from nodes.messaging.control_messages import Answer, Assignment, CommitRequest, Control, Done, Invite, Register, Verdict
+from nodes.messaging.control_messages import (
+    Answer,
+    Assignment,
+    CommitReply,
+    CommitRequest,
+    Control,
+    Done,
+    Invite,
+    Register,
+)
 from nodes.protocols.api import RoundPlan
 from nodes.protocols.central import Central
 from nodes.protocols.rotating_leader import RotatingLeader
@@ -69,7 +78,7 @@ class Sizes:
 
     def commit(self) -> int:
         """Returns the size of a leader's request to commit its average, and of the answer."""
-        return self.control(CommitRequest(1, 0, 0)) + self.control(Verdict(1, 0))
+        return self.control(CommitRequest(1, 0, 0)) + self.control(CommitReply(1, 0))
 
     def orders(self, round_plan: RoundPlan, members: NDArray[np.int64]) -> int:
         """Returns the size of a round's assignments and completion reports."""

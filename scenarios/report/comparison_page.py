@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from scenarios.metrics.comparison import FIGURES, Figure
+from scenarios.metrics.comparison import FIGURES, ComparedFigure
 from scenarios.metrics.headline.headline_rows import learns, trouble_rows
 from scenarios.metrics.headline.number_format import count_text
 from scenarios.metrics.privacy.privacy_verdict import epsilon_of
@@ -131,7 +131,7 @@ def _notes(run_data: RunData) -> list[str]:
     return [*run_data.notes, *(f"{label}: {text}" for label, text in trouble_rows(run_data.summary))]
 
 
-def _difference(figure: Figure, value: float | None, base: float | None) -> str:
+def _difference(figure: ComparedFigure, value: float | None, base: float | None) -> str:
     if value is None or base is None or float("inf") in (value, base):
         return "-"
     # Sums in different orders differ in the last bits; that is not a difference between runs.

@@ -18,7 +18,7 @@ from scenarios.metrics.headline.number_format import accuracy_text, bytes_text, 
 from scenarios.report.embed import csp_hash
 from scenarios.run_folder.json_text import plain
 from scenarios.running.progress import RoundDone
-from scenarios.serving.loopback import LOOPBACK, Answer, Query, Respond, not_found, serving
+from scenarios.serving.loopback import LOOPBACK, Query, Respond, Response, not_found, serving
 
 _ASKS_EVERY_S = 1.0
 _MOST_ROUNDS = 5000
@@ -73,7 +73,7 @@ class LivePage:
             state = {**self._run, "rows": list(self._rows), "folder": where, "ended": self._ended}
             return json.dumps(plain(state), allow_nan=False)
 
-    def report(self) -> Answer:
+    def report(self) -> Response:
         """Returns the report page of the rounds that are on disk."""
         with self._lock:
             folder = self._folder
@@ -129,11 +129,11 @@ def _responder(page: LivePage) -> Respond:
     only = f"script-src {csp_hash(script)}; style-src 'unsafe-inline'; img-src data:"
     policy = f"default-src 'none'; connect-src 'self'; {only}"
 
-    def respond(path: str, query: Query) -> Answer:
+    def respond(path: str, query: Query) -> Response:
         if path == "/":
-            return Answer(200, "text/html", content, policy)
+            return Response(200, "text/html", content, policy)
         if path == "/state.json":
-            return Answer(200, "application/json", page.state(), policy)
+            return Response(200, "application/json", page.state(), policy)
         return page.report() if path == "/report" else not_found("there is only / here\n")
 
     return respond

@@ -15,7 +15,7 @@ _LONGEST_QUERY = 4096
 Query = Mapping[str, list[str]]
 
 
-class Answer(NamedTuple):
+class Response(NamedTuple):
     """What is sent back; `policy` is the content security policy of a page."""
 
     status: int
@@ -24,13 +24,13 @@ class Answer(NamedTuple):
     policy: str = "default-src 'none'"
 
 
-Respond = Callable[[str, Query], Answer]
+Respond = Callable[[str, Query], Response]
 """Answers a request, given its path and query."""
 
 
-def not_found(text: str = "there is nothing here\n") -> Answer:
+def not_found(text: str = "there is nothing here\n") -> Response:
     """Returns the answer to an unknown address."""
-    return Answer(404, "text/plain", text)
+    return Response(404, "text/plain", text)
 
 
 class _Server(ThreadingHTTPServer):
@@ -75,11 +75,11 @@ def _handler(respond: Respond) -> type[BaseHTTPRequestHandler]:
             # Other host names are refused: a web site could otherwise read the page by DNS rebinding.
             port = cast("ThreadingHTTPServer", self.server).server_port
             if self.headers.get("Host") not in {f"{LOOPBACK}:{port}", f"localhost:{port}"}:
-                self._send(Answer(403, "text/plain", "ask for 127.0.0.1\n"))
+                self._send(Response(403, "text/plain", "ask for 127.0.0.1\n"))
                 return
             self._send(_respond(respond, self.path))
 
-        def _send(self, answer: Answer) -> None:
+        def _send(self, answer: Response) -> None:
             body = answer.body.encode("utf-8", "replace")
             self.send_response(answer.status)
             headers = {
@@ -104,12 +104,12 @@ def _handler(respond: Respond) -> type[BaseHTTPRequestHandler]:
     return Handler
 
 
-def _respond(respond: Respond, target: str) -> Answer:
+def _respond(respond: Respond, target: str) -> Response:
     try:
         parts = urlsplit(target)
     except ValueError:
-        return Answer(400, "text/plain", "not an address\n")
+        return Response(400, "text/plain", "not an address\n")
     # An absolute address (`GET http://elsewhere/`) asks a proxy, which this is not.
     if parts.scheme or parts.netloc or len(parts.query) > _LONGEST_QUERY:
-        return Answer(400, "text/plain", "not an address of this page\n")
+        return Response(400, "text/plain", "not an address of this page\n")
     return respond(parts.path, parse_qs(parts.query, max_num_fields=100))

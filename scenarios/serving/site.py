@@ -14,7 +14,7 @@ from scenarios.report.embed import csp_hash
 from scenarios.report.html import text
 from scenarios.report.page import comparison_page, report_page
 from scenarios.run_folder.reader import explaining_damage
-from scenarios.serving.loopback import Answer, Query, not_found
+from scenarios.serving.loopback import Query, Response, not_found
 from scenarios.serving.run_index import find_runs, has_links
 from scenarios.serving.thumbnail import thumbnail
 
@@ -32,20 +32,20 @@ class Site:
         self._lock = threading.Lock()
         self._page, self._policy = _index_page()
 
-    def respond(self, path: str, query: Query) -> Answer:
+    def respond(self, path: str, query: Query) -> Response:
         """Answers one request."""
         try:
             return self._respond(path, query)
         except UserError as error:
-            return Answer(404, "text/html", _message_page("This run cannot be shown", str(error)), _SVG_POLICY)
+            return Response(404, "text/html", _message_page("This run cannot be shown", str(error)), _SVG_POLICY)
 
-    def _respond(self, path: str, query: Query) -> Answer:
+    def _respond(self, path: str, query: Query) -> Response:
         if path == "/":
-            return Answer(200, "text/html", self._page, self._policy)
+            return Response(200, "text/html", self._page, self._policy)
         if path == "/runs.json":
             entries = [entry.to_json() for _, entry in find_runs(self._folder).values()]
             listing = {"folder": self._folder.resolve().name, "runs": entries}
-            return Answer(200, "application/json", json.dumps(listing, allow_nan=False))
+            return Response(200, "application/json", json.dumps(listing, allow_nan=False))
         if path not in ("/run", "/compare", "/thumbnail.svg"):
             return not_found()
         keys = query.get("key", [])
@@ -53,7 +53,7 @@ class Site:
             return not_found(f"name one to {_MOST_COMPARED} runs by their keys\n")
         places = self._places(keys)
         if path == "/thumbnail.svg":
-            return Answer(200, "image/svg+xml", thumbnail(places[0]), _SVG_POLICY)
+            return Response(200, "image/svg+xml", thumbnail(places[0]), _SVG_POLICY)
         with self._lock:
             return report_answer(places if path == "/compare" else places[:1])
 
@@ -69,13 +69,13 @@ class Site:
         return places
 
 
-def report_answer(places: list[Path]) -> Answer:
+def report_answer(places: list[Path]) -> Response:
     """Returns the report page of a run, or the page that compares several."""
     runs = [_read(place) for place in places]
     with explaining_damage(Path(places[0].name)):
         page = comparison_page(runs) if len(runs) > 1 else report_page(runs[0])
     # A report carries its own policy, which allows exactly its scripts; this one adds nothing.
-    return Answer(200, "text/html", page, _policy_of(page))
+    return Response(200, "text/html", page, _policy_of(page))
 
 
 def _read(place: Path) -> RunData:

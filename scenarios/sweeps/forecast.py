@@ -10,7 +10,7 @@ from typing import Any
 
 from p2p.config.errors import UserError
 from scenarios.planning.plan import make_plan
-from scenarios.planning.problem_size import Shape, shape_of
+from scenarios.planning.problem_size import ProblemSize, shape_of
 from scenarios.schema import Scenario
 from scenarios.sweeps.grid import Cell
 from scenarios.sweeps.resources import largest_cell_bytes
@@ -62,7 +62,7 @@ def _combination(cell: Cell) -> str:
     return f"{cell.base} {cell.settings}"
 
 
-def work(scenario: Scenario, shape: Shape) -> float:
+def work(scenario: Scenario, shape: ProblemSize) -> float:
     """Returns the work of a run in arbitrary units: records passed through the model, times its size, plus messages."""
     cohort, rounds = scenario.protocol.cohort_size, scenario.rounds
     messages = float(rounds * (scenario.clients + cohort * getattr(scenario.protocol, "exchange_with", 1)))

@@ -12,7 +12,7 @@ from p2p.config.errors import UserError
 from scenarios.metrics.headline.number_format import bytes_text
 from scenarios.planning.memory import estimate_memory, machine_bytes
 from scenarios.planning.participation import Rehearsal
-from scenarios.planning.problem_size import Shape, shape_of
+from scenarios.planning.problem_size import ProblemSize, shape_of
 from scenarios.schema import Scenario
 from scenarios.sweeps.grid import Cell
 
@@ -26,7 +26,7 @@ def largest_cell_bytes(cells: Sequence[Cell], data_dir: Path | None) -> int:
     Raises:
         UserError: names every combination that does not fit into this machine.
     """
-    shapes: dict[str, Shape] = {}
+    shapes: dict[str, ProblemSize] = {}
     needs: dict[str, tuple[int, Cell]] = {}
     for cell in cells:
         combination = f"{cell.base} {cell.settings}"
@@ -49,7 +49,7 @@ def worker_count(cell_bytes: int) -> int:
     return max(1, min(cores, int(_SHARE * machine_bytes() / max(cell_bytes, 1))))
 
 
-def _bytes(scenario: Scenario, shapes: dict[str, Shape], data_dir: Path | None) -> int:
+def _bytes(scenario: Scenario, shapes: dict[str, ProblemSize], data_dir: Path | None) -> int:
     # A user's file is read to find out its size: once for all cells that use it.
     name = repr((scenario.data, scenario.model))
     if name not in shapes:

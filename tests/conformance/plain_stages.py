@@ -14,7 +14,7 @@ from nodes.learning.release_stages import ReleaseStages, make_stages
 from p2p.random_streams import stream, streams
 from privacy.calibration.noise_plan import NoisePlan, PlanContext
 from privacy.settings import Privacy
-from privacy.stages.api import Shape, Stage
+from privacy.stages.api import Stage, UpdateShape
 from privacy.stages.binomial import Binomial
 from privacy.stages.clipping import Clip, ClipCohortMedian, ClipCoordinates, ClipLayers
 from privacy.stages.gaussian import Gaussian
@@ -50,7 +50,7 @@ def context(topology: Any = "central") -> PlanContext:
         rounds=ROUNDS,
         records=RECORDS,
         topology=topology,
-        shape=Shape(D, LAYERS),
+        shape=UpdateShape(D, LAYERS),
     )
 
 

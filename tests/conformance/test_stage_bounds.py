@@ -11,7 +11,7 @@ import pytest
 
 from nodes.learning.release_stages import make_stages
 from p2p.random_streams import stream, streams
-from privacy.stages.api import Bounds, Shape, Stage
+from privacy.stages.api import Bounds, Stage, UpdateShape
 from privacy.stages.binomial import Binomial
 from privacy.stages.clipping import Clip, ClipCohortMedian, ClipCoordinates, ClipLayers, ClipOwnMedian
 from privacy.stages.gaussian import Gaussian
@@ -56,7 +56,7 @@ def test_scaling_around_a_model_may_move_one_coordinate_far() -> None:
     """Weights within 0.15 of zero, a model with one large coordinate: scaled to 1, that one moves by more than 0.3."""
     stages, wide = (
         (ClipCoordinates(bound=0.15, clip_object="weights"), Clip(norm=1.0)),
-        replace(context(), shape=Shape(100)),
+        replace(context(), shape=UpdateShape(100)),
     )
     bounds = plan_stages(stages, wide)[-1].declared.bounds
     models = np.zeros((5, 100), np.float32)
@@ -96,7 +96,7 @@ def test_sizes_around_a_model_have_twice_the_sensitivity() -> None:
     """Weights within linf of zero are updates within linf of the model: a size may move by 2 linf."""
     sound = AsgpSound(epsilon=1.0, positives=4)
     update, weights = (
-        sound.laplace_scales(ClipCoordinates(bound=0.3, clip_object=what).bounds(Bounds(), Shape(D)))
+        sound.laplace_scales(ClipCoordinates(bound=0.3, clip_object=what).bounds(Bounds(), UpdateShape(D)))
         for what in ("update", "weights")
     )
     assert (weights.query, weights.threshold) == (2.0 * update.query, 2.0 * update.threshold)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nodes.protocols.graphs import FromFile
+from nodes.protocols.graphs import GraphFile
 from topologies import given_graphs
 
 GML = """graph [ directed 1 node [ id 0 label "a" ] node [ id 1 label "b" ]
@@ -20,7 +20,7 @@ GRAPHML = """<?xml version="1.0" encoding="UTF-8"?>
 
 
 def edges(path: Path, n: int, directed: bool = False) -> list[list[int]]:
-    graph = FromFile(path=str(path), directed=directed)
+    graph = GraphFile(path=str(path), directed=directed)
     return [list(edge) for edge in graph.draw(np.arange(n), None, np.random.default_rng(0)).tolist()]
 
 
@@ -63,7 +63,7 @@ def test_bad_files_end_in_one_sentence(tmp_path: Path, name: str, text: str, mes
     """Never a traceback of networkx or of an XML parser."""
     path = tmp_path / name
     path.write_text(text, encoding="latin-1")
-    problem = FromFile(path=str(path)).problem(3, None)
+    problem = GraphFile(path=str(path)).problem(3, None)
     assert any(part in problem for part in message.split("|")), problem
 
 
@@ -72,9 +72,9 @@ def test_large_files_are_refused_unread(tmp_path: Path, monkeypatch: pytest.Monk
     path = tmp_path / "edges.txt"
     path.write_text("0 1\n1 2\n")
     monkeypatch.setattr(given_graphs, "MOST_BYTES", 5)
-    assert "is larger than 0 MiB; give a smaller graph" in FromFile(path=str(path)).problem(3, None)
+    assert "is larger than 0 MiB; give a smaller graph" in GraphFile(path=str(path)).problem(3, None)
 
 
 def test_a_missing_file_says_so(tmp_path: Path) -> None:
     """Also one that disappears between check and run."""
-    assert "cannot be read (No such file" in FromFile(path=str(tmp_path / "none.gml")).problem(3, None)
+    assert "cannot be read (No such file" in GraphFile(path=str(tmp_path / "none.gml")).problem(3, None)

@@ -15,11 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodes.protocols.graphs import GRAPHS as TABLE
-from nodes.protocols.graphs import FromFile
+from nodes.protocols.graphs import GraphFile
 from topologies.edge_arrays import is_symmetric, ordered, pairs_of, regular_pairs, swapped
 from topologies.given_graphs import GENERATORS, FromNetworkx
 from topologies.mixing import edges_of, spectral_gap, uniform_weights
-from topologies.named_graphs import Complete, Exponential, Hierarchical, Hypercube, Ring, Torus
+from topologies.named_graphs import Complete, ExponentialGraph, Hierarchical, Hypercube, Ring, Torus
 from topologies.random_graphs import Clustered, ErdosRenyi, Expander, ScaleFree, SmallWorld
 
 GRAPHS: dict[str, Any] = dict(TABLE)
@@ -127,7 +127,7 @@ def test_directed_kinds_go_one_way() -> None:
     """A directed ring and a directed random graph; the exponential graph reaches 1, 2, 4, 8 places ahead."""
     assert list(drawn(Ring(directed=True), 5).edges) == [(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)]
     assert drawn(ErdosRenyi(directed=True), 300, 6).number_of_edges() == pytest.approx(1800, rel=0.1)
-    assert sorted(drawn(Exponential(), 10, first=20).successors(28)) == [20, 22, 26, 29]
+    assert sorted(drawn(ExponentialGraph(), 10, first=20).successors(28)) == [20, 22, 26, 29]
 
 
 def test_clusters_have_heads() -> None:
@@ -318,5 +318,5 @@ def test_importing_the_graphs_loads_no_networkx() -> None:
 def test_files_say_how_many_members_fit(tmp_path: Any) -> None:
     """An edge list of three nodes for five members."""
     (tmp_path / "edges.txt").write_text("0 1\n1 2\n")
-    message = FromFile(path=str(tmp_path / "edges.txt")).problem(5, None)
+    message = GraphFile(path=str(tmp_path / "edges.txt")).problem(5, None)
     assert message == "the file has 3 nodes, not 5; 3 members would fit"

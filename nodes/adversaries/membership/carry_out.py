@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from nodes.adversaries.membership.inference import AttackedModels, Knowledge
+from nodes.adversaries.membership.inference import AttackedModels, HeldRecords
 from nodes.adversaries.membership.shadow_models import Recipe
 from nodes.adversaries.membership.signals import Examples, join_examples
 from nodes.adversaries.public_model import build_kernel, build_module
@@ -38,7 +38,7 @@ class Readiness:
     methods: tuple[Method, ...]
     own: AttackedModels | None
     received: tuple[tuple[int, ...], Callable[[int], AttackedModels]]
-    knowledge: Knowledge
+    knowledge: HeldRecords
     members_of: dict[int, Examples]
     what: str
     skipped: dict[str, str]
@@ -112,7 +112,7 @@ def _members_of(view: View) -> dict[int, Examples]:
     return {} if known.members is None else {node: examples(known.members(node)) for node in known.victims}
 
 
-def _knowledge(view: View, members: list[Examples], initial: Floats, seed: int) -> Knowledge:
+def _knowledge(view: View, members: list[Examples], initial: Floats, seed: int) -> HeldRecords:
     known, public = view.knowledge, view.position.public
     auxiliary = None if known.auxiliary is None else examples(known.auxiliary())
     if not members and known.own_records is not None:
@@ -120,7 +120,7 @@ def _knowledge(view: View, members: list[Examples], initial: Floats, seed: int) 
     recipe = Recipe(
         public["model"], public["training"], public["objective"], public["classes"], initial, public["rounds"]
     )
-    return Knowledge(join_examples(members) if members else None, auxiliary, auxiliary, recipe, seed)
+    return HeldRecords(join_examples(members) if members else None, auxiliary, auxiliary, recipe, seed)
 
 
 def examples(records: Records) -> Examples:

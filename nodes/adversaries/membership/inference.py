@@ -40,7 +40,7 @@ class AttackedModels:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Knowledge:
+class HeldRecords:
     """Records that the adversary has besides: known members and non-members, auxiliary ones, the public recipe."""
 
     members: Examples | None
@@ -60,12 +60,12 @@ class Inference:
     guessed: NDArray[np.bool_]
 
 
-class MembershipAttack(Protocol):
+class InferenceMethod(Protocol):
     """An attack; `needs` names what it cannot do without."""
 
     needs: ClassVar[tuple[Need, ...]]
 
-    def infer(self, models: AttackedModels, knowledge: Knowledge, candidates: Examples) -> Inference:
+    def infer(self, models: AttackedModels, knowledge: HeldRecords, candidates: Examples) -> Inference:
         """Scores the candidates without knowing which are members."""
 
 
@@ -74,7 +74,7 @@ class LossThreshold:
 
     needs: ClassVar[tuple[Need, ...]] = ("models",)
 
-    def infer(self, models: AttackedModels, knowledge: Knowledge, candidates: Examples) -> Inference:
+    def infer(self, models: AttackedModels, knowledge: HeldRecords, candidates: Examples) -> Inference:
         """Guesses by rank alone."""
         return _by_rank(true_label(_last(models, candidates), candidates.labels))
 
@@ -84,7 +84,7 @@ class ModifiedEntropy:
 
     needs: ClassVar[tuple[Need, ...]] = ("models",)
 
-    def infer(self, models: AttackedModels, knowledge: Knowledge, candidates: Examples) -> Inference:
+    def infer(self, models: AttackedModels, knowledge: HeldRecords, candidates: Examples) -> Inference:
         """Guesses by rank alone."""
         return _by_rank(-modified_entropy(_last(models, candidates), candidates.labels))
 
@@ -94,7 +94,7 @@ class Basic:
 
     needs: ClassVar[tuple[Need, ...]] = ("models", "auxiliary")
 
-    def infer(self, models: AttackedModels, knowledge: Knowledge, candidates: Examples) -> Inference:
+    def infer(self, models: AttackedModels, knowledge: HeldRecords, candidates: Examples) -> Inference:
         """Transfers the threshold of one shadow model."""
         (shadow,) = _shadows(knowledge, 1)
         threshold = best_threshold(*(_confidences(models, shadow, part) for part in (shadow.inside, shadow.outside)))
@@ -107,7 +107,7 @@ class MlLeaks:
 
     needs: ClassVar[tuple[Need, ...]] = ("models", "auxiliary")
 
-    def infer(self, models: AttackedModels, knowledge: Knowledge, candidates: Examples) -> Inference:
+    def infer(self, models: AttackedModels, knowledge: HeldRecords, candidates: Examples) -> Inference:
         """Needs no labels: only what the model outputs."""
 
         def features(model: Tensor, examples: Examples) -> Tensor:
@@ -123,7 +123,7 @@ class ShadowModels:
     needs: ClassVar[tuple[Need, ...]] = ("models", "auxiliary")
     COUNT: ClassVar[int] = 4
 
-    def infer(self, models: AttackedModels, knowledge: Knowledge, candidates: Examples) -> Inference:
+    def infer(self, models: AttackedModels, knowledge: HeldRecords, candidates: Examples) -> Inference:
         """Trains the network of a class on the shadows' records of that class."""
         shadows = _shadows(knowledge, self.COUNT)
         posteriors = _last(models, candidates)
@@ -133,7 +133,7 @@ class ShadowModels:
             scores[chosen] = self._judge(models, knowledge, shadows, label)(posteriors[chosen].exp())
         return _by_odds(scores)
 
-    def _judge(self, models: AttackedModels, knowledge: Knowledge, shadows: list[Shadow], label: int) -> Classifier:
+    def _judge(self, models: AttackedModels, knowledge: HeldRecords, shadows: list[Shadow], label: int) -> Classifier:
         def features(model: Tensor, examples: Examples) -> Tensor:
             return log_posteriors(models.kernel, model[None], examples.records)[0].exp()
 
@@ -152,7 +152,7 @@ class WhiteBox:
     needs: ClassVar[tuple[Need, ...]] = ("models", "known")
     SNAPSHOTS: ClassVar[int] = 5
 
-    def infer(self, models: AttackedModels, knowledge: Knowledge, candidates: Examples) -> Inference:
+    def infer(self, models: AttackedModels, knowledge: HeldRecords, candidates: Examples) -> Inference:
         """Trains on known members and non-members."""
         places = np.unique(np.linspace(0, len(models.snapshots) - 1, self.SNAPSHOTS).round().astype(int))
         snapshots = models.snapshots[torch.from_numpy(places)]
@@ -171,7 +171,7 @@ class ConfidenceSeries:
 
     needs: ClassVar[tuple[Need, ...]] = ("models", "known")
 
-    def infer(self, models: AttackedModels, knowledge: Knowledge, candidates: Examples) -> Inference:
+    def infer(self, models: AttackedModels, knowledge: HeldRecords, candidates: Examples) -> Inference:
         """Trains on the series of known members and non-members."""
 
         def features(examples: Examples) -> Tensor:
@@ -181,7 +181,7 @@ class ConfidenceSeries:
         return _by_odds(_fit_on_known(features, knowledge, "cs_mia")(features(candidates)))
 
 
-MEMBERSHIP_ATTACKS: dict[str, type[MembershipAttack]] = {
+MEMBERSHIP_ATTACKS: dict[str, type[InferenceMethod]] = {
     "loss_threshold": LossThreshold,
     "modified_entropy": ModifiedEntropy,
     "basic": Basic,
@@ -203,7 +203,7 @@ def _confidences(models: AttackedModels, shadow: Shadow, part: Examples) -> NDAr
     return found
 
 
-def _shadows(knowledge: Knowledge, count: int) -> list[Shadow]:
+def _shadows(knowledge: HeldRecords, count: int) -> list[Shadow]:
     if knowledge.auxiliary is None:
         raise ValueError("an attack that needs auxiliary records was given none")
     if count not in knowledge.shadows:
@@ -215,7 +215,7 @@ def _shadows(knowledge: Knowledge, count: int) -> list[Shadow]:
 def _fit_on(
     shadows: list[Shadow],
     features: Callable[[Tensor, Examples], Tensor],
-    knowledge: Knowledge,
+    knowledge: HeldRecords,
     *name: str | int,
 ) -> Classifier:
     """Returns a network trained on the members and non-members of shadow models."""
@@ -230,7 +230,7 @@ def _both_sides(shadows: list[Shadow]) -> tuple[list[Examples], list[Examples]]:
     return [one.inside for one in shadows], [one.outside for one in shadows]
 
 
-def _fit_on_known(features: Callable[[Examples], Tensor], knowledge: Knowledge, name: str) -> Classifier:
+def _fit_on_known(features: Callable[[Examples], Tensor], knowledge: HeldRecords, name: str) -> Classifier:
     if knowledge.members is None or knowledge.others is None:
         raise ValueError("an attack that needs known members was given none")
     # One call for both, so that a gradient of every record is computed once.

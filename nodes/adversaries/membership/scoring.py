@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodes.adversaries.membership.carry_out import Readiness, examples
-from nodes.adversaries.membership.inference import MEMBERSHIP_ATTACKS, AttackedModels, Inference, Knowledge
+from nodes.adversaries.membership.inference import MEMBERSHIP_ATTACKS, AttackedModels, HeldRecords, Inference
 from nodes.learning.thread_pool import one_torch_thread
 from p2p.config.errors import UserError
 from p2p.random_streams import stream
@@ -106,7 +106,7 @@ def _judge(ready: Readiness, method: str, candidates: Sequence[Candidates], trut
     return [Judged(one.scores, one.guessed, who.member) for one, who in zip(found, candidates, strict=True)]
 
 
-def _about(ready: Readiness, victim: int) -> Knowledge:
+def _about(ready: Readiness, victim: int) -> HeldRecords:
     """Returns what is known of one victim: members of the others are no members of its model."""
     return replace(ready.knowledge, members=ready.members_of.get(victim, ready.knowledge.members))
 

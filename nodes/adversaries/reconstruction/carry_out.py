@@ -19,7 +19,7 @@ from nodes.adversaries.reconstruction.label_recovery import recover_labels
 from nodes.adversaries.reconstruction.local_steps import LocalSteps, public_steps
 from nodes.datasets.dataset import PixelRange
 from p2p.config.errors import UserError
-from privacy.attacks.linkage_attack import LinkageAttack, Links, received_updates
+from privacy.attacks.linkage_attack import LinkageAttack, LinkedMessages, received_updates
 from privacy.attacks.observations import UNKNOWN, View
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ class _Problem:
         return int(asked)
 
 
-def track(view: View, links: Links, row: int) -> Rows:
+def track(view: View, links: LinkedMessages, row: int) -> Rows:
     """Returns the rows that are taken for one client's until `row`, which is the last; earlier rounds come first.
 
     An observer that knows identities needs no guess.

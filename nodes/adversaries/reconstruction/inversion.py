@@ -18,7 +18,7 @@ from nodes.adversaries.reconstruction.gradient_target import (
     euclidean_distance,
     total_variation,
 )
-from nodes.adversaries.reconstruction.signed_descent import Descent, SignedAdam, SignOfMoment
+from nodes.adversaries.reconstruction.signed_descent import ImageDescent, SignedAdam, SignOfMoment
 from nodes.learning.thread_pool import one_torch_thread
 from p2p.random_streams import stream
 
@@ -65,7 +65,7 @@ class Inversion:
 
     def _descend(self, target: GradientTarget, labels: Tensor, images: Tensor) -> Reconstruction:
         columns = columns_of(target.module, len(target.gradient), self.layers)
-        descent: Descent = SignedAdam() if self.sign_of == "gradient" else SignOfMoment()
+        descent: ImageDescent = SignedAdam() if self.sign_of == "gradient" else SignOfMoment()
         losses: list[float] = []
         for number in range(self.steps):
             loss, gradient = self._slope(target, images, labels, columns)

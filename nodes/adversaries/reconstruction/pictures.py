@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nodes.adversaries.reconstruction.comparison import Compared
-from privacy.attacks.attack import Curve, Grid
+from privacy.attacks.attack import Curve, PictureGrid
 
 # Images of an upload that a grid shows, and points of a line of losses.
 SHOWN, POINTS = 10, 100
@@ -57,7 +57,7 @@ def _losses(compared: Sequence[Compared], noise_std: float) -> Curve:
     return Curve(title="Loss of the attack", x="step", y="loss", lines=lines, text=text)
 
 
-def draw_grid(first: Sequence[Compared]) -> Grid:
+def draw_grid(first: Sequence[Compared]) -> PictureGrid:
     """Returns originals of the first attacked upload above their reconstructions, a row for each manner and noise."""
     top = first[0]
     shown = top.records.numbers[:SHOWN]
@@ -68,7 +68,7 @@ def draw_grid(first: Sequence[Compared]) -> Grid:
         rows.append(f"{one.attempt.manner.replace('_', ' ')}{added}: {decibels:.1f} dB")
         images.append(torch.stack([_picture_of(one, number) for number in shown.tolist()]))
     text = f"{len(shown)} images. Rows from top to bottom: {'; '.join(rows)}."
-    return Grid(title="Originals and reconstructions", rows=rows, images=_pixels(torch.stack(images)), text=text)
+    return PictureGrid(title="Originals and reconstructions", rows=rows, images=_pixels(torch.stack(images)), text=text)
 
 
 def _picture_of(one: Compared, number: int) -> Tensor:

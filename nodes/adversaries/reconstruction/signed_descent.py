@@ -10,7 +10,7 @@ from torch import Tensor
 BETA_1, BETA_2, TINY = 0.9, 0.999, 1e-8
 
 
-class Descent(Protocol):
+class ImageDescent(Protocol):
     """A rule that changes images in place."""
 
     def step(self, images: Tensor, gradient: Tensor, size: float) -> None:

@@ -30,12 +30,12 @@ class Layer(Protocol):
     def forward(self, value: Tensor) -> Tensor:
         """Returns the layer's output."""
 
-    def backward(self, delta: Tensor, update: Update, further: bool) -> Tensor:
+    def backward(self, delta: Tensor, update: ParameterUpdate, further: bool) -> Tensor:
         """Updates the layer's weights and returns the gradient of its input; computes that only if `further` is set."""
 
 
 @dataclass(frozen=True, slots=True)
-class Update:
+class ParameterUpdate:
     """SGD with momentum, weight decay and the objective's pull, in place.
 
     `speeds` holds the momentum buffer of each parameter, `pulls` the gradient of the pull in the current step.
@@ -88,7 +88,7 @@ class Convolve:
         self._value = value
         return torch.conv2d(value, self.weight, self.bias, self._stride, self._padding)
 
-    def backward(self, delta: Tensor, update: Update, further: bool) -> Tensor:
+    def backward(self, delta: Tensor, update: ParameterUpdate, further: bool) -> Tensor:
         """Applies torch's gradient of a convolution."""
         # After padding: dilation, transposed, output padding, groups, and which of the three gradients to compute.
         below, weight, bias = torch.ops.aten.convolution_backward(
@@ -100,7 +100,7 @@ class Convolve:
         return delta if below is None else below
 
 
-class Dense:
+class DenseLayer:
     """A dense layer with its own weights."""
 
     def __init__(self, weight: Tensor, bias: Tensor) -> None:
@@ -111,7 +111,7 @@ class Dense:
         self._value = value
         return torch.addmm(self.bias, value, self.weight.T)
 
-    def backward(self, delta: Tensor, update: Update, further: bool) -> Tensor:
+    def backward(self, delta: Tensor, update: ParameterUpdate, further: bool) -> Tensor:
         """Updates the weights; without momentum and pull the gradient is added to them within the product."""
         # Before the update: the input's gradient needs the weights of the forward pass.
         below = delta @ self.weight if further else delta
@@ -136,7 +136,7 @@ class Pool:
         pooled, self._where = torch.ops.aten.max_pool2d_with_indices(value, *self._window)
         return pooled  # type: ignore[no-any-return]
 
-    def backward(self, delta: Tensor, update: Update, further: bool) -> Tensor:
+    def backward(self, delta: Tensor, update: ParameterUpdate, further: bool) -> Tensor:
         """Routes the gradient to the position of each window's maximum."""
         below = torch.ops.aten.max_pool2d_with_indices_backward
         return below(delta, self._value, *self._window, [1, 1], False, self._where)  # type: ignore[no-any-return]
@@ -153,7 +153,7 @@ class Activate:
         self._value = self._bend.forward(value)
         return self._value
 
-    def backward(self, delta: Tensor, update: Update, further: bool) -> Tensor:
+    def backward(self, delta: Tensor, update: ParameterUpdate, further: bool) -> Tensor:
         """Computes the gradient from the output alone."""
         return self._bend.backward(delta, self._value)
 
@@ -166,7 +166,7 @@ class Flatten:
         self._shape = value.shape
         return value.flatten(1)
 
-    def backward(self, delta: Tensor, update: Update, further: bool) -> Tensor:
+    def backward(self, delta: Tensor, update: ParameterUpdate, further: bool) -> Tensor:
         """Restores the image shape."""
         return delta.view(self._shape).contiguous(memory_format=LAST) if len(self._shape) == 4 else delta
 
@@ -186,7 +186,7 @@ class CnnKernel:
         samples = task.samples
         for i, model in enumerate(models):
             chain = self._build(model)
-            update = Update(task.rate, task.training, task.objectives.terms(slice(i, i + 1)))
+            update = ParameterUpdate(task.rate, task.training, task.objectives.terms(slice(i, i + 1)))
             # Copied only for an objective that pulls towards them.
             start = [[part.clone() for part in _parameters(layer)] for layer in chain if update.terms.pull]
             # Without padding, all records of a batch have the same weight.
@@ -235,7 +235,7 @@ def _layer(layer: nn.Module, parts: Iterator[Tensor]) -> Layer:
     if isinstance(layer, nn.MaxPool2d):
         return Pool(*(_pair(size) for size in (layer.kernel_size, layer.stride, layer.padding)))
     if isinstance(layer, nn.Linear):
-        return Dense(next(parts), next(parts))
+        return DenseLayer(next(parts), next(parts))
     bend = bend_of(layer)
     return Flatten() if bend is None else Activate(bend)
 
@@ -245,7 +245,7 @@ def _pair(size: int | tuple[int, ...]) -> list[int]:
 
 
 def _parameters(layer: Layer) -> list[Tensor]:
-    return [layer.weight, layer.bias] if isinstance(layer, Convolve | Dense) else []
+    return [layer.weight, layer.bias] if isinstance(layer, Convolve | DenseLayer) else []
 
 
 def _forward(chain: list[Layer], records: Tensor) -> Tensor:
@@ -255,7 +255,7 @@ def _forward(chain: list[Layer], records: Tensor) -> Tensor:
     return value
 
 
-def _step(chain: list[Layer], records: Tensor, targets: Tensor, update: Update) -> None:
+def _step(chain: list[Layer], records: Tensor, targets: Tensor, update: ParameterUpdate) -> None:
     """One SGD step on the mean loss of a batch."""
     delta = update.terms.noted_slope(_forward(chain, records)[None], targets[None])[0].div_(len(targets))
     for depth in reversed(range(len(chain))):

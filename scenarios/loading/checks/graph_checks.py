@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from nodes.protocols.gossip import Gossip
-from nodes.protocols.graphs import FromFile, kind_name
+from nodes.protocols.graphs import GraphFile, kind_name
 from nodes.protocols.redraws import EveryRound, OnePeerExponential
 from privacy.calibration.strategies import AdpdflCalibration, BaseNoise, DpFedAvgCalibration, WeiCdpCalibration
 from scenarios.loading.problems import Path, Problems
 from topologies.edge_arrays import is_symmetric
 from topologies.given_graphs import FromNetworkx
-from topologies.named_graphs import Exponential
+from topologies.named_graphs import ExponentialGraph
 from topologies.random_graphs import RandomRegular
 
 Finding = tuple[Path, Any, str]
@@ -54,10 +54,10 @@ def graph_findings(protocol: Any, clients: int) -> Iterator[Finding]:
         return
     if graph.free_degree and not _degree_fits(protocol):
         return  # reported already, and nothing more can be said about the size
-    if isinstance(redraw, OnePeerExponential) and not isinstance(graph, Exponential):
+    if isinstance(redraw, OnePeerExponential) and not isinstance(graph, ExponentialGraph):
         rule = "takes one edge in turn of an exponential graph; set `graph: exponential`"
         yield ("protocol", "redraw"), "one_peer_exponential", rule
-    elif isinstance(redraw, EveryRound) and isinstance(graph, FromFile):
+    elif isinstance(redraw, EveryRound) and isinstance(graph, GraphFile):
         yield ("protocol", "redraw"), "every_round", "a file has one graph, of all clients; set `redraw: never`"
     else:
         size = clients if redraw.over_clients else protocol.train_per_round
@@ -102,7 +102,7 @@ def _metropolis_findings(protocol: Gossip, name: str, size: int) -> Iterator[Fin
 
 def _is_directed(protocol: Gossip, size: int) -> bool:
     graph = protocol.graph
-    if isinstance(graph, FromFile | FromNetworkx):
+    if isinstance(graph, GraphFile | FromNetworkx):
         # Only the graph itself tells.
         return not is_symmetric(graph.draw(np.arange(size), None, np.random.default_rng(0)))
     return bool(getattr(graph, "directed", False))

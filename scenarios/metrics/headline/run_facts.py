@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from p2p.log.log import Log
 from scenarios.metrics.communication.roles import Roles
-from scenarios.metrics.diagnosis import Limits
+from scenarios.metrics.diagnosis import RunLimits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class RunFacts:
     sealed: str | bool = True
     routing: str = "assumed"
     relays: Sequence[int] = ()
-    limits: Limits | None = None
+    limits: RunLimits | None = None
     warnings: Sequence[str] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
 

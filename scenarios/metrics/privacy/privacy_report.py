@@ -8,10 +8,10 @@ from typing import Any
 
 from nodes.datasets.preparation import public_facts
 from privacy.accounting.accountant import Accountant, Views
-from privacy.accounting.figures import Figure, infinite
+from privacy.accounting.figures import EpsilonFigure, infinite
 from privacy.accounting.record_level import RecordAccount
 from privacy.calibration.noise_plan import NoisePlan
-from privacy.papers.lcdp_accounting import MomentsRule
+from privacy.papers.lcdp_accounting import MomentsAccountants
 from privacy.settings import Privacy
 from privacy.stages.release_plan import NOTHING_ADDED
 from scenarios.accounting.unaccounted import unaccounted_releases
@@ -59,7 +59,7 @@ def report_privacy(simulation: Simulation) -> dict[str, Any]:
     }
 
 
-def _records(simulation: Simulation, figure: Figure) -> dict[str, Any]:
+def _records(simulation: Simulation, figure: EpsilonFigure) -> dict[str, Any]:
     account, settings = simulation.record_account, simulation.scenario.training.per_sample
     if account is None or settings is None:
         raise RuntimeError("a record-level figure without its account")
@@ -72,7 +72,7 @@ def _records(simulation: Simulation, figure: Figure) -> dict[str, Any]:
     }
 
 
-def record_entry(scenario: Scenario, account: RecordAccount, figure: Figure) -> dict[str, Any]:
+def record_entry(scenario: Scenario, account: RecordAccount, figure: EpsilonFigure) -> dict[str, Any]:
     """The record-level entry of a summary or plan: one figure, which holds against all views.
 
     Whatever any observer gets is computed from the noisy sums, so none learns more than one who sees all of them.
@@ -153,7 +153,7 @@ def claimed(noise: NoisePlan, rounds: int) -> dict[str, Any] | str:
     if rule is None:
         return noise.unpublished
     figures: dict[str, Any] = {"epsilon": rule.epsilon_after(rounds), "delta": rule.delta, "formula": rule.formula}
-    return figures | ({"accountants": rule.details(rounds)} if isinstance(rule, MomentsRule) else {})
+    return figures | ({"accountants": rule.details(rounds)} if isinstance(rule, MomentsAccountants) else {})
 
 
 def why_infinite(rigorous: Mapping[str, Any]) -> str | None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from nodes.faults.availability import DayTrace, TraceName
-from nodes.faults.trace_models import TRACES, Diurnal, Sessions
+from nodes.faults.trace_models import TRACES, Diurnal, OnlineSessions
 from p2p.random_streams import stream
 
 DAY_S = 86_400.0
@@ -32,11 +32,11 @@ def test_intervals_follow_each_other(name: TraceName) -> None:
     assert first != list(islice(trace.down(4, 7), 50))
 
 
-@pytest.mark.parametrize("name", [name for name, model in TRACES.items() if isinstance(model, Sessions)])
+@pytest.mark.parametrize("name", [name for name, model in TRACES.items() if isinstance(model, OnlineSessions)])
 def test_medians_and_availability_of_sessions(name: str) -> None:
     """Over long times: the medians of the source, and the share of the time that clients are up."""
     model = TRACES[name]
-    assert isinstance(model, Sessions)
+    assert isinstance(model, OnlineSessions)
     down = list(islice(model.down(stream(1, name), 0.0), 20_000))[1:]
     pauses = np.array([end_s - begin_s for begin_s, end_s in down])
     sessions = np.array([begin_s - end_s for (_, end_s), (begin_s, _) in pairwise(down)])

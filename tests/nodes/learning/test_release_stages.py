@@ -7,7 +7,7 @@ import numpy as np
 from nodes.learning.release_stages import NUMBERS_AT_ONCE, make_stages
 from p2p.random_streams import streams
 from privacy.calibration.noise_plan import PlanContext
-from privacy.stages.api import Shape
+from privacy.stages.api import UpdateShape
 from privacy.stages.clipping import Clip
 from privacy.stages.gaussian import Gaussian
 from privacy.stages.wire import DENSE
@@ -23,7 +23,7 @@ def test_threads_change_no_bit() -> None:
         rounds=1,
         records=np.ones(4, dtype=np.int64),
         topology="central",
-        shape=Shape(rows.shape[1]),
+        shape=UpdateShape(rows.shape[1]),
     )
     pipeline = make_stages([Clip(norm=1.0), Gaussian(sigma=0.1)], context, 1, lambda _: 0.1, DENSE)
     nodes = [3, 1, 2]

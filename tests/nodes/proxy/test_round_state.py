@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from nodes.messaging.control_messages import CommitRequest
 from nodes.protocols.api import RoundPlan
-from nodes.proxy.round_state import RoundState
+from nodes.proxy.round_state import RunningRound
 
 REQUEST = CommitRequest(round_number=3, node=7, epoch=1)
 
 
-def state() -> RoundState:
+def state() -> RunningRound:
     """Round 3 under its second plan, led by node 7."""
-    return RoundState(3, {}, RoundPlan({}, 7), [5, 6, 7], {}, 10.0, 10.0, epoch=1)
+    return RunningRound(3, {}, RoundPlan({}, 7), [5, 6, 7], {}, 10.0, 10.0, epoch=1)
 
 
 def test_the_current_leader_may_commit_and_ask_again() -> None:

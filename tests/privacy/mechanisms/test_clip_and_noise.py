@@ -17,7 +17,7 @@ from scipy import stats
 from p2p.random_streams import stream
 from privacy.calibration.noise_plan import PlanContext
 from privacy.mechanisms.clip_and_noise import NoClip, clip_rows, row_norms
-from privacy.stages.api import ReleaseBatch, Shape, Update
+from privacy.stages.api import ReleaseBatch, Update, UpdateShape
 from privacy.stages.gaussian import Gaussian
 from privacy.stages.release_plan import plan_stages
 
@@ -61,7 +61,7 @@ def noised(stds: Sequence[float], nodes: Sequence[int], dimension: int) -> NDArr
         rounds=1,
         records=np.ones(len(stds_of), np.int64),
         topology="central",
-        shape=Shape(dimension),
+        shape=UpdateShape(dimension),
     )
     (planned,) = plan_stages((stage,), context)
     batch = ReleaseBatch(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from nodes.adversaries.membership.inference import MEMBERSHIP_ATTACKS, AttackedModels, Inference, Knowledge
+from nodes.adversaries.membership.inference import MEMBERSHIP_ATTACKS, AttackedModels, HeldRecords, Inference
 from nodes.adversaries.membership.shadow_models import Recipe, train_shadows
 from nodes.adversaries.membership.signals import Examples
 from nodes.datasets.dataset import Dataset
@@ -29,7 +29,7 @@ class Game:
     """Digits with random labels, which can only be learned by heart: 60 scored members and as many non-members."""
 
     models: AttackedModels
-    knowledge: Knowledge
+    knowledge: HeldRecords
     members: Examples
     others: Examples
 
@@ -58,7 +58,7 @@ def make_game(digits: Dataset, trained: bool) -> Game:
         return Examples(torch.from_numpy(digits.train_x[first:last]), torch.from_numpy(labels[first:last]))
 
     recipe = Recipe(MODEL, TRAINING, CrossEntropy(), 10, learner.initial(), ROUNDS)
-    knowledge = Knowledge(examples(60, 100), examples(160, 200), examples(200, 400), recipe, 7)
+    knowledge = HeldRecords(examples(60, 100), examples(160, 200), examples(200, 400), recipe, 7)
     attacked = AttackedModels(learner.module, learner.kernel, torch.from_numpy(np.stack(snapshots)), 10)
     return Game(attacked, knowledge, examples(0, 60), examples(100, 160))
 

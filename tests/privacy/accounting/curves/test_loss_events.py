@@ -19,7 +19,7 @@ from privacy.accounting.curves.gaussian import epsilon_of
 from privacy.accounting.curves.loss_events import LaplaceLoss, LossEvent, PureLoss, composed_epsilon, most_releases
 from privacy.calibration.noise_plan import NoisePlan, PlanContext
 from privacy.settings import Privacy
-from privacy.stages.api import Shape, Stage
+from privacy.stages.api import Stage, UpdateShape
 from privacy.stages.binomial import Binomial
 from privacy.stages.clipping import Clip, ClipCoordinates
 from privacy.stages.gaussian import Gaussian
@@ -157,7 +157,7 @@ def plan_of(stages: tuple[Stage, ...], clients: int) -> tuple[NoisePlan, PlanCon
         rounds=1,
         records=np.ones(clients, dtype=np.int64),
         topology="central",
-        shape=Shape(DIMENSION),
+        shape=UpdateShape(DIMENSION),
     )
     return plan_noise(Privacy(stages=stages), context), context
 

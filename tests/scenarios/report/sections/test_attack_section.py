@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from privacy.attacks.attack import Curve, Grid, Result
+from privacy.attacks.attack import Curve, PictureGrid, Result
 from scenarios.attacking.result_files import read_result, write_result
 from scenarios.report.png import encode
 from scenarios.report.sections.attack_section import AttackResult, attack_curves, attack_section
@@ -20,7 +20,9 @@ RESULT = Result(
     figures={},
     curves=[Curve(title="<b>ROC", x="fpr", y="tpr", lines={"loss": ([0.0, 1.0], [0.0, 1.0])}, text="a line")],
     grids=[
-        Grid(title="Pictures", rows=["original", "<i>found"], images=np.zeros((2, 3, 8, 8), np.float32), text="two")
+        PictureGrid(
+            title="Pictures", rows=["original", "<i>found"], images=np.zeros((2, 3, 8, 8), np.float32), text="two"
+        )
     ],
 )
 ENTRY: dict[str, Any] = {
