@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from statistics import NormalDist
 
 import numpy as np
 
@@ -50,6 +49,8 @@ def one_run_mu(canaries: int, guesses: int, right: int, error: float) -> float:
 
 
 def _refutes(canaries: int, guesses: int, right: int, mu: float, error: float) -> bool:
+    from statistics import NormalDist  # on use: reading a scenario loads this module and computes nothing
+
     normal = NormalDist()
     # Probability that a guess is right and that it is wrong, for the outcome with so many right ones.
     hit, miss = error * right / canaries, error * (guesses - right) / canaries
