@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-# Nothing else here: it is loaded when Python starts, so the handler is installed at once.
+# Both are loaded when Python starts, so the handler is installed at once. The module `signal` itself would be imported
+# with interrupts on, and one that comes inside the import system's own callbacks is printed and lost.
+import _signal  # type: ignore[import-not-found]
 import os
 
 
 def end_at_once_on_interrupt() -> None:
     """Makes Ctrl-C end the process, until `raise_on_interrupt` is called."""
-    import signal
-
     # A process started with interrupts ignored (`nohup`, a shell's background job) keeps ignoring them.
-    if signal.getsignal(signal.SIGINT) not in (signal.SIG_IGN, None):
-        signal.signal(signal.SIGINT, end_process)
+    if _signal.getsignal(_signal.SIGINT) not in (_signal.SIG_IGN, None):
+        _signal.signal(_signal.SIGINT, end_process)
 
 
 def raise_on_interrupt() -> None:
     """Makes Ctrl-C raise KeyboardInterrupt again, if this module had changed that."""
-    import signal
-
-    if signal.getsignal(signal.SIGINT) is end_process:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if _signal.getsignal(_signal.SIGINT) is end_process:
+        _signal.signal(_signal.SIGINT, _signal.default_int_handler)
 
 
 def end_process(number: int = 0, frame: object = None) -> None:
