@@ -39,25 +39,23 @@ class Endpoint(Receiver):
 
     def joining_key(self, round_number: int, life: int) -> bytes:
         """Returns the public key with which this node joined a round, `life` crashes after the beginning."""
-        life += self._world.first_incarnation
         held = self.session(round_number)
-        if life == self.life and held is not None:
+        if self.is_life(life) and held is not None:
             return held.keys.public
-        if life == self.life and self._has_joined(round_number):
+        if self.is_life(life) and self._has_joined(round_number):
             return self._joining_keys(round_number).public
         # It has crashed since, or joined another round: its assignment will find other keys, or the same drawn again.
-        return self._draw_keys(round_number, life).public
+        return self._draw_keys(round_number, life + self._world.first_incarnation).public
+
+    def is_life(self, life: int) -> bool:
+        """Returns whether it has not crashed since its life was `life` crashes after the beginning."""
+        return life + self._world.first_incarnation == self.life
 
     def _draw_keys(self, round_number: int, life: int) -> KeyPair:
         return self._world.sealer.draw_keys(self._world.seed, self.node, round_number, life)
 
-    def join(self, round_number: int, life: int) -> None:
-        """Keeps messages of a round until its assignment arrives; drops keys of rounds without a session.
-
-        Without effect if it has crashed since it joined, `life` crashes after the beginning.
-        """
-        if life + self._world.first_incarnation != self.life:
-            return
+    def join(self, round_number: int) -> None:
+        """Keeps messages of a round until its assignment arrives; drops keys of rounds without a session."""
         self.inbox.read()
         if self._joined is not None and self.session(self._joined[0]) is None:
             self._joined = None

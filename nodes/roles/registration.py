@@ -19,7 +19,7 @@ notice to its sender."""
 def register(participant: Participant) -> None:
     """Sends a registration to the proxy; `read_registration` makes its content when the proxy reads it."""
     world = participant.world
-    participant.endpoint.join(0, participant.endpoint.life - world.first_incarnation)
+    participant.endpoint.join(0)
     world.network.tell(participant.node, world.proxy, 0, registration_note(world.sealed), 0)
 
 
