@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from p2p.log.log import Log
 from p2p.log.records import KIND, MISSING, NO_NODE, OUTCOME, REASON, UNCONNECTED
+from topologies.edge_arrays import group_starts
 
 Nodes = NDArray[np.int64]
 Edges = NDArray[np.int64]
@@ -164,7 +165,7 @@ def _record_sending(log: Log, round_number: int, rows: NDArray[np.int64], end_s:
         left_s = np.where(np.isnan(columns["left_s"][of_kind]), end_s, columns["left_s"][of_kind])
         order = np.argsort(senders, kind="stable")
         if len(order):
-            firsts = np.flatnonzero(np.append(True, np.diff(senders[order]) != 0))
+            firsts = group_starts(senders[order])
             start_s = np.minimum.reduceat(columns["sent_s"][of_kind][order], firsts)
             ends_s = np.maximum.reduceat(left_s[order], firsts)
             log.span_each(senders[order][firsts], round_number, name, start_s, ends_s)

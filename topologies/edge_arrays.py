@@ -31,6 +31,13 @@ def ordered(edges: Edges) -> Edges:
     return distinct
 
 
+def group_starts(values: Ids) -> Ids:
+    """Returns the places at which another value begins, in values that are grouped: sorted, for example."""
+    changes = np.ones(len(values), dtype=np.bool_)
+    changes[1:] = values[1:] != values[:-1]
+    return np.flatnonzero(changes)
+
+
 def both_ways(pairs: Edges) -> Edges:
     """Returns the edges of undirected pairs: each pair in both directions."""
     return ordered(np.concatenate([pairs, pairs[:, ::-1]]))

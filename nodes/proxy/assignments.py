@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from nodes.messaging.control_messages import Assignment, Peer
 from nodes.protocols.api import RoundPlan
+from topologies.edge_arrays import group_starts
 
 _LOWER_HALF = (1 << 32) - 1
 Routes = dict[int, dict[str, list[Peer]]]
@@ -101,7 +102,7 @@ def _grouped(nodes: NDArray[np.int64], others: NDArray[np.int64]) -> Iterator[tu
     # Stable: peers keep the order of the plan's edges, which fixes the order of sending and so the message rows.
     order = np.argsort(nodes, kind="stable")
     ordered = nodes[order]
-    firsts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+    firsts = group_starts(ordered)
     ends = [*firsts[1:].tolist(), len(nodes)]
     sorted_others = others[order].tolist()
     for node, first, end in zip(ordered[firsts].tolist(), firsts.tolist(), ends, strict=True):

@@ -39,7 +39,6 @@ class Batch:
         topic: the topic of control messages (a key of TOPICS)
         immediate: the receiver handles each message at its arrival instead of reading it from its inbox
         separate: messages are named in random draws as if each had been handed over alone
-        outlives_round: lost messages are sent again even after their round has closed
         call: the receivers' rules answer, see `Network.call`
     """
 
@@ -54,7 +53,6 @@ class Batch:
     topic: int = TOPICS["other"]
     immediate: bool = False
     separate: bool = False
-    outlives_round: bool = False
     call: bool = False
 
 
@@ -112,7 +110,11 @@ class Answers:
 
 
 class Note(NamedTuple):
-    """The form of control messages whose whole content is a number; see `Network.tell`."""
+    """The form of control messages whose whole content is a number; see `Network.tell`.
+
+    Attributes:
+        outlives_round: lost messages are sent again even after their round has closed
+    """
 
     topic: int
     size_bytes: int

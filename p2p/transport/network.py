@@ -129,8 +129,8 @@ class Network(EventLoop):
             self._wrap(batch, receivers)
         number = self.contents.add(batch.round_number, batch.contents)
         topic = batch.topic if kind == 0 else kind
-        # One integer for seven fields: the entry point of the core takes four; `send` in core/starts.py unpacks it.
-        packed = kind + (topic << 4) + (batch.immediate << 10) + (batch.separate << 14) + (batch.outlives_round << 15)
+        # One integer for six fields: the entry point of the core takes four; `send` in core/starts.py unpacks it.
+        packed = kind + (topic << 4) + (batch.immediate << 10) + (batch.separate << 14)
         packed += (batch.call << 16) + (batch.round_number << 17)
         self._hand_over(sender, count, packed, number, batch.give_up_s)
 

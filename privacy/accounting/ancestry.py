@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacy.accounting.content_log import Ids, RoundContents
+from topologies.edge_arrays import group_starts
 
 Bits = NDArray[np.uint8]
 _WORD = 8
@@ -130,6 +131,6 @@ def _pour(into: Bits, carried: Bits, edges: Ids) -> None:
     step = max(1, _BYTES_AT_ONCE // max(carried.shape[1], 1))
     for start in range(0, len(edges), step):
         senders, receivers = edges[start : start + step].T
-        firsts = np.flatnonzero(np.append(True, receivers[1:] != receivers[:-1]))
+        firsts = group_starts(receivers)
         poured = np.bitwise_or.reduceat(carried.view(np.uint64)[senders], firsts, axis=0)
         into[receivers[firsts]] |= poured.view(np.uint8)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from nodes.protocols.graphs import GRAPHS as TABLE
 from nodes.protocols.graphs import GraphFile
-from topologies.edge_arrays import is_symmetric, ordered, pairs_of, regular_pairs, swapped
+from topologies.edge_arrays import group_starts, is_symmetric, ordered, pairs_of, regular_pairs, swapped
 from topologies.given_graphs import GENERATORS, FromNetworkx
 from topologies.mixing import edges_of, spectral_gap, uniform_weights
 from topologies.named_graphs import Complete, ExponentialGraph, Hierarchical, Hypercube, Ring, Torus
@@ -110,6 +110,14 @@ def test_the_mean_degree_is_what_was_asked_for(kind: str) -> None:
     """Within five percent over 4,000 nodes; a small world exactly."""
     made = drawn(GRAPHS[kind](), 4000, 8)
     assert 2 * made.number_of_edges() / 4000 == pytest.approx(8, rel=0.0 if kind == "small_world" else 0.05)
+
+
+@pytest.mark.parametrize(
+    ("values", "starts"), [([], []), ([4], [0]), ([1, 1, 3, 3, 3, 2], [0, 2, 5]), ([0, 1, 2], [0, 1, 2])]
+)
+def test_groups_start_where_the_value_changes(values: list[int], starts: list[int]) -> None:
+    """Also in no values at all; groups need not be in order."""
+    assert group_starts(np.array(values, dtype=np.int64)).tolist() == starts
 
 
 def test_random_kinds_have_the_shape_of_their_names() -> None:

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from p2p.clock import Rank
+from p2p.transport.core.layout import FIRST_TOPIC
 from p2p.transport.impairments import Bursts, Chance, Impairment, Partition
+from p2p.transport.messages import Note
 from tests.p2p.small_network import EACH_SHARING, Rows, SmallNetwork, nodes
 
 EVERYONE = np.ones(4, dtype=np.bool_)
@@ -62,7 +64,7 @@ def test_after_a_round_has_closed_lost_messages_are_not_sent_again(message_rows:
     """A timer that was running is dropped too; a message that outlives its round goes on."""
     post, drained = SmallNetwork(loss=1.0), list[float]()
     post.send(0, [1])
-    post.send(1, [2], outlives_round=True)
+    post.network.tell(1, 2, 1, Note(FIRST_TOPIC, 500, 82, outlives_round=True), 0)
     post.clock.call_at(1.0, Rank.START, 0, lambda: post.network.close_round(1))
     post.network.when_drained(1, lambda: drained.append(post.clock.now))
     post.clock.run()
