@@ -108,6 +108,15 @@ class Endpoint(Receiver):
         if self._probes:
             self._answer_probes()
 
+    def end_part(self, round_number: int) -> None:
+        """Ends the part of the active round: orders for it queue up like any other from here on."""
+        self.active_round = -1
+        # Unread orders of the old plan are dropped.
+        self.inbox.forget(("reorder", round_number), ("verdict", round_number))
+        held = self.session(round_number)
+        if held is not None:
+            held.drop_derived()
+
     def leave(self, round_number: int) -> None:
         """Drops a drained round's address and keys, and late messages of a round that it is no longer in."""
         # Its inbox has been read: that was the last message of the round.

@@ -62,6 +62,10 @@ class RoundSession:
                 known.update(peers.get(kind, ()))
         return known
 
+    def drop_derived(self) -> None:
+        """Drops what was derived from the plans, to save memory; a late message derives it again."""
+        self._senders = {}
+
     def record_accepted(self, sender: bytes, kind: str, sequence: int) -> None:
         """Records an accepted message by sequence number and epoch, for the replay check."""
         heard = self.accepted.setdefault(kind, {})

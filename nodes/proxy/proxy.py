@@ -270,7 +270,7 @@ class Proxy:
             )
         self._endpoint.inbox.forget(("done", round_number))
         taken_part = self._to_forget.setdefault(round_number, {})
-        taken_part.update(dict.fromkeys(running.assignments))
+        taken_part.update(dict.fromkeys(running.release()))
         self._world.network.when_drained(round_number, lambda: self._forget(round_number))
 
     def _close(self, record: RoundRecord, reported: Sequence[int]) -> None:

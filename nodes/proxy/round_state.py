@@ -102,6 +102,14 @@ class RunningRound:
     weight_total: float = 0.0
     noted_epoch: int = -1
 
+    def release(self) -> list[int]:
+        """Returns the assigned nodes, and drops what is known of each, at the end of the round."""
+        # Each assignment acknowledges to this round, which holds it: without this, the assignments and answers of all
+        # rounds would stay until a collection, which a run makes very rarely.
+        nodes = list(self.assignments)
+        self.assignments, self.answers, self.done = {}, {}, {}
+        return nodes
+
     def extend(self, closes_s: float) -> None:
         """Keeps the round open for a member whose time runs from the receipt of its assignment until `closes_s`."""
         # Never shortened: other members may have been promised more time.

@@ -249,9 +249,7 @@ class Client(Participant):
                 yield from self.protocol.take_part(self, order)
                 order = self.new_order(order)
         self._free_s = self.now_s
-        # From here on, orders for the round queue up like any other; unread ones of the old plan are dropped.
-        self.endpoint.active_round = -1
-        self.endpoint.inbox.forget(("reorder", round_number), ("verdict", round_number))
+        self.endpoint.end_part(round_number)
         epoch, has_loss = self.endpoint.epoch(round_number), self._reports_loss(round_number)
         self.report(Done(round_number, self.node, self.model_round, self.skipped, epoch, has_loss))
 

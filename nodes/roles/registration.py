@@ -43,6 +43,8 @@ def follow_orders(participant: Participant, take_part: Callable[[Assignment], St
         for order in orders:
             if isinstance(order, Assignment):
                 yield from take_part(order)
+        # While it waits, which may be for many rounds, it must not keep the assignments of the last one.
+        order = orders = None
 
 
 def register_again(participant: Participant) -> None:

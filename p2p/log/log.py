@@ -5,6 +5,7 @@ The log contains true identities. It is for the experimenter, never for an adver
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -31,12 +32,12 @@ class Log:
     aggregations: Table = field(default_factory=lambda: Table(records.AGGREGATION_COLUMNS))
     rounds: list[dict[str, Any]] = field(default_factory=list)
     faults: list[dict[str, Any]] = field(default_factory=list)
-    _used: list[int] = field(default_factory=list)
+    _used: array[int] = field(default_factory=lambda: array("q"))
     _waits: dict[int, tuple[int, int, float]] = field(default_factory=dict, repr=False)
 
     def mark_used(self, rows: Sequence[int]) -> None:
         """Marks messages as used by their receivers, including all earlier hops of each."""
-        self._used += rows
+        self._used.extend(rows)
         # Rows may still be buffered by the writer that set `before_read`; it calls `write_used` after writing them.
         if self.messages.before_read is None:
             self.write_used()
@@ -45,7 +46,7 @@ class Log:
         """Writes the pending `used` marks to the message table."""
         if not self._used:
             return
-        hops, self._used = np.asarray(self._used, dtype=np.int64), []
+        hops, self._used = np.frombuffer(self._used, dtype=np.int64), array("q")
         # One pass per hop: `previous` leads from the last hop of a relayed message back to its first.
         while len(hops):
             self.messages.written("used")[hops] = True
