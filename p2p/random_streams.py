@@ -39,10 +39,12 @@ def streams(seed: int, names: Sequence[tuple[str | int, ...]]) -> list[np.random
     if not len(keys) or keys.min() < 0 or keys.max() > _HALF or not 0 <= seed <= _HALF:
         return [stream(seed, *name) for name in names]
     words = np.ascontiguousarray(_seed_words(seed, keys.astype(np.uint64)).T)
+    # Declared here and not by inheritance, so that reading a scenario does not load `numpy.random`.
+    np.random.bit_generator.ISeedSequence.register(_Words)
     return [np.random.Generator(np.random.PCG64(cast(Any, _Words(row)))) for row in words]
 
 
-class _Words(np.random.bit_generator.ISeedSequence):
+class _Words:
     """A seed sequence with precomputed state words."""
 
     def __init__(self, words: NDArray[np.uint64]) -> None:

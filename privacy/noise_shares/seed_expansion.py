@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-Expansion = Literal["fast", "shake"]
+from privacy.noise_shares.settings import Expansion
+
 Normals = NDArray[np.float64]
 SEED_BYTES = 32
 _SHAKE_PREFIX = b"niss-share-v1"

@@ -12,8 +12,9 @@ from annotated_types import Ge, Gt, Le, Len, Lt
 from p2p.config.errors import UserError
 from p2p.config.units import PositiveSeconds
 from privacy.mechanisms.scales import out_of_range
-from privacy.noise_shares.seed_expansion import Expansion
 
+Expansion = Literal["fast", "shake"]
+"""How a share's seed becomes noise; see `privacy/noise_shares/seed_expansion.py`."""
 PerClient = tuple[Annotated[float, Gt(0)], ...]
 Group = str | Annotated[tuple[int | str, ...], Len(1)]
 """A range such as `0-4`, or a list of clients and ranges."""

@@ -12,7 +12,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy.noise_shares.seed_expansion import Expansion, expand_share
+from privacy.noise_shares.seed_expansion import expand_share
+from privacy.noise_shares.settings import Expansion
 
 Noise = NDArray[np.float64]
 _CACHE_BYTES = 1 << 28  # beyond that, the second end expands a share again
