@@ -43,7 +43,7 @@ class PlacedNodes(NamedTuple):
     table: Floats
     places: Nodes
 
-    def between(self, senders: Nodes, receivers: Nodes) -> Floats:
+    def latencies(self, senders: Nodes, receivers: Nodes) -> Floats:
         """Returns the one-way latency in whole nanoseconds from each sender to its receiver."""
         return np.asarray(self.table[self.places[senders], self.places[receivers]])
 

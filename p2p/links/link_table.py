@@ -76,7 +76,7 @@ class Links:
 
     def _between(self, senders: Nodes, receivers: Nodes) -> Floats:
         if self._placed is not None:
-            return self._placed.between(senders, receivers)
+            return self._placed.latencies(senders, receivers)
         return pair_latencies(self._latency, self._seed, senders, receivers)
 
     def drawn_latencies(self, draws: Floats, senders: Nodes, receivers: Nodes) -> Floats:
