@@ -54,6 +54,7 @@ def metropolis_weights(edges: NDArray[np.int64], n: int) -> csr_array:
     Guarantees:
         Symmetric and doubly stochastic for any undirected graph (both directions present in `edges`).
     """
+    # Where all edges carried something, the degrees as planned are those that arrived.
     return arrived_weights(edges, np.bincount(edges[:, 1], minlength=n))
 
 
@@ -65,6 +66,7 @@ def arrived_weights(edges: NDArray[np.int64], degree: NDArray[np.int64]) -> csr_
     """
     n = len(degree)
     weights = _edge_weights(edges, degree)
+    # What a lost message would have weighed stays with the receiver, so rows still sum to one.
     own = 1.0 - np.bincount(edges[:, 1], weights=weights, minlength=n)
     nodes = np.arange(n)
     rows, columns = np.concatenate([edges[:, 1], nodes]), np.concatenate([edges[:, 0], nodes])

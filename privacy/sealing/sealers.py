@@ -163,7 +163,7 @@ class RealSealer:
 
     def agree(self, round: int, keys: KeyPair, other_public_key: bytes, purpose: bytes) -> bytes:
         self._pairs.begin(round)
-        # Infos of messages are headers, which are longer than this, so no agreed key is also a message's key.
+        # Purposes are two addresses, which makes 72 bytes; the names of messages have 74, so no key serves for both.
         return expand(self._pairs.secret(round, keys, other_public_key), round.to_bytes(8, "little") + purpose)
 
     def _verify_and_decrypt(self, content: Ciphertext, content_key: bytes, digest: bytes) -> None:
