@@ -60,6 +60,7 @@ def score(guess: LinkedMessages, truth: Truth) -> Result:
     table: list[dict[str, Any]] = []
     for two, methods in guess.pairs.items():
         before, after = truth.origin[guess.rows[two - 1]], truth.origin[guess.rows[two]]
+        # Only clients that were there in the round before can be recognised; the rates are shares of these.
         back = np.isin(after, before)
         chance = float(back.sum()) / max(len(before), 1)
         for name, found in methods.items():
@@ -92,6 +93,7 @@ def round_began(view: View, number: int) -> float:
 
 def _seen(view: View, number: int, rows: Rows, began_s: float) -> Seen:
     vectors = view.vectors(number)[view.rows["vector"][rows]]
+    # Above zero, since logarithms of times are compared.
     return Seen(view.rows.addresses(rows), vectors, np.maximum(view.rows["at_s"][rows] - began_s, 1e-9))
 
 
@@ -127,6 +129,7 @@ def _through_gaps(guess: LinkedMessages, truth: Truth) -> float | None:
     for number in sorted(guess.tracks):
         clients = truth.origin[guess.rows[number]].tolist()
         for client, track in zip(clients, guess.tracks[number].tolist(), strict=True):
+            # Also after rounds in which the client was away, unlike the pairs above.
             asked += client in known
             right += client in known and last.get(track) == client
         last |= dict(zip(guess.tracks[number].tolist(), clients, strict=True))
