@@ -34,7 +34,7 @@ class Tracker:
 
     def weight_total(self, members: Sequence[int], leader: int) -> float:
         """Returns the denominator of the weights of updates that meet at an aggregator: members, or records."""
-        # In gossip a member averages as many as it expects, whoever they are; its own counts if it is included.
+        # In gossip a member averages as many updates as it expects, and its own if that is included.
         exchange = getattr(self._protocol, "exchange_with", None)
         if exchange is not None:
             return float(exchange + self._protocol.include_own)
