@@ -39,10 +39,12 @@ def streams(seed: int, names: Sequence[tuple[str | int, ...]]) -> list[np.random
     if not len(keys) or keys.min() < 0 or keys.max() > _HALF or not 0 <= seed <= _HALF:
         return [stream(seed, *name) for name in names]
     words = np.ascontiguousarray(_seed_words(seed, keys.astype(np.uint64)).T)
+    # Declared here and not by inheritance, so that reading a scenario does not load `numpy.random`.
+    np.random.bit_generator.ISeedSequence.register(_Words)
     return [np.random.Generator(np.random.PCG64(cast(Any, _Words(row)))) for row in words]
 
 
-class _Words(np.random.bit_generator.ISeedSequence):
+class _Words:
     """A seed sequence with precomputed state words."""
 
     def __init__(self, words: NDArray[np.uint64]) -> None:
@@ -56,6 +58,7 @@ def _seed_words(seed: int, keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Returns the four state words of `SeedSequence(seed, spawn_key=key)` for each row of keys."""
     # With a spawn key, NumPy pads the seed to the pool's four words before it appends the key.
     entropy = [np.full(len(keys), word, dtype=np.uint64) for word in (seed, 0, 0, 0)] + list(keys.T)
+    # The constant changes with every word hashed, so the order of the calls below is that of NumPy.
     constant = _HASH_START
 
     def hashed(value: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -97,6 +100,7 @@ def draws(seed: int, name: str, *ids: NDArray[np.int64] | int) -> NDArray[np.flo
     Counter-based: the number of an id depends on seed, name and id only, and a million take milliseconds. Ids common
     to all tuples are best given first, as plain integers.
     """
+    # Ids in front that are plain numbers are hashed once for all tuples.
     plain = next((place for place, part in enumerate(ids) if not isinstance(part, int)), len(ids))
     known = _mixed(seed, name, ids[:plain])
     # The top 53 bits plus one half: the open interval, and every value an exact float64.

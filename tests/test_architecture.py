@@ -28,10 +28,10 @@ def test_import_contracts_are_kept() -> None:
 
 
 def imported_by(*argv: str) -> set[str]:
-    """The top-level modules that a command has imported when it ends; it must end well."""
+    """The modules that a command has imported when it ends; it must end well."""
     code = (
         "import sys; from scenarios.cli.main import main; code = main(sys.argv[1:]);"
-        "print(*sorted({name.partition('.')[0] for name in sys.modules}), file=sys.stderr); sys.exit(code)"
+        "print(*sorted(sys.modules), file=sys.stderr); sys.exit(code)"
     )
     done = subprocess.run([sys.executable, "-c", code, *argv], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -47,6 +47,20 @@ def imported_by(*argv: str) -> set[str]:
 def test_asking_imports_nothing_heavy(argv: list[str]) -> None:
     """Help, catalog, schema and validation answer at once."""
     assert imported_by(*argv) & HEAVY == set()
+
+
+@pytest.mark.slow
+def test_help_reads_no_scenario() -> None:
+    """Its text is in the modules of the command line."""
+    assert imported_by("--help") & {"numpy", "yaml", "scenarios.schema"} == set()
+
+
+@pytest.mark.slow
+def test_checking_loads_settings_and_not_what_they_set_up() -> None:
+    """Among it what simulates, what draws random numbers, and what carries out an attack."""
+    attacks = {"privacy.attacks.attack", "privacy.attacks.observations", "privacy.attacks.linkage", "statistics"}
+    needless = {"pydantic", "simpy", "numba", "llvmlite", "numpy.random", "hashlib", "scenarios.attacking.positions"}
+    assert imported_by("check", "tiny") & (needless | attacks) == set()
 
 
 def test_the_tests_are_no_packages() -> None:

@@ -23,6 +23,7 @@ def no_edges() -> Edges:
 def ordered(edges: Edges) -> Edges:
     """Returns the distinct rows without loops, by sender, then receiver."""
     edges = edges[edges[:, 0] != edges[:, 1]]
+    # `lexsort` takes its last key first: by sender, then receiver.
     edges = edges[np.lexsort((edges[:, 1], edges[:, 0]))]
     # The first of equal rows stays.
     changes = np.ones(len(edges), dtype=np.bool_)
@@ -45,6 +46,7 @@ def both_ways(pairs: Edges) -> Edges:
 
 def is_symmetric(edges: Edges) -> bool:
     """Returns whether every edge has its reverse; `edges` as `ordered` returns them."""
+    # Reversed edges in the same order are the same array exactly if the graph is undirected.
     return np.array_equal(edges, ordered(edges[:, ::-1]))
 
 
@@ -64,6 +66,7 @@ def pairs_of(numbers: Ids) -> Edges:
 
 def blocks(n: int, count: int) -> list[slice]:
     """Returns 0..n-1 as blocks of neighbouring numbers whose sizes differ by at most one."""
+    # Whole numbers throughout: rounding of n / count would add up over many blocks.
     bounds = (np.arange(count + 1) * n // count).tolist()
     return [slice(low, high) for low, high in pairwise(bounds)]
 
@@ -97,6 +100,7 @@ def regular_pairs(n: int, degree: int, rng: np.random.Generator) -> Edges:
 
 def _matched(half_edges: Ids, rng: np.random.Generator) -> Edges | None:
     """Pairs half-edges at random and mends loops and doubles; returns None if no swap mends one."""
+    # Smaller end first, so that doubles are equal tuples.
     pairs = [(min(a, b), max(a, b)) for a, b in rng.permutation(half_edges).reshape(-1, 2).tolist()]
     present: set[tuple[int, int]] = set()
     wrong: set[int] = set()
@@ -104,6 +108,7 @@ def _matched(half_edges: Ids, rng: np.random.Generator) -> Edges | None:
         if pair[0] == pair[1] or pair in present:
             wrong.add(place)
         present.add(pair)
+    # In a fixed order, since the swaps draw from one stream; a set has none.
     for place in sorted(wrong):
         if not any(_mend(pairs, place, wrong, present, rng) for _ in range(_TRIES_PER_SWAP)):
             return None
@@ -117,6 +122,7 @@ def swapped(edges: Edges, count: int, rng: np.random.Generator) -> Edges:
     An undirected graph (every edge in both directions) stays undirected.
     """
     mutual = is_symmetric(edges)
+    # One direction of each pair; the other is made again at the end.
     rows = (edges[edges[:, 0] < edges[:, 1]] if mutual else edges).tolist()
     # A set of whole numbers is built several times as fast as one of pairs.
     present = set((edges[:, 0] << _ID_BITS | edges[:, 1]).tolist())
@@ -130,6 +136,7 @@ def swapped(edges: Edges, count: int, rng: np.random.Generator) -> Edges:
 
 
 def _swap(rows: list[list[int]], present: set[int], mutual: bool, rng: np.random.Generator) -> bool:
+    # Uniform over pairs of edges, and rejected if it does not fit: the chain is symmetric, so its limit is uniform.
     first, second = rng.choice(len(rows), 2, replace=False).tolist()
     (a, b), (c, d) = rows[first], rows[second]
     # An undirected pair has no order: without the coin the swap into a-c, b-d would never be drawn.
@@ -174,6 +181,7 @@ def _mend(
 
 
 def _complement(n: int, pairs: Edges) -> Edges:
+    # The upper triangle: every pair once, the smaller end first.
     absent = np.tri(n, k=-1, dtype=np.bool_).T
     absent[pairs.min(axis=1, initial=n), pairs.max(axis=1, initial=-1)] = False
     return np.argwhere(absent).astype(np.int64)

@@ -57,6 +57,7 @@ def graph_figures(
     labels = parts_of(rows, n)
     sizes = np.bincount(labels, minlength=1)
     inside = np.flatnonzero(labels == sizes.argmax())
+    # An edge never leaves its part, so the sender alone decides.
     part = np.searchsorted(inside, rows[np.isin(rows[:, 0], inside)])
     directed = not is_symmetric(rows)
     searches = len(inside) if len(inside) <= MOST_SEARCHES else FEW_SEARCHES
@@ -69,6 +70,7 @@ def graph_figures(
         degree_max=int(degree.max(initial=0)),
         parts=len(sizes) if n else 0,
         largest=len(inside),
+        # Both ends counted: in a directed graph a node that only receives is not alone.
         alone=int(np.sum(np.bincount(rows.ravel(), minlength=n) == 0)),
         diameter=_diameter(part, len(inside), searches),
         diameter_exact=searches == len(inside),
@@ -109,6 +111,7 @@ def _gap(edges: Edges, n: int, mixing: str, include_own: bool) -> float | None:
         return 1.0  # a single node agrees with itself
     weights = metropolis_weights(edges, n) if mixing == "metropolis" else uniform_weights(edges, n, include_own)
     try:
+        # Digits beyond are those of the solver, and would differ between machines.
         return float(np.clip(round(spectral_gap(weights), 9), 0.0, 1.0))
     except ValueError:
         return None

@@ -90,8 +90,10 @@ class FromNetworkx:
         make = getattr(nx, self.generator)
         filled: dict[str, Any] = {"n": len(members)} if GENERATORS[self.generator] == ("n",) else {}
         if "seed" in inspect.signature(make).parameters:
+            # Passed in, since networkx would otherwise draw from the global state of `random`.
             filled["seed"] = rng
         try:
+            # Arguments were checked before the run; a `seed` or `n` of the user cannot be among them.
             graph = make(**self.arguments, **filled)
         # Generators raise what they like for arguments that do not fit.
         except Exception as error:
@@ -117,6 +119,7 @@ class FromNetworkx:
         product = " * ".join(sizes)
         if not all(isinstance(number, int) and number > 0 for number in numbers):
             return f"{self.generator} needs whole numbers {' and '.join(sizes)}; {product} must be {n}"
+        # As floats: a product of large integers would wrap around, and could then equal n.
         made = int(np.prod([float(number) for number in numbers if isinstance(number, int)]))
         return "" if made == n else f"{product} is {made}, not {n}; change `arguments`"
 
@@ -141,6 +144,7 @@ def read_graph(path: str, directed: bool) -> nx.Graph[Any]:
             if b"<!" in place.read_bytes().replace(b"<!--", b""):
                 raise ValueError("declares a document type; leave it out")
             return nx.read_graphml(place)
+        # `data=False`: attributes in an edge list would be parsed as Python literals.
         return nx.read_edgelist(place, data=False, create_using=nx.DiGraph if directed else nx.Graph)
     except OSError as error:
         raise ValueError(f"cannot be read ({error.strerror}); give the path of a graph file") from error
@@ -159,6 +163,7 @@ def edges_among(members: Ids, graph: nx.Graph[Any], what: str) -> Edges:
     """
     if len(graph) != len(members):
         raise ValueError(f"{what} has {len(graph)} nodes, not {len(members)}; {len(graph)} members would fit")
+    # Sorted, so that places do not depend on the order of lines in the file.
     place = {node: index for index, node in enumerate(sorted(graph, key=_natural))}
     pairs = np.array([(place[edge[0]], place[edge[1]]) for edge in graph.edges()], dtype=np.int64).reshape(-1, 2)
     return ordered(members[pairs]) if graph.is_directed() else both_ways(members[pairs])

@@ -14,8 +14,13 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-DENSE_NODES = 200
-"""Up to this size a dense eigenvalue solve takes well under a second and always converges."""
+NO_MODULUS = 1e-12
+"""What is returned for a second modulus of zero, and how closely all of them are computed."""
+_PADDING = 4
+"""Coordinates added to the matrix: ARPACK cannot start with fewer than four, nor with a matrix of zeros.
+
+One has the eigenvalue `NO_MODULUS`, the others zero, so the largest modulus stays what it is.
+"""
 
 
 def edges_of(graph: Any) -> NDArray[np.int64]:
@@ -49,6 +54,7 @@ def metropolis_weights(edges: NDArray[np.int64], n: int) -> csr_array:
     Guarantees:
         Symmetric and doubly stochastic for any undirected graph (both directions present in `edges`).
     """
+    # Where all edges carried something, the degrees as planned are those that arrived.
     return arrived_weights(edges, np.bincount(edges[:, 1], minlength=n))
 
 
@@ -60,6 +66,7 @@ def arrived_weights(edges: NDArray[np.int64], degree: NDArray[np.int64]) -> csr_
     """
     n = len(degree)
     weights = _edge_weights(edges, degree)
+    # What a lost message would have weighed stays with the receiver, so rows still sum to one.
     own = 1.0 - np.bincount(edges[:, 1], weights=weights, minlength=n)
     nodes = np.arange(n)
     rows, columns = np.concatenate([edges[:, 1], nodes]), np.concatenate([edges[:, 0], nodes])
@@ -74,14 +81,29 @@ def metropolis_edge_weights(edges: NDArray[np.int64]) -> NDArray[np.float64]:
 def second_eigenvalue(weights: csr_array) -> float:
     """Returns the second largest eigenvalue modulus: the asymptotic factor by which disagreement shrinks per round.
 
-    Dense solve up to `DENSE_NODES` nodes, otherwise Arnoldi iteration on the deflated matrix.
+    It is the spectral radius of W - 11'/n, whose eigenvalues are those of W with one 1 replaced by 0 (Brauer), since
+    the rows of W sum to one. Found by Arnoldi iteration, whatever the size.
     """
+    from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs
+
     n = weights.shape[0]
-    if n <= DENSE_NODES:
-        # The same deflation as in _largest_modulus, so that the largest modulus left is the second one.
-        moduli = np.sort(np.abs(np.linalg.eigvals(weights.toarray() - 1.0 / n)))
-        return float(moduli[-1])
-    return _largest_modulus(weights, n)
+
+    def apply(vector: NDArray[np.float64]) -> NDArray[np.float64]:
+        # An operator, since W - 11'/n itself would be dense.
+        inside, result = vector[:n], np.zeros(n + _PADDING)
+        result[:n] = weights @ inside - inside.mean()
+        result[n] = NO_MODULUS * vector[n]
+        return result
+
+    # ARPACK's default start vector is random; a fixed one keeps the result reproducible.
+    start = np.sin(np.arange(1.0, n + _PADDING + 1.0))
+    padded = LinearOperator((n + _PADDING, n + _PADDING), matvec=apply, dtype=np.float64)
+    try:
+        # The limit grows with the graph, since rings and paths take the more steps the longer they are.
+        found = eigs(padded, k=1, which="LM", v0=start, tol=NO_MODULUS, return_eigenvectors=False, maxiter=50 * n + 100)
+    except ArpackNoConvergence as error:
+        raise ValueError(f"the spectral gap of these {n} nodes was not found; take a smaller graph") from error
+    return float(np.abs(found).max())
 
 
 def spectral_gap(weights: csr_array) -> float:
@@ -92,24 +114,6 @@ def spectral_gap(weights: csr_array) -> float:
 def _edge_weights(edges: NDArray[np.int64], degree: NDArray[np.int64]) -> NDArray[np.float64]:
     weights: NDArray[np.float64] = 1.0 / (1 + np.maximum(degree[edges[:, 0]], degree[edges[:, 1]]))
     return weights
-
-
-def _largest_modulus(weights: csr_array, n: int) -> float:
-    """Returns the spectral radius of W - 11'/n.
-
-    Its eigenvalues are those of W with one 1 replaced by 0 (Brauer), since the rows of W sum to one.
-    """
-    from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs
-
-    # Applied as an operator: W - 11'/n itself would be dense.
-    deflated = LinearOperator((n, n), matvec=lambda x: weights @ x - x.mean(), dtype=np.float64)
-    # ARPACK's default start vector is random; a fixed one keeps the result reproducible.
-    start = np.sin(np.arange(1.0, n + 1.0))
-    try:
-        values = eigs(deflated, k=1, which="LM", v0=start, tol=1e-8, return_eigenvectors=False, maxiter=50 * n)
-    except ArpackNoConvergence as error:
-        raise ValueError(f"the spectral gap of these {n} nodes was not found; take a smaller graph") from error
-    return float(np.abs(values).max())
 
 
 def _matrix(values: NDArray[Any], rows: NDArray[np.int64], columns: NDArray[np.int64], n: int) -> csr_array:

@@ -111,8 +111,10 @@ class Torus:
 
     def problem(self, n: int, degree: int | None) -> str:
         """The number of members must be a product of two numbers from 3 on."""
+        # With two rows a place would have the same neighbour above and below.
         if torus_rows(n) >= 3:
             return ""
+        # From n outwards, so that the first three hits are the nearest.
         outwards = (n + step * side for step in count(1) for side in (-1, 1))
         near = list(islice((size for size in outwards if torus_rows(size) >= 3), 3))
         return f"{n} members make no torus of at least 3 x 3; {_or(near)} would fit"
@@ -120,6 +122,7 @@ class Torus:
     def draw(self, members: Ids, degree: int | None, rng: np.random.Generator) -> Edges:
         """Fills the grid row by row."""
         grid = members.reshape(torus_rows(len(members)), -1)
+        # Only the next place along each axis; `both_ways` adds the one before.
         ends = [np.stack([grid, np.roll(grid, -1, axis)], axis=-1).reshape(-1, 2) for axis in (0, 1)]
         return both_ways(concatenated(ends))
 
@@ -140,6 +143,7 @@ class Hypercube:
         """Connects each place with those that differ in one digit."""
         places = np.arange(len(members))
         digits = range(len(members).bit_length() - 1)
+        # Exclusive or is its own inverse, so both directions are there already.
         return ordered(concatenated(np.column_stack([members, members[places ^ (1 << digit)]]) for digit in digits))
 
 
@@ -197,6 +201,7 @@ def torus_rows(n: int) -> int:
 
 def steps_ahead(n: int) -> int:
     """Returns how many powers of two are smaller than n."""
+    # The powers of two below n are 1, 2, ..., up to the highest bit of n - 1.
     return (n - 1).bit_length()
 
 

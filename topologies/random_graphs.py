@@ -76,6 +76,7 @@ class ErdosRenyi:
         pairs = members[random_pairs(n, probability, rng)]
         if not self.directed:
             return both_ways(pairs)
+        # Pairs are drawn with the larger end first, once for each direction.
         return ordered(np.concatenate([pairs, members[random_pairs(n, probability, rng)][:, ::-1]]))
 
 
@@ -99,6 +100,7 @@ class SmallWorld:
         # Imported here: networkx takes a noticeable time, and most commands draw no such graph.
         import networkx as nx
 
+        # The ring is that of the members in order; only the rewired ends are random.
         graph = nx.watts_strogatz_graph(len(members), degree or 2, self.rewire, seed=rng)
         return both_ways(members[np.array(graph.edges, dtype=np.int64).reshape(-1, 2)])
 
@@ -125,6 +127,7 @@ class ScaleFree:
         ends[:links, 1] = np.arange(links)  # a star to begin with
         # An end chosen uniformly among all ends so far is a node chosen in proportion to its degree (Sanders and
         # Schulz 2016); it is only noted as a number here, since it may itself not be known yet.
+        # Ends made before each member: two for every edge of the earlier ones.
         first = 2 * links * (np.arange(links, n) - links)
         chosen = rng.integers(0, np.repeat(first[1:], links)) if n - links > 1 else np.empty(0, dtype=np.int64)
         known = np.empty(2 * len(ends), dtype=np.int64)
@@ -134,6 +137,7 @@ class ScaleFree:
         while (open_ends := (target % 2 == 1) & (target >= 2 * links)).any():
             target[open_ends] = chosen[target[open_ends] // 2 - links]
         ends[links:, 1] = known[target]
+        # Relabelled last: everything above is about places in the order of joining.
         return both_ways(rng.permutation(members)[ends])
 
 
@@ -155,6 +159,7 @@ class Clustered:
         smallest = n // self.clusters
         if smallest < 2:
             return f"{self.clusters} clusters of two need at least {2 * self.clusters} members, not {n}"
+        # The smallest cluster has the fewest pairs to reach that mean with.
         inside = (degree or 0) * (1.0 - self.outside)
         if inside > smallest - 1:
             fits = int((smallest - 1) / (1.0 - self.outside))

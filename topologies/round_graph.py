@@ -46,6 +46,7 @@ def _successors(count: int, degree: int, rng: np.random.Generator) -> NDArray[np
     # The complement of a regular graph is regular too, so the sparser of the two is drawn: it mixes faster.
     sparse = min(degree, count - 1 - degree)
     rows = _shuffled_circulant(count, sparse, rng)
+    # The number of trades is part of what a seed means: another one would redraw every graph of every run.
     for _ in range(SMALL_TRADES if rows.size <= SMALL_EDGES else TRADES):
         _trade(rows, rng)
     if sparse < degree:
@@ -57,6 +58,7 @@ def _successors(count: int, degree: int, rng: np.random.Generator) -> NDArray[np
 def _shuffled_circulant(count: int, degree: int, rng: np.random.Generator) -> NDArray[np.int64]:
     names = rng.permutation(count)
     # Offsets from 1 to count - 1 exclude self-loops; distinct ones exclude parallel edges.
+    # `max`: a single member has degree 0 and draws nothing, but the range must not be empty.
     offsets = 1 + rng.choice(max(count - 1, 1), size=degree, replace=False)
     rows = np.empty((count, degree), dtype=np.int64)
     rows[names] = names[(np.arange(count)[:, None] + offsets) % count]
@@ -73,6 +75,7 @@ def _trade(rows: NDArray[np.int64], rng: np.random.Generator) -> None:
     step = max(1, CACHE_WORDS // max(rows.shape[1], 1))
     for start in range(0, half, step):
         stop = min(start + step, half)
+        # No sender is in two pairs, so the blocks do not depend on each other.
         _deal(rows, order[start:stop], order[half + start : half + stop], rng)
 
 

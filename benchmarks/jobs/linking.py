@@ -15,7 +15,8 @@ from benchmarks.figures import Effort, Figure, timed
 from p2p.log.records import KIND
 from p2p.random_streams import stream
 from privacy.attacks.linkage_attack import LinkageAttack
-from privacy.attacks.observations import ADDRESS_BYTES, COLUMNS, IN, UNKNOWN, Knowledge, Position, View
+from privacy.attacks.observation_columns import ADDRESS_BYTES, COLUMNS, IN, UNKNOWN
+from privacy.attacks.observations import Knowledge, Position, View
 from scenarios.run_folder.observation_files import merge_parts, read_observations, read_tensor, write_parts
 
 GOAL_S = 60.0

@@ -22,7 +22,7 @@ from nodes.learning.deferred_vectors import Vector
 from nodes.messaging.sent_payloads import Sent
 from nodes.round_record import RoundRecord
 from p2p.log.log import Log
-from privacy.attacks.observations import ADDRESS_BYTES, COLUMNS, UNKNOWN
+from privacy.attacks.observation_columns import ADDRESS_BYTES, COLUMNS, UNKNOWN
 
 Arrays = dict[str, NDArray[Any]]
 _FLOAT_BYTES = 4

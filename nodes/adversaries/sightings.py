@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from nodes.messaging.sent_payloads import Sent
 from p2p.log.records import NO_NODE
-from privacy.attacks.observations import IN, MEMBER, OUT, UNKNOWN
+from privacy.attacks.observation_columns import IN, MEMBER, OUT, UNKNOWN
 
 if TYPE_CHECKING:
     from nodes.adversaries.traffic import Members, Traffic
@@ -25,7 +25,7 @@ Column = NDArray[Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sightings:
-    """Rows that an observer saw; see `privacy/attacks/observations.py` for the columns.
+    """Rows that an observer saw; see `privacy/attacks/observation_columns.py` for the columns.
 
     Attributes:
         origin: the true sender, for scoring

@@ -36,6 +36,7 @@ class Aggregator:
         noise = self.settings.noise
         if noise is None:
             return 0.0
+        # With `cohort_median` the result is a factor, which `scale_noise` multiplies by the median once that is known.
         return noise.std(1.0 if noise.by_median else self.clip_norm) / (updates if noise.on == "sum" else 1)
 
 
@@ -46,6 +47,7 @@ def weigh(rule: Weights, shares: Sequence[float], losses: Sequence[float]) -> li
         # As printed, (5) of Wei et al.: divided by the records of all clients, so they sum to the share that arrived.
         return list(given.tolist())
     if rule == "records":
+        # Among the updates that arrived, so that lost ones do not shrink the step.
         return list((given / given.sum()).tolist())
     if rule == "loss_and_records":
         # A loss that no computation gives counts as none; if all do, records decide alone.

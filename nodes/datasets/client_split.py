@@ -91,6 +91,7 @@ class Shards:
         """Returns the size of each shard, and the shards of each client."""
         path = f"data.split.classes_per_client = {self.classes_per_client}"
         _require(records, self.needs(clients), path, f"{self.needs(clients)} shards for {clients} clients")
+        # The only draw, so `sizes` and `split` agree for equal generators.
         assigned = rng.permutation(self.needs(clients)).reshape(clients, self.classes_per_client)
         return _even_parts(records, self.needs(clients)), assigned
 
@@ -117,12 +118,14 @@ class Dirichlet:
         _require(len(labels), self.needs(clients), path, f"{clients} clients")
         owner = np.empty(len(labels), dtype=np.int64)
         for label in np.unique(labels):
+            # Permuted, since runs of neighbouring records go to one client.
             rows = rng.permutation(np.flatnonzero(labels == label))
             owner[rows] = _owners(len(rows), clients, self.alpha, rng)
         return _top_up(_by_owner(owner, clients), self.min_records, rng)
 
     def sizes(self, class_counts: Ints, clients: int, rng: np.random.Generator) -> Ints:
         """Returns the sizes of a split of any labels with these counts."""
+        # Only the counts matter: rows of a class are permuted before they are divided.
         labels = np.repeat(np.arange(len(class_counts)), class_counts)
         return np.array([len(shard) for shard in self.split(labels, clients, rng, None)], dtype=np.int64)
 
@@ -145,6 +148,7 @@ class ByClient:
                 f"data.split = by_client: {clients} clients need as many owners, the data has {len(owners)};"
                 f" set clients to at most {len(owners)}"
             )
+        # Sorted, so that clients are in the order of owners whatever the draw was.
         chosen = np.sort(rng.choice(len(owners), clients, replace=False))
         rows = _by_owner(owner.astype(np.int64), len(owners))
         return [rows[index] for index in chosen]
@@ -188,6 +192,7 @@ def _owners(records: int, clients: int, alpha: float, rng: np.random.Generator) 
 
 
 def _by_owner(owner: Ints, owners: int) -> list[Ints]:
+    # Stable, so that each owner's records stay in their order.
     order = np.argsort(owner, kind="stable")
     return np.split(order, np.cumsum(np.bincount(owner, minlength=owners))[:-1])
 
@@ -198,6 +203,7 @@ def _top_up(shards: list[Ints], least: int, rng: np.random.Generator) -> list[In
     for small in np.flatnonzero(sizes < least):
         while sizes[small] < least:
             # The largest shard exceeds `least` here, since there are enough records in total (`_require`).
+            # Asked again after each move: the largest may have become another one.
             large = int(sizes.argmax())
             moved = int(rng.integers(sizes[large]))
             shards[small] = np.append(shards[small], shards[large][moved])

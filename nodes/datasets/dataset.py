@@ -64,6 +64,7 @@ def hold_out(records: Floats, labels: Ints, tested: Flags, owners: Ints | None =
             "train or to test on; choose another share"
         )
     owned = None if owners is None else owners[~tested]
+    # Classes are counted over both parts: a class may be left in one of them only.
     return Dataset(records[~tested], labels[~tested], records[tested], labels[tested], int(labels.max()) + 1, owned)
 
 
@@ -74,6 +75,7 @@ def mark_by_class(labels: Ints, share: float, seed: int) -> Flags:
     """
     rng = stream(seed, "data", "test")
     tested = np.zeros(len(labels), dtype=np.bool_)
+    # Class by class, so that both parts have the same mixture; one stream, in the order of labels.
     for label in range(int(labels.max()) + 1):
         rows = np.flatnonzero(labels == label)
         tested[rng.permutation(rows)[: round(share * len(rows))]] = True

@@ -57,6 +57,7 @@ def resolve_data_dir(option: Path | None) -> Path:
     """Returns the folder of the data sets: the option, else PEERVEIL_DATA, else the user's cache."""
     if option is not None:
         return option.expanduser()
+    # An empty variable counts as none.
     if named := os.environ.get("PEERVEIL_DATA"):
         return Path(named).expanduser()
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
@@ -83,6 +84,7 @@ def read_cifar_batch(path: Path) -> tuple[Bytes, Bytes]:
     if not blob or len(blob) % CIFAR_RECORD_BYTES:
         raise malformed(path, f"holds {len(blob)} bytes, not a multiple of {CIFAR_RECORD_BYTES}")
     records = np.frombuffer(blob, dtype=np.uint8).reshape(-1, CIFAR_RECORD_BYTES)
+    # A record is its label, then a plane for each colour.
     return records[:, 1:].reshape(-1, 3, 32, 32), check_labels(records[:, 0], 10, path)
 
 
@@ -96,6 +98,7 @@ def read_adult(path: Path) -> list[list[str]]:
     except UnicodeDecodeError as error:
         raise malformed(path, "is not ASCII text") from error
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("|")]
+    # The full stop is that of adult.test, whose labels end in one.
     rows = [[cell.strip() for cell in line.rstrip(" .").split(",")] for line in lines]
     for row in rows:
         if len(row) != ADULT_COLUMNS or row[-1] not in ("<=50K", ">50K"):

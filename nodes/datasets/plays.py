@@ -67,6 +67,7 @@ class Shakespeare:
     def load(self, data_dir: Path, seed: int) -> Dataset:
         """Loads the roles that speak enough, in the order of their names."""
         texts = read_roles(self.SOURCE.locate(data_dir)[0])
+        # By name and not by the order of the file, so that client numbers do not depend on it.
         roles = [self._windows(texts[role]) for role in sorted(texts)]
         roles = [role for role in roles if len(role[1]) >= self.least]
         if not roles:
@@ -75,15 +76,18 @@ class Shakespeare:
         owners = np.repeat(np.arange(len(roles)), [len(labels) for _, labels in train])
         records, labels = (np.concatenate(column) for column in zip(*train, strict=True))
         held, truth = (np.concatenate(column) for column in zip(*test, strict=True))
+        # Evenly over all roles, which stand one after the other; nothing is drawn.
         kept = np.linspace(0, len(truth) - 1, min(self.test_records, len(truth))).round().astype(np.int64)
         return Dataset(records, labels, held[kept], truth[kept], len(ALPHABET), owners)
 
     def _windows(self, text: str) -> tuple[Floats, Ints]:
         """Returns a role's sequences as codes, and the code of the character after each."""
         codes = np.array([_CODES.get(letter, _CODES[" "]) for letter in text], dtype=np.int64)
+        # The last sequence ends one character before the end, which is its label.
         starts = np.arange(0, max(len(codes) - self.sequence, 0), self.stride or self.sequence)[: self.most]
         windows = codes[starts[:, None] + np.arange(self.sequence)]
         labels: NDArray[np.int64] = codes[starts + self.sequence]
+        # Float, as all records are; the model takes whole numbers from them.
         return windows.astype(np.float32), labels
 
     def _hold_out(self, records: Floats, labels: Ints) -> tuple[tuple[Floats, Ints], tuple[Floats, Ints]]:

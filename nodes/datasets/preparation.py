@@ -31,6 +31,7 @@ def all_records(
 ) -> tuple[Dataset, list[Ints], ReservedRecords]:
     """Returns what `client_records` does, and the records that are kept out of training."""
     loaded: Dataset = data.load(resolve_data_dir(data_dir), seed)
+    # Split first: moments per client are of the records that the client has in the end.
     shards, kept_out = split_records(data, loaded, clients, seed, reserved)
     return standardise_each(loaded, shards), shards, kept_out
 
@@ -44,6 +45,7 @@ def record_counts(
     reserved.
     """
     counts = data.class_counts() if hasattr(data, "class_counts") and reserved == NOTHING_RESERVED else None
+    # A plug-in's split may have no `sizes`; then only splitting tells.
     if counts is None or not hasattr(data.split, "sizes"):
         _, shards = client_records(data, clients, data_dir, seed, reserved)
         return np.array([len(shard) for shard in shards], dtype=np.int64)

@@ -180,6 +180,7 @@ class Adult:
         paths = self.SOURCE.locate(data_dir)
         train, test = (np.asarray(read_adult(path)) for path in paths)
         train_x, test_x = self._features(train, test)
+        # The label is the last column; `read_adult` has refused any other word.
         train_y, test_y = ((part[:, -1] == ">50K").astype(np.int64) for part in (train, test))
         each = np.arange(len(self.NUMERIC)) if self.standardise == "per_client" else None
         return Dataset(train_x, train_y, test_x, test_y, 2, per_client=each)
@@ -208,6 +209,7 @@ def _load_idx(source: Source, means: tuple[float, ...], deviations: tuple[float,
     # A source lists images and labels in turn, train before test.
     images = [_scale(read_idx(path, 3)[:, None], mean, std) for path in paths[::2]]
     labels = [check_labels(read_idx(path, 1), 10, path).astype(np.int64) for path in paths[1::2]]
+    # Each file is whole by itself, but two of different sets would pass until here.
     for path, part, classes in zip(paths[::2], images, labels, strict=True):
         if len(part) != len(classes):
             raise UserError(f"data file {path}: has {len(part)} images for {len(classes)} labels; fetch it again")

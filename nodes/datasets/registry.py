@@ -63,6 +63,7 @@ class Digits(Images):
         from sklearn.datasets import load_digits
 
         pixels, labels = load_digits(return_X_y=True)
+        # Grey values of this set run from 0 to 16.
         images = (pixels / 16.0).astype(np.float32).reshape(-1, 1, 8, 8)
         classes = labels.astype(np.int64)
         return hold_out(images, classes, mark_by_class(classes, 0.2, seed))
@@ -181,6 +182,7 @@ class File:
         if stored.owners is not None:
             owners = np.unique(stored.owners, return_inverse=True)[1].astype(np.int64)
         tested = mark_by_number(len(labels), self.test_share, seed)
+        # Before the moments are taken, so that test records do not enter them.
         held = hold_out(stored.features, labels, tested, owners)
         train_x, test_x = standardise(self.standardise, self.means, self.deviations, held.train_x, held.test_x)
         # All features: a category's column is standardised like a number.

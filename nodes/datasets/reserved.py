@@ -64,6 +64,7 @@ def split_records(
     aside = _set_aside(len(loaded.train_y), reserved.auxiliary, seed)
     left = np.setdiff1d(np.arange(len(loaded.train_y)), aside)
     owners = None if loaded.client is None else loaded.client[left]
+    # The split sees only what is left and numbers that from 0; `left` gives the places in the whole set.
     shards = [left[shard] for shard in data.split.split(loaded.train_y[left], clients, stream(seed, "split"), owners)]
     kept_out = {}
     for node in reserved.victim_nodes(clients):

@@ -66,9 +66,11 @@ def standardise_each(dataset: Dataset, shards: Sequence[Ints]) -> Dataset:
     if columns is None:
         return dataset
     records = dataset.train_x.copy()
+    # A view of the copy, so that writing to it fills `records`.
     flat = records.reshape(len(records), -1)
     for shard in shards:
         own = flat[np.ix_(shard, columns)]
+        # Through `ix_` again: `own` is a copy.
         flat[np.ix_(shard, columns)] = _scaled(own, _moments(own))
     return replace(dataset, train_x=records, per_client=None)
 

@@ -83,6 +83,7 @@ def _column(path: Path, name: str, table: pa.Table) -> Floats:
     values = table.column(name).to_numpy()
     if values.dtype.kind in "biuf":  # bool, signed, unsigned, float
         return _to_floats(path, name, values)[:, None]
+    # As text, so that missing cells can be sorted among the others; they become a category of their own.
     texts = np.asarray([str(value) for value in values])
     return one_hot(texts, np.unique(texts))
 
@@ -115,6 +116,7 @@ def _check(path: Path, records: FileRecords) -> None:
             column.dtype.kind == "O" or (column.dtype.kind == "f" and not np.isfinite(column).all())
         ):
             raise _problem(path, f"{what} have missing or mixed values; fill them in")
+    # Once over everything: a NaN would spread to every model that averages one trained on it.
     if not np.isfinite(records.features).all():
         raise _problem(path, "has missing or infinite features; fill them in")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count, pairwise
@@ -78,19 +79,23 @@ class UpTrace:
     stretches: tuple[tuple[int, float, float], ...] = field(default=(), repr=False, metadata={"key": False})
 
     def __post_init__(self) -> None:
-        if not self.stretches:
-            object.__setattr__(self, "stretches", tuple(_read_trace(Path(self.path))))
+        rows = self.stretches or tuple(_read_trace(Path(self.path)))
+        # Sorted, so that a node's rows stand together: looking at all rows for every node would take their product.
+        object.__setattr__(self, "stretches", tuple(sorted(rows)))
 
     def down(self, node: int, seed: int) -> Iterator[Stretch]:
         """Yields the gaps between the node's rows; after its last row the node stays down."""
-        ups = sorted((up_s, down_s) for who, up_s, down_s in self.stretches if who == node)
+        first, last = (bisect_left(self.stretches, (which,)) for which in (node, node + 1))
+        ups = [(up_s, down_s) for _, up_s, down_s in self.stretches[first:last]]
         if not ups:
             return
         end_s = 0.0
         for up_s, down_s in ups:
+            # Rows that meet end to end leave no gap.
             if up_s > end_s:
                 yield end_s, up_s
             end_s = down_s
+        # A trace says when a node is up; after its last row nothing says so.
         yield end_s, np.inf
 
 

@@ -96,6 +96,7 @@ class Crash:
         for one in due:
             # A role crashes once per fault, even if another node takes the role over; named nodes crash once each.
             if injector.first_time((name, None if isinstance(self.who, str) and self.who in injector.roles else one)):
+                # Scheduled and not done at once: the phase was reported from inside the process that is to end.
                 injector.at(injector.now_s, partial(self._strike, injector, one))
 
 
@@ -113,6 +114,7 @@ class NetworkPartition(TimeInterval):
 
     def install(self, injector: FaultInjector, name: str) -> None:
         """Schedules the partition and its end."""
+        # Groups are of clients; roles may move during the interval and are refused before the run.
         one, other = (injector.nodes(group, None, name) for group in self.between)
         partition = Partition(injector.mask(one), injector.mask(other), self.both)
         network = injector.world.network
@@ -134,6 +136,7 @@ class Intrude(TimeInterval):
         """Schedules the intruder's start."""
         from nodes.roles.intruder import Intruder
 
+        # Numbers are given when faults are installed, so that they do not depend on who begins first.
         node = injector.next_intruder()
         intruder = Intruder(node, injector.world, name, self.every, np.inf if self.end is None else self.end)
         injector.at(self.start, lambda: intruder.begin(injector.world.clock))

@@ -65,6 +65,7 @@ class FaultInjector:
         """Returns a fault's target nodes; a role is resolved to the node that holds it now."""
         count = len(self.clients)
         if fraction is not None:
+            # By the fault's place in the list: faults added behind it do not change which nodes it strikes.
             chosen = stream(self.world.seed, "fault", name).choice(count, round(fraction * count), replace=False)
             return sorted(chosen.tolist())
         named = parse_nodes(() if who is None else who, count, self.roles)
@@ -101,6 +102,7 @@ class FaultInjector:
 
     def _resolve_role(self, role: str, round_number: int | None) -> list[int]:
         if role == "proxy":
+            # The node that is the proxy now: after a takeover that is the standby.
             return [self.supervisor.proxy.node]
         if role == "server":
             return [self.world.server]
@@ -137,4 +139,5 @@ class _Absences:
 
     def _come_back(self) -> None:
         self.injector.supervisor.recover(self.node)
+        # After the recovery, so that a new interval at the same instant finds the node up.
         self.schedule_next()

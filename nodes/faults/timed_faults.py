@@ -62,6 +62,7 @@ class TimedFault(TimeInterval):
 
     def select_targets(self, injector: FaultInjector, name: str, kind: str) -> list[int]:
         """Returns the affected nodes and records the fault for the timeline."""
+        # Faults of machines need a target; those of messages strike all senders unless told otherwise.
         found = (injector.nodes_or_all if self.defaults_to_all else injector.nodes)(self.who, self.fraction, name)
         injector.record(kind, found, self.start, self.end)
         return found
@@ -94,6 +95,7 @@ class Straggle(TimedFault):
         end_s = np.inf if self.end is None else self.end
         for node in self.select_targets(injector, name, "slow"):
             client = injector.clients[node]
+            # All slowdowns are told in advance, so that training under way knows when its speed changes.
             client.slow = (*client.slow, Slow(self.start, end_s, self.factor))
 
 

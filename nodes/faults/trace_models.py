@@ -39,6 +39,7 @@ class OnlineSessions:
     def down(self, rng: np.random.Generator, start_s: float) -> Iterator[Stretch]:
         """Yields down intervals without end; a client is up at first with the probability of the availability."""
         mean_up_s = self.median_up_s * math.exp(self.up_sigma**2 / 2)
+        # From availability = mean up / (mean up + mean down).
         mean_down_s = mean_up_s * (1 - self.availability) / self.availability
         # The mean of a lognormal is its median times exp(sigma^2 / 2).
         down_sigma = math.sqrt(2 * math.log(mean_down_s / self.median_down_s))
@@ -75,6 +76,7 @@ class Diurnal:
 
     def share_at(self, time_of_day_s: float) -> float:
         """Returns the share of clients that are up at that time of the day."""
+        # So that (1 + depth) / (1 - depth) is the swing.
         depth = (self.swing - 1) / (self.swing + 1)
         angle = 2 * math.pi * (time_of_day_s - 3600 * self.peak_h) / _DAY_S
         return self.availability * (1 + depth * math.cos(angle))
@@ -96,12 +98,14 @@ class Diurnal:
         fastest = self._rate(3600 * self.peak_h)
         while True:
             now_s += max(_LEAST_S, rng.exponential() / fastest)
+            # Candidates come at the fastest rate of the day; each counts with its hour's share of that rate.
             if rng.random() < self._rate(start_s + now_s) / fastest:
                 return now_s
 
     def _rate(self, time_of_day_s: float) -> float:
         """Returns how often a client that is down comes back, per second, to keep the share of this hour."""
         share = self.share_at(time_of_day_s)
+        # In balance as many come back as leave: (1 - share) rate = share / mean up time.
         return share / ((1 - share) * self.mean_up_s)
 
 

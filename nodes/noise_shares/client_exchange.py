@@ -65,6 +65,7 @@ class NoiseShareClient:
         if number in self._uploads or number in self._withheld:
             return number in self._uploads
         until_s = max(deadline_s - self._plan.margin_s, 0.0)
+        # Names the streams of this exchange; it survives a crash, so no seed is drawn a second time.
         self._draws += 1
         lost = self._lost_partners(client, number)
         # No share for a partner that is lost already: its negated part would never enter the sum and cancel.
@@ -117,6 +118,7 @@ class NoiseShareClient:
         std = self._plan.sigma(self._node, assignment.weight_total) / math.sqrt(len(receivers))
         if self._plan.settings.share_as == "pairwise":
             return tuple(self._agreed(client, assignment, peer, std, outward=True) for peer in receivers)
+        # Shares would arrive too late to be used, and the upload would carry noise that does not cancel.
         if self._world.clock.now > until_s:
             return ()
         random = self._random("share-seed")
@@ -140,6 +142,7 @@ class NoiseShareClient:
         received += client.endpoint.inbox.take(("share", assignment.round_number))
         first: dict[bytes, Received] = {}
         for item in received:
+            # A duplicate would take the same share off twice.
             first.setdefault(item.sender, item)
         client.endpoint.mark_used(list(first.values()))
         numbers = [self._received_share(assignment.round_number, item) for item in first.values()]
@@ -148,6 +151,7 @@ class NoiseShareClient:
     def _received_share(self, round_number: int, item: Received) -> Share | None:
         """Returns the share of a message; an unsealed seed corrupted in transit expands to other noise."""
         share = self._share_log.shares.get((round_number, self._true(item.sender), self._node))
+        # The receiver takes off what it was sent, also where that was damaged on the way.
         return share._replace(seed=item.value) if share and isinstance(item.value, bytes) else share
 
     def _multiplied(self, shares: Sequence[Share]) -> tuple[ReceivedShare, ...]:
@@ -232,6 +236,7 @@ class NoiseShareClient:
         opened = upload.with_peers(lost)
         # What an earlier leader of the round was told protects no more: leaders may pool their answers.
         disclosed = united(self._disclosed.get(round_number, ((), ())), opened)
+        # Opened shares protect no more: those that remain must be as many as an upload needs.
         left = len(upload.sent) + len(upload.taken) - len(disclosed[0]) - len(disclosed[1])
         if not any(opened) or left < self._plan.settings.least_shares:
             return None

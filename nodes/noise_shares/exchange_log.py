@@ -78,10 +78,12 @@ class NoiseShareLog:
     def released(self, round_number: int, nodes: Collection[int]) -> list[Upload]:
         """Returns all uploads that these clients made in a round, by client."""
         every = [*self.uploads.get(round_number, {}).values(), *self.replaced.get(round_number, ())]
+        # Sorted, so that columns of the accountant do not depend on the order of events; equal nodes keep theirs.
         return sorted((one for one in every if one.node in nodes), key=lambda upload: upload.node)
 
     def repair(self, round_number: int, aggregator: int, node: int) -> Noise:
         """Returns the correction that a survivor's answer to an aggregator adds to its sum."""
+        # Negative: added to the sum, it takes off what the upload of the survivor had added.
         return -self.maker.parts(*self.answers[round_number, aggregator, node])
 
     def open(self, round_number: int, aggregator: int, node: int, opened: Opened) -> None:
@@ -123,6 +125,7 @@ class NoiseShareLog:
                 noise += self.noise(round_number, node)
             for node in repaired:
                 noise += self.repair(round_number, aggregator, node)
+            # The mean of the noise is known to be zero, so its square estimates the variance without a correction.
             measured = float(np.mean(np.square(noise)))
         predicted = predicted_variance(uploads, opened)
         return Residual(round_number, aggregator, len(contributors), measured, predicted)

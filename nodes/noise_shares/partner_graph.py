@@ -34,6 +34,7 @@ class Tracker:
 
     def weight_total(self, members: Sequence[int], leader: int) -> float:
         """Returns the denominator of the weights of updates that meet at an aggregator: members, or records."""
+        # In gossip a member averages as many updates as it expects, and its own if that is included.
         exchange = getattr(self._protocol, "exchange_with", None)
         if exchange is not None:
             return float(exchange + self._protocol.include_own)
@@ -52,6 +53,7 @@ class Tracker:
         """Adds edges for correction requests to the senders of updates, and for their answers."""
         updates = round_plan.edges.get("update", _NO_EDGES)
         if self._plan.settings.policy == "correct" and len(updates):
+            # Both ways: the question goes to those who sent an update, and the answer comes back.
             round_plan.edges["correction"] = np.concatenate([updates, updates[:, ::-1]])
 
     def to_be_told(self, round_plan: RoundPlan, lost: int) -> list[int]:
@@ -75,10 +77,12 @@ class Tracker:
             circles.setdefault(self._groups.get(node, -1), []).append(node)
         others = circles.pop(-1, [])
         for group in [group for group, members in circles.items() if len(members) < 2]:
+            # A coalition of one has no partner of its own and joins the rest, or it would go without noise.
             others += circles.pop(group)
         return [members for members in [*circles.values(), sorted(others)] if len(members) >= 2]
 
     def _graph(self, circle: Edges, wanted: Mapping[int, int], updates: Edges, rng: np.random.Generator) -> Edges:
+        # With `pad` all get the largest number, which hides the differences between their sigmas.
         most = max(wanted.values())
         if len(set(wanted.values())) > 1 and self._plan.settings.unequal == "list":
             return _as_many_as_wanted(circle, wanted, rng)

@@ -46,6 +46,7 @@ class NoiseSharePlan:
 
     def wanted(self, node: int, weight_total: float, sharers: int) -> int:
         """Returns v, the client's number of shares among `sharers` that exchange."""
+        # The number is rounded, and the variance of each share is chosen afterwards so that the total is exact.
         return share_count(self.sigma(node, weight_total) ** 2, self.settings.unit_variance, sharers)
 
     def group_of(self) -> dict[int, int]:

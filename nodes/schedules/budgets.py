@@ -55,6 +55,7 @@ class Budgets:
     def accountants(self, terms: ScheduleTerms) -> dict[str, MomentsBudget]:
         """Returns the accountants by name, with the rates and steps of Weng (2025)."""
         given = {
+            # The rate of one client with the steps of all, as printed (E-T11).
             "local": (self.local, terms.local_multiplier, 1.0 / terms.clients, terms.cohort),
             "server": (self.server, terms.server_multiplier, terms.cohort / terms.clients, 1),
         }
@@ -112,6 +113,7 @@ class BudgetedRounds:
 
     def planned_rounds(self) -> float:
         """Returns the rounds that all budgets allow."""
+        # The first budget to run out ends the run for all.
         return float(min(self.rounds, *self.last.values()))
 
     def note(self, round_number: int, loss: float | None) -> None:

@@ -122,10 +122,12 @@ class DiscountedRounds:
         """Ends a round, and discounts those left if the loss did not fall. Round 0 only states the first loss."""
         known, last = loss is not None, self._last_loss
         if round_number > 0:
+            # Before `finish`, which may change it: this is the noise that the round had.
             self._factors.append(self._run.sigma)
             # A loss that did not reach the proxy decides nothing.
             self._run.finish(discounts=known and last is not None and not (loss or 0.0) < last)
         if known:
+            # Only a known one: the next loss is compared with the last that arrived.
             self._last_loss = loss
 
 

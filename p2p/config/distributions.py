@@ -101,6 +101,7 @@ class Lognormal:
 
     def __post_init__(self) -> None:
         if self.median <= 0:
+            # The bounds of the field are checked later; a logarithm needs this one in any field.
             raise UserError(f"median = {self.median:g}: must be > 0")
 
     def quantiles(self, u: Floats) -> Floats:
@@ -153,6 +154,7 @@ class Exponential:
 
     def quantiles(self, u: Floats) -> Floats:
         """`-mean * log(1 - u)`."""
+        # `log1p` keeps the digits of small u.
         return np.asarray(-self.mean * np.log1p(-u), dtype=np.float64)
 
     def support(self) -> tuple[float, float]:
@@ -268,6 +270,7 @@ def rounded(values: Floats, unit: str) -> Floats:
     """
     # Logarithms and exponentials differ in the last bits between math libraries; rounding removes the difference.
     if unit == "bytes/s":
+        # A rate of 0 would never send anything: the tail of a distribution must not stop a run.
         return np.maximum(np.rint(values), 1.0)
     if unit == "s":
         return np.asarray(np.rint(values * 1e9) / 1e9, dtype=np.float64)

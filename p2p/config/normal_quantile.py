@@ -52,6 +52,7 @@ def normal_quantiles(u: Floats) -> Floats:
     some = np.atleast_1d(u)
     from_middle = some - 0.5
     # The polynomial is in 0.425^2 - q^2, so that it is symmetric about the middle.
+    # Computed for all and overwritten in the tails, where the ratio is finite but wrong.
     found = from_middle * _ratio(_MIDDLE, 0.180625 - from_middle * from_middle)
     tails = np.abs(from_middle) > 0.425
     found[tails] = _tail_quantiles(some[tails])
@@ -64,6 +65,7 @@ def _tail_quantiles(u: Floats) -> Floats:
     # Both ratios are computed for all; clipped, so that neither overflows where the other is taken.
     near = np.minimum(distance, 5.0) - 1.6
     found = np.where(distance <= 5.0, _ratio(_TAIL, near), _ratio(_FAR_TAIL, distance - 5.0))
+    # The tails are symmetric: the ratio gives the size, the half of the interval the sign.
     return np.copysign(found, u - 0.5)
 
 

@@ -89,6 +89,7 @@ def format_quantity(value: float, unit: str) -> str:
         # The comparison is exact: saved scenarios must reproduce the run bit by bit.
         if 1 <= number < 1000 and parse_quantity(text, unit) == value:
             return text
+    # Below 1e15 a float of a whole number has all digits; `repr` is exact for the others.
     number_text = str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
     return f"{number_text} {unit}".strip()
 

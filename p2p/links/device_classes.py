@@ -47,6 +47,7 @@ class Device:
 
     def distribution(self, what: Quantity, fallback: Distribution) -> Distribution:
         """Returns the distribution of one of the class's quantities."""
+        # What a class says itself goes before its preset, and that before the network's.
         own: Distribution | None = getattr(self, what)
         if own is not None:
             return own
@@ -98,6 +99,7 @@ def per_client_energy(
 ) -> Floats:
     """Returns one energy rate of every client by the preset of its class; 0 where there is none."""
     rates = [0.0 if device.preset is None else float(getattr(PRESETS[device.preset], what)) for device in devices]
+    # Without classes all clients are of class 0, whose rate is then 0.
     return np.array(rates or [0.0])[device_classes(devices, seed, clients)]
 
 

@@ -43,7 +43,7 @@ class PlacedNodes(NamedTuple):
     table: Floats
     places: Nodes
 
-    def between(self, senders: Nodes, receivers: Nodes) -> Floats:
+    def latencies(self, senders: Nodes, receivers: Nodes) -> Floats:
         """Returns the one-way latency in whole nanoseconds from each sender to its receiver."""
         return np.asarray(self.table[self.places[senders], self.places[receivers]])
 
@@ -83,6 +83,7 @@ class Regions:
 
     def placed(self, seed: int, nodes: int) -> PlacedNodes:
         """Returns the nodes of a run in the table of regions."""
+        # Rounded once for the table; `pair_latencies` rounds what `between` gives in the same way.
         table = rounded(one_way_s(self.names, self.same_region), "s")
         return PlacedNodes(table, self.region_of(seed, np.arange(nodes)))
 
@@ -117,6 +118,7 @@ class Matrix:
     def loaded(self, unit: Unit) -> Matrix:
         """Returns a copy with the file read and converted to one-way seconds."""
         values = read_square(Path(self.path))
+        # Round trips are halved: how a measured one is divided between its directions is not known.
         return replace(self, seconds=values * SCALES["s"][self.unit] / (2 if self.round_trip else 1))
 
     def row_of(self, seed: int, nodes: Nodes) -> Nodes:
@@ -169,6 +171,7 @@ def read_square(path: Path) -> Floats:
     values = np.zeros((len(rows), len(rows)))
     for index, (line, cells) in enumerate(rows if not problems else []):
         for column, cell in enumerate(cells[skip:]):
+            # An empty diagonal is usual in measured matrices: no machine measures the way to itself.
             number = 0.0 if not cell and index == column else _number(cell)
             if number is None or not 0 <= number < np.inf:
                 problems.append(_bad_cell(path, cell, line, column + skip + 1, number))
@@ -185,6 +188,7 @@ def _lines(path: Path) -> list[tuple[int, list[str]]]:
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.reader(file, strict=True)
+            # `line_num` counts lines of the file: a quoted cell may span several.
             return [(reader.line_num, [cell.strip() for cell in row]) for row in reader if any(row)]
     except csv.Error as reason:
         raise UserError(f"path = {path.name}: line {reader.line_num} is not CSV ({reason}); mend it") from reason
@@ -196,6 +200,7 @@ def _lines(path: Path) -> list[tuple[int, list[str]]]:
 def _shape_problems(path: Path, rows: list[tuple[int, list[str]]], skip: int) -> list[str]:
     if not rows:
         return [f"path = {path.name}: has no rows of numbers; give a square matrix"]
+    # Before the matrix is made, whose memory grows with the square.
     if len(rows) > _MOST_ROWS:
         return [f"path = {path.name}: has {len(rows)} rows; at most {_MOST_ROWS} are taken"]
     wrong: list[Any] = [(line, len(cells) - skip) for line, cells in rows if len(cells) - skip != len(rows)]

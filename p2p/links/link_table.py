@@ -28,11 +28,13 @@ class LatencyCache(NamedTuple):
         """The latencies of a sender's messages, if it sends to all it was expected to send to, in that order."""
         part = slice(self.starts.item(sender), self.starts.item(sender + 1))
         known: list[float] = self.seconds[part].tolist()
+        # The order counts as well: latencies are returned by place.
         return known if self.receivers[part].tolist() == receivers else None
 
 
 def prefetch_latencies(edges: Nodes, seconds: Floats, nodes: int) -> LatencyCache:
     """Puts edges (sender, receiver) and their latencies in the order of senders."""
+    # Stable, so that a sender's receivers stay in the order in which it will name them.
     order = np.argsort(edges[:, 0], kind="stable")
     starts = np.searchsorted(edges[order, 0], np.arange(nodes + 1))
     return LatencyCache(starts, edges[order, 1], seconds[order])
@@ -76,7 +78,7 @@ class Links:
 
     def _between(self, senders: Nodes, receivers: Nodes) -> Floats:
         if self._placed is not None:
-            return self._placed.between(senders, receivers)
+            return self._placed.latencies(senders, receivers)
         return pair_latencies(self._latency, self._seed, senders, receivers)
 
     def drawn_latencies(self, draws: Floats, senders: Nodes, receivers: Nodes) -> Floats:
@@ -87,6 +89,7 @@ class Links:
 
     def latency(self, sender: int, receiver: int) -> float:
         """The same for one pair, as a number."""
+        # Nodes above the clients are proxy, server and relays: each talks with everyone, so its latencies are kept.
         if receiver >= self._clients:
             return self.latencies_to(receiver).item(sender)
         if sender >= self._clients:

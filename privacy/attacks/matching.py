@@ -155,6 +155,7 @@ def timed(content: Scores, targets_s: NDArray[np.float64], candidates_s: NDArray
         weights = _weights(total, found)[there]
         # A weighted median would be more robust; the weights already leave wrong pairs out.
         same = float(np.sqrt(np.average(gaps[there, found[there]] ** 2, weights=weights + _TINY)))
+        # Not above the spread of different clients, or a small gap would speak against a pair.
         same = min(max(same, others / 1e4), others)
         total = content + np.log(others / same) - gaps**2 / 2 * (1 / same**2 - 1 / others**2)
     return total

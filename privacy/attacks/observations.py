@@ -7,41 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from p2p.log.records import KIND, KINDS
+from p2p.log.records import KIND
 from p2p.random_streams import stream
-from privacy.attacks.exposure import Mixing
-from privacy.attacks.membership.ceiling import Claim
+from privacy.attacks.observation_columns import IN
 
-UNKNOWN = -1
-IN, OUT = 0, 1
-DIRECTIONS = ("in", "out")
-MEMBER = len(KINDS)
-"""Code of the proxy's own rows: a member of a round's cohort with its address."""
-OBSERVED_KINDS = (*KINDS, "member")
-
-COLUMNS: dict[str, str] = {
-    "round": "i4",
-    "at_s": "f8",
-    "by": "i4",
-    "direction": "i1",
-    "kind": "i1",
-    "size_bytes": "i8",
-    "other": "i4",
-    "identity": "i4",
-    "vector": "i4",
-}
-"""Columns of observations beside the pseudonym (`sender`), which is 32 bytes; UNKNOWN where the position tells nothing.
-
-`by`: the observer's own node that saw it, or the node whose access link is tapped. `other`: the other end of a link,
-where routing shows it. `identity`: the true sender, for the proxy only. `vector`: the row of the tensor `round-N`, N
-being the row's round, that holds the content; UNKNOWN if it is no vector, unreadable or not kept.
-"""
-ADDRESS_BYTES = 32
+if TYPE_CHECKING:
+    from privacy.attacks.exposure import Mixing
+    from privacy.attacks.membership.ceiling import Claim
 
 
 @dataclass(frozen=True, slots=True)

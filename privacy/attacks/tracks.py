@@ -76,6 +76,7 @@ class Tracks:
         known = len(self.lengths)
         found = assigned(np.column_stack([self._ratios(seen), self._new(len(seen.vectors))]))
         fresh = np.flatnonzero(found >= known)
+        # New tracks are numbered in the order of messages, whichever column the assignment took.
         found[fresh] = known + np.arange(len(fresh))
         if len(fresh):
             self._begin(len(fresh), seen.vectors.shape[1])
@@ -84,6 +85,7 @@ class Tracks:
 
     def revise(self, seen: Directions, tracks: Guess) -> Guess:
         """Takes the messages of a round off their tracks and puts them on again, now that all rounds are known."""
+        # Its own messages would make every track the best fit for them.
         self._add(tracks, seen, -1)
         ratios = self._ratios(seen)
         # An empty track is a client that has not been seen elsewhere.
@@ -121,6 +123,7 @@ class Tracks:
             ratios = mean * z - mean**2 / 2
             found = assigned(np.maximum(ratios, 0.0))
             right = (found >= 0) & (ratios[np.arange(len(z)), np.maximum(found, 0)] > 0)
+            # Too few pairs to estimate from: the strength stays as it was.
             if np.count_nonzero(right) < 3:
                 break
             self._strength = float(np.clip(np.mean(z[right, found[right]] / growth[found[right]]), 1.0, 50.0))

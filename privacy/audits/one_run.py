@@ -24,6 +24,7 @@ def p_value(canaries: int, guesses: int, right: int, epsilon: float, delta: floa
     """
     from scipy.stats import binom
 
+    # The form with the negative exponent does not overflow.
     q = 1.0 / (1.0 + math.exp(-epsilon))
     # Tail probabilities of 0, 1, ..., v successes or more.
     tails = binom.sf(np.arange(-1, right), guesses, q)
@@ -54,6 +55,7 @@ def _refutes(canaries: int, guesses: int, right: int, mu: float, error: float) -
     normal = NormalDist()
     # Probability that a guess is right and that it is wrong, for the outcome with so many right ones.
     hit, miss = error * right / canaries, error * (guesses - right) / canaries
+    # The paper's recursion, from the observed number of right guesses down to none.
     for left in range(right - 1, -1, -1):
         if not 0.0 < hit < 1.0:
             break
@@ -70,5 +72,6 @@ def _largest_refuted(refuted: Callable[[float], bool]) -> float:
         return 0.0
     for _ in range(_STEPS):
         middle = (low + high) / 2.0
+        # The refuted end is kept, so the result errs towards a smaller, still valid bound.
         low, high = (middle, high) if refuted(middle) else (low, middle)
     return low

@@ -31,6 +31,7 @@ def repeated_epsilon(without: Scores, with_it: Scores, delta: float, error: floa
         (with_it, without, half_in, half_out),
     ):
         for sign in (1.0, -1.0):
+            # Chosen on the first half only: on the same scores that test it, its error rates would look too small.
             threshold = _threshold(sign * out[:first], sign * inside[:second], delta)
             level = error / _DIRECTIONS / 2
             false = upper_limit(int(np.count_nonzero(sign * out[first:] > threshold)), len(out) - first, level)
@@ -54,6 +55,7 @@ def repeated_ceiling(without: int, with_it: int, delta: float, error: float) -> 
 
 def _threshold(out: Scores, inside: Scores, delta: float) -> float:
     candidates = np.quantile(np.concatenate([out, inside]), LEVELS)
+    # Five runs of slack on each rate: a threshold that only one score has passed seldom holds on the other half.
     false = np.array([(out > one).mean() for one in candidates]) + 5.0 / len(out)
     found = np.array([(inside > one).mean() for one in candidates]) - 5.0 / len(out) - delta
     return float(candidates[np.argmax(np.where(found > 0, found, 1e-12) / false)])

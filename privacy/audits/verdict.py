@@ -39,6 +39,7 @@ def lower_bounds(found: CanaryScores, delta: float, error: float, *, gaussian: b
     Args:
         gaussian: whether the view is proved to be dominated by a Gaussian mechanism.
     """
+    # Divided even where a method is not tried, so that the bound of one does not depend on the others.
     each = error / METHODS
     methods = {"one run": _one_run(found, delta, each, gaussian=False)}
     if gaussian:
@@ -65,7 +66,9 @@ def _one_run(found: CanaryScores, delta: float, error: float, *, gaussian: bool)
     for share in SHARES:
         guesses, right = _guess(found, seen, share)
         bound = _bound(total, guesses, right, delta, error / len(SHARES), gaussian)
+        # Canaries that are not guessed count too: delta may fall on any of them.
         bounds.append({"epsilon": bound, "canaries": total, "guesses": guesses, "right": right})
+    # All coins guessed right is the most that this number of canaries can show.
     ceiling = _bound(total, total, total, delta, error / len(SHARES), gaussian)
     return {**max(bounds, key=lambda one: one["epsilon"]), "ceiling": ceiling}
 
@@ -85,6 +88,7 @@ def _guess(found: CanaryScores, seen: NDArray[np.bool_], share: float) -> tuple[
     for scores, coins, there in zip(found.scores, found.coins, seen, strict=True):
         number = int(np.ceil(share * np.count_nonzero(there)))
         places = np.flatnonzero(there)
+        # The largest absolute scores are the surest; how many are guessed is fixed beforehand, as the proof asks.
         chosen = places[np.argsort(-np.abs(scores[places]), kind="stable")[:number]]
         guesses += number
         right += int(np.count_nonzero(np.sign(scores[chosen]) == coins[chosen]))
@@ -110,6 +114,7 @@ def _estimate(found: CanaryScores, delta: float) -> float | None:
     They compare sent with unsent canaries, which is adding a client. Here +v is compared with -v, as in all figures of
     this product, so that means are two apart instead of one.
     """
+    # Times its coin, a right score is positive whichever side was sent.
     right = (found.scores * found.coins)[~np.isnan(found.scores)]
     if len(right) < 3 or not np.std(right, ddof=1) > 0.0:
         return None

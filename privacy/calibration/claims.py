@@ -12,6 +12,7 @@ from annotated_types import Gt, Lt
 from privacy.calibration.noise_plan import NoisePlan, PlanContext
 
 Delta = Annotated[float, Gt(0), Lt(1)]
+# The most rounds that a scenario may have; searches for a number of rounds end there.
 _MOST_ROUNDS = 1_000_000
 
 
@@ -31,6 +32,7 @@ class MomentsClaim:
     def rule(self, multiplier: float, context: PlanContext) -> MomentsRule:
         """Returns the rule for a run."""
         cohort = context.train_per_round
+        # As printed, the rate of one client goes with the steps of all: the two slips partly cancel (E-T11).
         rate, steps = (cohort / context.clients, 1) if self.rate == "cohort" else (1.0 / context.clients, cohort)
         return MomentsRule(rate=rate, multiplier=multiplier, delta=self.delta, steps_per_round=steps)
 
@@ -56,12 +58,14 @@ class MomentsRule:
         if global_rounds <= 0:
             return 0.0
         moments = log_moments(self.rate, self.multiplier)
+        # Log moments of equal steps add up, so a run of many rounds is one product.
         return moments.epsilon(global_rounds * self.steps_per_round, self.delta)[0]
 
     def max_rounds(self, epsilon: float) -> int:
         """Returns the number of rounds whose epsilon is at most this one."""
         from privacy.accounting.curves.poisson_sampling import max_steps
 
+        # The slack lets a run that was calibrated for T rounds have all T in spite of rounding.
         return max_steps(self.epsilon_after, epsilon * (1.0 + 1e-9), 1, _MOST_ROUNDS)
 
 
@@ -80,8 +84,10 @@ class FedSmpCalibration:
     def plan(self, clip_norm: float, context: PlanContext) -> NoisePlan:
         """Returns the noise by the closed form, divided over the cohort."""
         rate, budget = context.rate, 2.0 * math.log(1.0 / self.delta)
+        # Solved for z; `epsilon_after` below solves the same equation for epsilon.
         z = rate * math.sqrt(7.0 * context.rounds * (self.epsilon + budget)) / self.epsilon
         return NoisePlan(
+            # Independent noises of the cohort add up to the z C of the sum that the form is about.
             noise_std=np.full(context.clients, z * clip_norm / math.sqrt(context.train_per_round)),
             clip_norm=clip_norm,
             sensitivity=2.0 * clip_norm,
@@ -105,6 +111,7 @@ class FedSmpRule:
 
     def epsilon_after(self, global_rounds: int) -> float:
         """Returns the positive root of `z^2 eps^2 = 7 q^2 T (eps + 2 ln(1/delta))`."""
+        # Divided by z^2 it is eps^2 = k eps + 2 k ln(1/delta), whose other root is negative.
         k = 7.0 * self.rate**2 * global_rounds / self.multiplier**2
         return 0.5 * (k + math.sqrt(k * k + 8.0 * k * math.log(1.0 / self.delta)))
 
@@ -162,6 +169,7 @@ class CpsgdRule:
         # Sensitivities of the rounded vectors, each with probability 1 - delta.
         l1 = spread + math.sqrt(2.0 * spread * log) + 4.0 / 3.0 * log
         l2 = self.distance + math.sqrt(l1 + math.sqrt(2.0 * spread * log))
+        # The theorem is about one sum, and basic composition is what it leaves for several.
         return global_rounds * noise.epsilon(self.delta, l1, l2, self.levels + 1.0)
 
     def max_rounds(self, epsilon: float) -> int:

@@ -122,6 +122,7 @@ class NoisePlan:
 def given_plan(std: float, clip_norm: float, context: PlanContext) -> NoisePlan:
     """Returns the plan for noise given in the scenario; Theorem 8 accounts for it only if the budget asks for it."""
     budget = context.budget
+    # Without a bound 2 C sigma / n has no sigma, and no formula of a paper applies.
     if budget is None or budget.by != "published" or math.isinf(clip_norm):
         return _fixed_plan(std, clip_norm, None, context, ())
     theorem = theorem8_for(context, budget.delta)
@@ -129,6 +130,7 @@ def given_plan(std: float, clip_norm: float, context: PlanContext) -> NoisePlan:
     sigma = std * float(np.min(context.records, initial=np.iinfo(np.int64).max)) / (2.0 * clip_norm)
     rule = Theorem8Rule(theorem=theorem, sigma=sigma) if context.rehash else None
     plan = _fixed_plan(std, clip_norm, rule, context, theorem8_notes(context, theorem, sigma, budget.epsilon))
+    # Shown only where there is no rule, that is without rehashing.
     return replace(plan, unpublished=NO_REHASH)
 
 

@@ -128,13 +128,16 @@ class WeiRule:
 
     def epsilon_after(self, global_rounds: int) -> float:
         """Returns epsilon of the noise that the rounds so far had."""
+        # Spending goes with 1 / sigma^2: a round with half the noise counts four times.
         spent = sum(self.noise_factor(number) ** -2 for number in range(1, global_rounds + 1)) / self.rounds
         if not self.corrected:
+            # By Theorem 1 epsilon grows with the root of T, and `spent` is the share of T.
             return self.epsilon * math.sqrt(spent)
         return zcdp_epsilon(spent * zcdp_budget(self.epsilon, self.delta), self.delta)
 
     def max_rounds(self, epsilon: float) -> int:
         """Returns the rounds that epsilon allows with the first round's noise, with a relative slack of 1e-9."""
+        # The inverse of the root by which epsilon grows.
         fraction = (epsilon / self.epsilon) ** 2
         if self.corrected:
             fraction = zcdp_budget(epsilon, self.delta) / zcdp_budget(self.epsilon, self.delta)
@@ -154,6 +157,7 @@ def theorem8_for(context: PlanContext, delta: float, m_reading: str = "M") -> Th
 
 def theorem8_notes(context: PlanContext, theorem: Theorem8, sigma: float, epsilon: float) -> tuple[str, ...]:
     """Returns the conditions of Theorem 8 that this run does not meet, one sentence each."""
+    # Not `context.rate`: the conditions are about the theorem's own rate, also where selection is no sampling.
     rate = context.train_per_round / context.clients
     conditions = shortcut_conditions(rate, sigma**2, epsilon, theorem.delta)
     checks = [

@@ -55,6 +55,7 @@ class AdpdflCalibration:
         """Returns the noise by Theorem 8 for this topology, cohort and rounds; notes list its unmet conditions."""
         theorem = theorem8_for(context, self.delta, self.m_reading)
         sigma = theorem.sigma(context.rounds, self.epsilon)
+        # Weng (2025) prints both; their variances differ by (n/m)^2 (E-T07).
         divisor = context.records if self.noise_reading == "eq_5_3" else np.full(context.clients, theorem.m)
         rule = Theorem8Rule(theorem=theorem, sigma=sigma)
         # `maximum` guards against clients without records.
@@ -157,7 +158,9 @@ class WeiCdpCalibration:
 
     def plan(self, clip_norm: float, context: PlanContext) -> NoisePlan:
         """Returns the noise for the planned rounds; notes list the conditions of the proof that fail."""
+        # Replaced clipped weights differ by 2 C, which the formula takes as its sensitivity.
         formula = published_sigma if self.reading == "published" else corrected_sigma
+        # Clients that receive a member's message know that it was sampled, so the provable reading has rate 1.
         rate = context.rate if self.unit == "record" else 1.0
         sigma = formula(rate, 2.0 * clip_norm, context.rounds, self.epsilon, self.delta)
         divisor = np.maximum(context.records, 1) if self.unit == "record" else np.ones(context.clients)
@@ -179,6 +182,7 @@ class WeiCdpCalibration:
         if self.reading == "published":
             more = epsilon_by_own_moments(self.epsilon, self.delta)
             yield f"by its own moments the published noise gives epsilon {more:.4g}, not {self.epsilon:g} (E-C06)"
+            # The proof takes moments of integer order, of which there is none below 1.
             if best_moment(self.epsilon, self.delta) < 1.0:
                 yield f"epsilon {self.epsilon:g} is above the 4/3 ln(1/delta) that integer moments need (E-C05)"
         if self.unit == "record":
@@ -213,12 +217,14 @@ class RigorousCalibration:
         # waits for. In gossip there is no common mean, and receivers see single updates.
         averaged = self.view == "model" and context.topology != "gossip"
         share = 1.0 / (context.in_mean or context.train_per_round) if averaged else 1.0
+        # A client may be drawn in every round, and budgets must not run out before the last.
         releases = self.releases or context.rounds
         std = analytic_std(self.epsilon, self.delta, 2.0 * clip_norm, releases) * math.sqrt(share)
         notes = []
         if self.view == "model" and not averaged:
             notes.append("gossip has no single mean to hide in: `model` is calibrated like `local`")
         if averaged:
+            # The noise is planned for k updates; with fewer, the budgeted view sees a larger share of each.
             notes.append("the mean of a round with missing updates has less noise than planned")
         return NoisePlan(
             noise_std=np.full(context.clients, std),

@@ -33,11 +33,13 @@ class BinomialNoise:
             checked against the paper.
         """
         p, v = self.p, self.variance
+        # b, c and d are the constants b_p, c_p and d_p of the theorem.
         squares = p**2 + (1.0 - p) ** 2
         b = 2.0 / 3.0 * squares + 1.0 - 2.0 * p
         c = math.sqrt(2.0) * (3.0 * p**3 + 3.0 * (1.0 - p) ** 3 + 2.0 * squares)
         d = 4.0 / 3.0 * squares
         log, log10, log20 = (math.log(x / delta) for x in (1.25, 10.0, 20.0 * self.dimension))
+        # The first term is that of Gaussian noise of the same variance; the others pay for the discreteness.
         first = l2 * math.sqrt(2.0 * log) / math.sqrt(v)
         second = (l2 * c * math.sqrt(log10) + l1 * b) / (v * (1.0 - delta / 10.0))
         third = (2.0 / 3.0 * l_inf * log + l_inf * d * log20 * log10) / v
@@ -59,4 +61,5 @@ class BinomialNoise:
         pmf, shifted_pmf = binom.pmf(x, self.trials, self.p), binom.pmf(x - shift, self.trials, self.p)
         factor = math.exp(epsilon)
         directions = ((pmf, shifted_pmf), (shifted_pmf, pmf))
+        # The two directions differ unless p is 1/2.
         return max(float(np.maximum(first - factor * second, 0.0).sum()) for first, second in directions)

@@ -101,5 +101,6 @@ def row_norms(rows: Matrix) -> NDArray[np.float64]:
     norms: NDArray[np.float64] = np.empty(len(rows), dtype=np.float64)
     for index, row in enumerate(rows):
         wide = row.astype(np.float64)
+        # In float64: the squares of a long float32 row would lose digits in a sum of their own precision, and overflow.
         norms[index] = math.sqrt(float(np.dot(wide, wide)))
     return norms

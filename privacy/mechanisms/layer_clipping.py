@@ -20,6 +20,7 @@ def scale_factors(norms: ArrayLike, bound: float) -> NDArray[np.float64]:
 
 def split_bound(bound: float, layers: int) -> float:
     """Returns the bound per layer that bounds the whole vector by `bound`: `bound / sqrt(layers)`."""
+    # Squares of the layers' norms add up to the square of the whole.
     return bound / math.sqrt(layers)
 
 

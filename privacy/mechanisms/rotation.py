@@ -23,6 +23,7 @@ def rotate_back(row: Vector, signs: Vector) -> Vector:
     turned = row.copy()
     for block in _blocks(len(row)):
         _transform(turned[block])
+    # Signs last: the inverse undoes the two steps in reverse order, and each is its own inverse.
     turned *= signs
     return turned
 
@@ -31,6 +32,7 @@ def _blocks(length: int) -> Iterator[slice]:
     """Yields blocks of falling powers of two that fill the length, so that nothing is padded."""
     start = 0
     while start < length:
+        # The largest power of two that still fits, so there are at most as many blocks as the length has bits.
         size = 1 << ((length - start).bit_length() - 1)
         yield slice(start, start + size)
         start += size
@@ -47,4 +49,5 @@ def _transform(block: Vector) -> None:
         np.subtract(first, second, out=second)
         first[:] = total
         half *= 2
+    # One scaling at the end instead of one by 1/sqrt(2) in each pass: fewer passes, and norms stay.
     block *= np.float32(len(block) ** -0.5)

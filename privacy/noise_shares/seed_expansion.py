@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-Expansion = Literal["fast", "shake"]
+from privacy.noise_shares.settings import Expansion
+
 Normals = NDArray[np.float64]
 SEED_BYTES = 32
 _SHAKE_PREFIX = b"niss-share-v1"
@@ -41,6 +41,7 @@ def unit_normals(seed: bytes, round_number: int, sender: int, receiver: int, sha
         Equal inputs give equal numbers at both ends. Round, ends and index are hashed, so a seed reused in another
         round does not repeat noise. Privacy is computational and depends on the secrecy of the seed.
     """
+    # The version in the prefix keeps an expansion of another version from giving related noise.
     head = _SHAKE_PREFIX + seed + struct.pack("<QIII", round_number, sender, receiver, share_index)
     pairs = (count + 1) // 2
     words = np.frombuffer(hashlib.shake_256(head).digest(16 * pairs), dtype="<u8")
@@ -56,12 +57,14 @@ def fast_normals(seed: bytes, round_number: int, sender: int, receiver: int, sha
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
     name = _FAST_PREFIX + struct.pack("<QIII", round_number, sender, receiver, share_index)
+    # A counter block per name: equal seeds of different shares or rounds start at unrelated counters.
     start = hashlib.sha256(name).digest()[:16]
     pairs = (count + 1) // 2
     stream = Cipher(algorithms.AES(seed), modes.CTR(start)).encryptor().update(bytes(8 * pairs))
     words = np.frombuffer(stream, dtype="<u4").astype(np.float64)
     # The half keeps the uniform numbers above 0, where the logarithm is infinite; rounding to float32 may give 1.
     uniform = ((words + 0.5) * 2.0**-32).astype(np.float32)
+    # A uniform number that was rounded to 1 gives radius 0, which is harmless.
     radius = np.sqrt(np.float32(-2.0) * np.log(uniform[:pairs]))
     angle = np.float32(2.0 * np.pi) * uniform[pairs:]
     return np.concatenate([radius * np.cos(angle), radius * np.sin(angle)])[:count].astype(np.float64)
@@ -69,4 +72,5 @@ def fast_normals(seed: bytes, round_number: int, sender: int, receiver: int, sha
 
 def address_number(address: bytes) -> int:
     """Returns the number that identifies an end in an expansion: the first four bytes of its address."""
+    # Both ends know addresses and not nodes; a collision of two only repeats a name, never a seed.
     return int.from_bytes(address[:4], "little")

@@ -12,8 +12,9 @@ from annotated_types import Ge, Gt, Le, Len, Lt
 from p2p.config.errors import UserError
 from p2p.config.units import PositiveSeconds
 from privacy.mechanisms.scales import out_of_range
-from privacy.noise_shares.seed_expansion import Expansion
 
+Expansion = Literal["fast", "shake"]
+"""How a share's seed becomes noise; see `privacy/noise_shares/seed_expansion.py`."""
 PerClient = tuple[Annotated[float, Gt(0)], ...]
 Group = str | Annotated[tuple[int | str, ...], Len(1)]
 """A range such as `0-4`, or a list of clients and ranges."""
@@ -96,6 +97,7 @@ class NoiseShares:
             return self.tau or 0.0
         if self.rho_by == "theorem3":
             return math.sqrt(least_tau2(self.rho))
+        # Among few partners the share that colludes is often above rho, which the theorem takes as exact (E-N07).
         colluding = collusion_quantile(others, round(self.rho * others), count, self.quantile)
         return math.sqrt(least_tau2(colluding / count))
 
@@ -106,6 +108,7 @@ class NoiseShares:
         if self.epsilon is None:
             return None
         epsilon = self.epsilon[client] if isinstance(self.epsilon, tuple) else self.epsilon
+        # Both give sigma over sensitivity: the paper's formula is proved below epsilon 1 only (E-N08).
         return classic_std(epsilon, delta, 1.0) if self.formula == "published" else 1.0 / mu_of(epsilon, delta)
 
     def given_sigma(self, client: int) -> float:

@@ -12,7 +12,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy.noise_shares.seed_expansion import Expansion, expand_share
+from privacy.noise_shares.seed_expansion import expand_share
+from privacy.noise_shares.settings import Expansion
 
 Noise = NDArray[np.float64]
 _CACHE_BYTES = 1 << 28  # beyond that, the second end expands a share again
@@ -84,21 +85,26 @@ class NoiseExpander:
             return known
         noise = share.std * self._normals(share.seed, share, 0, self.dimension)
         if self.rounded:
+            # The receiver gets single precision, and the sender must add exactly what the receiver takes off.
             noise = noise.astype(np.float32).astype(np.float64)
+        # All entries have the length of the model, so their number gives the bytes.
         if len(self._half_used) * noise.nbytes < _CACHE_BYTES:
             self._half_used[share] = noise
         return noise
 
     def multiplier(self, taken: ReceivedShare) -> float | Noise:
         """s: one number, or one per coordinate."""
+        # Exactly 1 and no draw, so that the share cancels to the last bit.
         if taken.tau == 0.0:
             return 1.0
         count = 1 if self.tau_mode == "scalar" else self.dimension
+        # Index 1: the share's noise is index 0 of the same ends, and no seed may give both.
         drawn: Noise = 1.0 + taken.tau * self._normals(taken.seed, taken.share, 1, count)
         return float(drawn[0]) if self.tau_mode == "scalar" else drawn
 
     def parts(self, sent: Collection[Share], taken: Collection[ReceivedShare]) -> Noise:
         """What these shares add to an upload."""
+        # In float64 until the end: parts that cancel must not leave the rounding of single precision.
         noise = np.zeros(self.dimension)
         for share in sent:
             noise += self.share(share)
@@ -139,6 +145,7 @@ def predicted_variance(uploads: Collection[Upload], opened: Collection[tuple[int
         variance += upload.independent_std**2
         for share in upload.sent:
             if (upload.node, share) not in opened:
+                # Squared only at the end: a share added by one upload and taken off by another is gone.
                 added[share] = added.get(share, 0.0) + 1.0
         for one in upload.taken:
             if (upload.node, one.share) not in opened:

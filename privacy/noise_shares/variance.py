@@ -19,11 +19,13 @@ Share = tuple[int, int]
 
 def share_count(total_variance: float, unit_variance: float, cohort: int) -> int:
     """Returns the shares a client sends: `round(sigma_k^2/sigma^2)`, at least one, at most one per other member."""
+    # Receivers must be distinct members (E-N09), so more shares than others cannot be sent.
     return min(max(1, round(total_variance / unit_variance)), cohort - 1)
 
 
 def circulant_shares(cohort: int, count: int) -> list[Share]:
     """Returns the shares of a circulant graph: client k sends to k+1..k+count, modulo the cohort."""
+    # Every client sends and takes `count` shares, which Theorem 2 needs.
     return [(k, (k + j) % cohort) for k in range(cohort) for j in range(1, count + 1)]
 
 
@@ -39,6 +41,7 @@ def colluding_variance(total_variance: float, tau: float, colluding: float) -> f
 
 def least_tau2(colluding: float) -> float:
     """The least tau^2 that Theorem 3 requires: `max(2 rho - 1, 0)`."""
+    # Solves tau^2 + 2 (1 - rho) >= 1: below half of the peers the other shares suffice.
     return max(2.0 * colluding - 1.0, 0.0)
 
 
@@ -50,7 +53,9 @@ def residual_variance(shares: Sequence[Share], lost: Collection[int], unit_varia
     gone = set(lost)
     units = 0.0
     for sender, receiver in shares:
+        # A half that lost its counterpart stays with its whole variance.
         units += (sender not in gone) != (receiver not in gone)
+        # The factor's spread is in the receiver's upload, whether the sender's half arrived or not.
         units += tau**2 * (receiver not in gone)
     return unit_variance * units
 
@@ -84,6 +89,7 @@ def joint_mu(covariance: NDArray[np.float64], sensitivity: float, client: int) -
         exact given the multipliers; revealing them is conservative, since they do not depend on data.
     """
     values, vectors = np.linalg.eigh(covariance)
+    # Squared weights of the client's unit vector on each principal direction; they sum to 1.
     parts = np.square(vectors[client])
     # Relative to the largest eigenvalue: `eigh` gives a zero eigenvalue only up to rounding. A client with weight in
     # that null space is visible without noise.
@@ -97,6 +103,7 @@ def collusion_tail(others: int, colluders: int, count: int, at_least: int) -> fl
     """Returns the probability that at least `at_least` of a client's `count` random peers collude (hypergeometric)."""
     from scipy.stats import hypergeom
 
+    # `sf(k)` is the probability of more than k.
     return float(hypergeom.sf(at_least - 1, others, colluders, count))
 
 

@@ -38,6 +38,7 @@ class Theorem8:
     @property
     def s1(self) -> float:
         """`r_tcs^2` for a leader, `r_tcs^2 m_e` for gossip."""
+        # The factor m_e is the paper's; copies of one noisy vector are one release and cost nothing (E-T08).
         return (self.train_per_round / self.clients) ** 2 * (self.exchange_with or 1)
 
     @property
@@ -53,6 +54,7 @@ class Theorem8:
         """Returns the epsilon claimed after that many global rounds: the positive root of the same equation."""
         if rounds <= 0:
             return 0.0
+        # The limit of the formula; as a float it would divide by zero.
         if sigma == 0.0:
             return math.inf
         # With k = 7 s1 T / (m sigma)^2 the equation is eps^2 = k (eps + 2L).

@@ -17,6 +17,7 @@ Rounding = Literal["literal", "floor", "ceil"]
 
 def published_sigma(rate: float, sensitivity: float, rounds: float, epsilon: float, delta: float) -> float:
     """Theorem 1: `sensitivity sqrt(2 q T ln(1/delta)) / epsilon`. Too small by its own moments (E-C06)."""
+    # The rate enters linearly: un-amplified cost of the average client, which is drawn in q T rounds (E-C03).
     return sensitivity * math.sqrt(2.0 * rate * rounds * math.log(1.0 / delta)) / epsilon
 
 
@@ -85,10 +86,12 @@ class RoundsDiscounting:
 
     def finish(self, *, discounts: bool) -> None:
         """Ends the current round; `discounts` says that the loss did not fall in it."""
+        # Before sigma changes: this is what the round that ends has cost.
         self.spent += 1.0 / self.sigma**2
         t, self.done = self.done, self.done + 1
         before = self.planned
         if discounts:
+            # The paper counts rounds from 0, so t is the number of those before this one.
             self.planned = _rounded(self.discount**2 * (self.planned - t) + t, self.done, self.rounding)
         # Recomputed only then: the quotient of an unchanged T differs from the old sigma by rounding.
         if self.planned != before and not self.over:
@@ -96,6 +99,7 @@ class RoundsDiscounting:
 
     def _spread(self) -> float:
         """Spreads the remaining budget evenly over the remaining rounds."""
+        # From n / sigma^2 = rest: (19) solved for the sigma of the coming rounds.
         return math.sqrt((self.planned - self.done) / (self.budget - self.spent))
 
 
@@ -114,6 +118,7 @@ def discounted_rounds(
     while not run.over and run.done + 1 < len(losses):
         sigmas.append(run.sigma)
         planned.append(run.planned)
+        # An equal loss has not fallen.
         run.finish(discounts=losses[run.done + 1] >= losses[run.done])
     return DiscountedRun(sigmas, planned, run.spent / budget)
 

@@ -32,6 +32,7 @@ def weights(records: NDArray[np.float64], losses: NDArray[np.float64]) -> NDArra
 
 def sigma_eq2(epsilon: float, sensitivity: float) -> float:
     """(2): the classic Gaussian formula with delta replaced by e^-epsilon (E-A05)."""
+    # ln(1.25/delta) with delta = e^-epsilon.
     return sensitivity / epsilon * math.sqrt(2.0 * (math.log(1.25) + epsilon))
 
 
@@ -56,6 +57,7 @@ class SvtBudget:
     def as_text(self, sensitivity: float) -> SvtScales:
         """The scales in the text around (13): all multiplied by q."""
         scale = self.positives * sensitivity
+        # As printed; the threshold's noise needs no q and the query's a factor 2 (E-A04).
         return SvtScales(scale / self.eps1, scale / self.eps2, scale / self.eps3)
 
     def as_algorithm(self, sensitivity: float) -> SvtScales:

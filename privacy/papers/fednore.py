@@ -14,6 +14,7 @@ Layers = Sequence[NDArray[np.float64]]
 def layer_sensitivities(global_model: Layers, local_model: Layers, records: int) -> NDArray[np.float64]:
     """`||W_i,l - W_l||_2 / n_i` for each layer, the current norms."""
     norms = [float(np.linalg.norm(local - start)) for local, start in zip(local_model, global_model, strict=True)]
+    # Divided by the records as printed; the model may move by the whole norm (E-T06).
     return np.array(norms) / records
 
 

@@ -26,6 +26,7 @@ class MomentsBudget:
 
     def epsilon_after(self, rounds: int) -> float:
         """Returns epsilon at the budget's delta after that many rounds."""
+        # Without rounds the formula would still charge ln(1/delta) over the largest moment.
         return self._moments().epsilon(self.steps * rounds, self.delta)[0] if rounds else 0.0
 
     def log10_delta_after(self, rounds: int) -> float:
@@ -65,6 +66,7 @@ class MomentsAccountants:
     @property
     def delta(self) -> float:
         """The largest of the accountants' deltas."""
+        # Tables have one column for delta, and what holds at a smaller one holds at a larger one too.
         return max(accountant.delta for accountant in self.accountants.values())
 
     def epsilon_after(self, global_rounds: int) -> float:

@@ -59,4 +59,5 @@ def leakage_margin(noise: float) -> float:
 
 def gradient_ratio(clip_norm: float, gradient_norm: float, noise_norm: float) -> float:
     """k1 of (4.5): `min(1, C/||g||) + ||noise||/||g||`."""
+    # Lengths are added as in (4.5), as if clipped gradient and noise had one direction.
     return min(1.0, clip_norm / gradient_norm) + noise_norm / gradient_norm

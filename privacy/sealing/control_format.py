@@ -37,6 +37,7 @@ _EDGE = struct.Struct("<II")
 def control_size(what: str, keyed: bool = True) -> int:
     """Returns the payload bytes of a control message of fixed length."""
     size = _FIXED[what].size
+    # Keys are handed over when joining; no other fixed message has one.
     return size - KEY_BYTES if what == "join" and not keyed else size
 
 

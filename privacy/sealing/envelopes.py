@@ -55,6 +55,7 @@ class Payload:
     def to_bytes(self) -> bytes:
         """Returns the payload's bytes; raises RuntimeError if their number is not `size_bytes`."""
         data = self._encode()
+        # Sizes are stated without making bytes, so every time they are made is a check of that.
         if len(data) != self.size_bytes:
             raise RuntimeError(f"a payload stated as {self.size_bytes} bytes has {len(data)}")
         return data
@@ -88,6 +89,7 @@ class Ciphertext:
     def digest(self) -> bytes:
         """SHA-256 of the bytes."""
         if self._digest is None:
+            # On first use: a message to a single receiver needs no digest.
             self._digest = hashlib.sha256(self.data).digest()
         return self._digest
 

@@ -44,6 +44,7 @@ class KeyPair:
 
     def content_key(self, code: int, round: int, sequence: int) -> bytes:
         """Returns a fresh key for a payload to many receivers."""
+        # Derived from the message's name instead of drawn, so that the order of sending does not matter.
         return hmac.digest(self._content_secret, _NAME.pack(code, round, sequence), "sha256")
 
 
@@ -56,6 +57,7 @@ def draw_key_pair(seed: int, node: int, round: int, life: int = 0) -> KeyPair:
     """
     from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
+    # One draw for both halves: the exchange key, and the secret behind content keys.
     drawn = stream(seed, "key", node, round, life).bytes(64)
     private = X25519PrivateKey.from_private_bytes(drawn[:32])
     return KeyPair(private, private.public_key().public_bytes_raw(), drawn[32:])
@@ -63,6 +65,7 @@ def draw_key_pair(seed: int, node: int, round: int, life: int = 0) -> KeyPair:
 
 def draw_stand_in(seed: int, node: int, round: int, life: int = 0) -> KeyPair:
     """Like `draw_key_pair`, but returns a public key of the same form without a private key."""
+    # Only distinct and repeatable: nothing is encrypted with it.
     return KeyPair(None, hashlib.sha256(f"{seed}/{node}/{round}/{life}".encode()).digest())
 
 
@@ -137,4 +140,5 @@ def extract(shared: bytes) -> bytes:
 
 def expand(secret: bytes, info: bytes) -> bytes:
     """Computes HKDF-Expand: the 32-byte key for `info`."""
+    # 32 bytes are one block of HKDF-Expand, whose counter is 1.
     return hmac.digest(secret, info + b"\x01", "sha256")

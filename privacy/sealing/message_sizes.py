@@ -25,4 +25,5 @@ def seal_size(*, many: bool, sealed: Sealed) -> int:
     """Returns the bytes that sealing adds to one message."""
     if sealed is False:
         return 0
+    # The payload has a tag in either case; with many receivers the wrapped key has another.
     return TAG_BYTES + (WRAP_BYTES if many else 0)

@@ -109,6 +109,7 @@ class RealSealer:
             return Bundle(named, keys.public, receivers, one.content, [one.wrap], one.size_bytes)
         code, length = KINDS[kind] | MANY, payload.size_bytes
         content, key_and_digest = self._encrypt(code, round, sequence, keys, payload)
+        # One content key for all, and a wrap for each: two receivers already cost less than two ciphertexts of a model.
         size_bytes = message_size(length, many=True, sealed=True)
         cipher, key_to_seal = self._cipher, self._pairs.key_to_seal  # looked up once; the loop is hot
         self._pairs.begin(round)
@@ -146,6 +147,8 @@ class RealSealer:
         code, round, sequence, sender, receiver, length, content, wrap = envelope[:8]
         if not isinstance(content, Ciphertext) or not isinstance(wrap, bytes):
             raise Rejected
+        # From the envelope's own fields: a header that was altered on the way gives another key, and the tag does not
+        # fit.
         header = encode_header(code, round, sequence, sender, receiver, length)
         try:
             key = self._pairs.key_to_open(round, keys, sender_public_key, header[:NAME_BYTES])
@@ -160,12 +163,16 @@ class RealSealer:
 
     def agree(self, round: int, keys: KeyPair, other_public_key: bytes, purpose: bytes) -> bytes:
         self._pairs.begin(round)
+        # Purposes are two addresses, which makes 72 bytes; the names of messages have 74, so no key serves for both.
         return expand(self._pairs.secret(round, keys, other_public_key), round.to_bytes(8, "little") + purpose)
 
     def _verify_and_decrypt(self, content: Ciphertext, content_key: bytes, digest: bytes) -> None:
         """Checks the ciphertext against its digest; decrypts it unless this key has decrypted it before."""
+        # Another receiver holds the content key too and could make a ciphertext that opens; only the sender wrapped the
+        # digest.
         if content.digest != digest:
             raise Rejected
+        # The bytes never change, so what one receiver has decrypted need not be decrypted for the next.
         if content.opened_with != content_key:
             _compare(self._cipher(content_key).decrypt(_NONCE, content.data, None), content.payload)
             content.opened_with = content_key
@@ -199,6 +206,7 @@ class CountingSealer:
         many, length = len(receivers) > 1, payload.size_bytes
         code = KINDS[kind] | (MANY if many else 0)
         size_bytes = message_size(length, many=many, sealed="sizes")
+        # Without wraps the bundle makes tuples of the header and both keys, which opening compares.
         return Bundle((code, round, sequence, sender, length), keys.public, receivers, payload, None, size_bytes)
 
     def seal_one(
@@ -216,6 +224,7 @@ class CountingSealer:
 
     def agree(self, round: int, keys: KeyPair, other_public_key: bytes, purpose: bytes) -> bytes:
         """Replaces the key exchange by a hash of the public keys: equal at both ends, and not secret."""
+        # Sorted, so that both ends hash the same bytes.
         pair = b"".join(sorted((keys.public, other_public_key)))
         return expand(pair, round.to_bytes(8, "little") + purpose)
 
@@ -256,6 +265,7 @@ class PlainSealer:
         content = envelope.content
         if not isinstance(content, Payload) or content.value is UNREADABLE:
             raise Rejected
+        # Without a tag only what cannot be decoded is noticed; other damage arrives, as it would on the wire.
         if envelope.code not in KIND_NAMES or envelope.payload_bytes != content.size_bytes:
             raise Rejected
         return content.value
@@ -272,6 +282,7 @@ def tamper(envelope: Envelope, rng: np.random.Generator) -> Envelope:
     parts = [_alter_header, _alter_content]
     if _has_wrap(envelope):
         parts.append(_alter_wrap)
+    # The part is drawn first, so that a header of 82 bytes is hit as often as a model of millions.
     return parts[rng.integers(len(parts))](envelope, rng)._replace(tampered=True)
 
 
@@ -303,6 +314,7 @@ def _alter_content(envelope: Envelope, rng: np.random.Generator) -> Envelope:
 
 def _flip(data: bytes, rng: np.random.Generator) -> bytes:
     changed = bytearray(data)
+    # One bit: the least damage that a check could miss.
     bit = int(rng.integers(8 * len(data)))
     changed[bit // 8] ^= 1 << (bit % 8)
     return bytes(changed)

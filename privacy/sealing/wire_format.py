@@ -56,6 +56,7 @@ def decode_header(data: bytes) -> Header:
     Raises:
         ValueError: too short, or of another version.
     """
+    # The version comes first, so that later versions may change all that follows.
     if len(data) < HEADER_BYTES or data[0] != VERSION:
         raise ValueError(f"not a header of version {VERSION}")
     return Header(*_HEADER.unpack_from(data)[1:])
@@ -68,6 +69,7 @@ def vector_size(dimension: int) -> int:
 
 def encode_vector(vector: NDArray[np.float32]) -> bytes:
     """Returns the vector's numbers as little-endian bytes."""
+    # The order of bytes is fixed, so sizes and ciphertexts are the same on every machine.
     return vector.astype("<f4", copy=False).tobytes()
 
 

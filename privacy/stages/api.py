@@ -70,6 +70,7 @@ class Update:
         if places is None:
             self.rows[index] += noise
         else:
+            # The noise has one number per place: coordinates that are not sent need none and stay zero.
             self.rows[index, places] += noise
 
 
@@ -113,6 +114,7 @@ class Bounds:
     @property
     def largest(self) -> Norms:
         """The bounds that hold for all clients."""
+        # Each norm by itself: the client with the largest L1 norm need not be that with the largest L2 norm.
         return Norms(*(float(norm.max()) for norm in (self.l1, self.l2, self.linf)))
 
     @property
@@ -235,6 +237,7 @@ class ReleaseBatch:
     def needed_losses(self) -> Floats:
         """Returns the losses, for a stage that declares `needs_loss`."""
         if self.losses is None:
+            # Found here and not before: a plug-in may read what it did not declare.
             raise ValueError("a stage reads losses without declaring `needs_loss`")
         return self.losses
 

@@ -79,10 +79,12 @@ class Binomial(PlainStage):
         known = Bounds(l2=before.bounds.l2) if self.rotate else before.bounds
         # One grid serves all clients, and so does the loss of the one with the largest bounds.
         cut = replace(known, linf=np.minimum(known.linf, grid.limit)).within(dimension).largest
+        # In steps of the grid, in which the noise is integer; two contents are at most twice the bound apart.
         l1, l2, linf = (2.0 * norm / grid.step for norm in (cut.l1, cut.l2, cut.linf))
         loss = BinomialLoss(self.trials, dimension, l1, l2, linf)
         budget = context.budget
         claim = CpsgdRule(
+            # Binomials of equal p add up to one binomial, whose trials are the sum.
             trials=self.trials * context.train_per_round,
             dimension=dimension,
             distance=2.0 * before.bounds.largest.l2 / grid.step,
@@ -115,6 +117,7 @@ class Binomial(PlainStage):
         # What this stage has declared itself.
         coding = cast("Quantised", plan.wire).of_round(batch.seed, batch.round_number)
         for row, generator in zip(rows.rows, batch.generators, strict=True):
+            # Through the values that receivers compute, so that a row in memory and its bytes never differ.
             row[:] = coding.values(coding.noised(row, generator))
         return Released(rows.rows)
 
@@ -136,6 +139,7 @@ class Quantised:
     @property
     def bits(self) -> int:
         """Bits of one integer: 0 to levels - 1 + trials."""
+        # The largest sum of a level and its noise fits, so packing never cuts anything off.
         return max(1, (self.levels - 1 + self.trials).bit_length())
 
     def size_bytes(self, dimension: int) -> int:
@@ -164,6 +168,7 @@ class RoundCoding:
         grid = self.grid
         scaled = (self._turned(row).astype(np.float64) + grid.limit) / grid.step
         np.clip(scaled, 0.0, grid.levels - 1.0, out=scaled)
+        # Adding a uniform number and cutting off rounds up with the probability of the fraction: the mean stays.
         scaled += generator.random(len(row))
         # A uniform number below 1 never lifts the top level, but rounding of the sum may.
         rounded = np.minimum(scaled.astype(np.int64), grid.levels - 1)
@@ -172,6 +177,7 @@ class RoundCoding:
     def values(self, integers: Integers) -> Matrix:
         """Returns the update that receivers compute."""
         grid = self.grid
+        # The mean of the noise is taken off in float64, where whole numbers of this size are exact.
         row = ((integers - grid.trials / 2.0) * grid.step - grid.limit).astype(np.float32)
         return rotate_back(row, self._signs(len(row))) if grid.rotated else row
 
@@ -191,6 +197,7 @@ class RoundCoding:
     def decode(self, data: bytes, dimension: int) -> Row:
         """Returns the update; damaged integers stand for other updates."""
         places = np.unpackbits(np.frombuffer(data, np.uint8), count=dimension * self.grid.bits)
+        # Most significant bit first, as `encode` writes them.
         weights = 1 << np.arange(self.grid.bits - 1, -1, -1, dtype=np.int64)
         return self.values(places.reshape(dimension, -1).astype(np.int64) @ weights)
 

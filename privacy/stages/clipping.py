@@ -178,6 +178,7 @@ class ClipOwnMedian(PlainStage):
             # A diverged update has no norm; the clipping below sets it to zero.
             place = min(int(np.isfinite(kept[node, :, 0]).sum()), kept.shape[1] - 1)
             kept[node, place] = np.nan_to_num(norms, nan=0.0, posinf=0.0)
+            # This release counts in its own median, as printed, so the first keeps its length.
             rows.scale[index] = np.median(kept[node, : place + 1], axis=0)
             for layer, bound in zip(slices, rows.scale[index].tolist(), strict=True):
                 clip_rows(rows.rows[index : index + 1, layer], max(bound, 1e-30))
@@ -207,6 +208,7 @@ class ClipCohortMedian(PlainStage):
 
     def declare(self, before: Declared, context: PlanContext) -> Declared:
         """Declares whose records the bound depends on."""
+        # After noise it is a function of the releases, but no linear one; before, it reads other clients' records.
         return replace(before, linear=False) if before.noised else before.reading(_COHORT_MEDIAN)
 
     def apply(self, rows: Update | Released, plan: Declared, batch: ReleaseBatch) -> Update | Released:
@@ -283,5 +285,6 @@ class ForeignClip(PlainStage):
     def apply(self, rows: Update, plan: Declared, batch: ReleaseBatch) -> Update:
         """Lets the plug-in clip."""
         clipped, _ = self.plugin.clip(rows.rows)  # type: ignore[attr-defined]
+        # Copied back: a plug-in may return another matrix, and the caller keeps this one.
         rows.rows[:] = clipped
         return rows

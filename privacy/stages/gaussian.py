@@ -110,12 +110,15 @@ class Gaussian(PlainStage):
         norm = bounds.largest.l2
         if self.calibrate is None and self.multiplier is None:
             return given_plan(self.sigma or 0.0, norm, context)
+        # Noise in proportion to the bound gives every client the same mu.
         own = np.broadcast_to(bounds.l2 / norm, context.clients)
         if self.calibrate is not None:
             plan = self.calibrate.plan(norm, context)
             return replace(plan, noise_std=plan.noise_std * own)
+        # A multiple of a public bound is a fixed noise, so it is accounted for like a given sigma.
         plan = given_plan((self.multiplier or 0.0) * norm, norm, context)
         stds = plan.noise_std * own
+        # The 1 keeps the division defined for a client without records.
         stds = stds / np.maximum(context.records, 1) if self.per_record else stds
         claimed = self.claim.rule(self.multiplier or 0.0, context) if self.claim else plan.published
         return replace(plan, noise_std=stds, published=claimed)
@@ -129,8 +132,10 @@ class Gaussian(PlainStage):
             else:
                 divisor = max(float(batch.records[index]), 1.0) if self.per_record else 1.0
                 std = rows.by_coordinate(index, (self.multiplier or 0.0) * private[index] / divisor, plan.layers)
+            # Nothing is drawn without noise, but each row has its own stream, so no other row's draws move.
             if np.any(std > 0.0):
                 noise = generator.standard_normal(rows.sent(index), dtype=np.float32)
+                # In place and in float32, as the release: a float64 copy would double the memory of the largest array.
                 noise *= std
                 rows.add(index, noise)
         return Released(rows.rows)

@@ -53,6 +53,7 @@ class Laplace(PlainStage):
         scales = [self._scale(before, node) for node in nodes]
         losses: tuple[LaplaceLoss, ...] = ()
         if math.isfinite(before.bounds.largest.l1):
+            # Replaced contents are at most twice the bound apart by L1, each within it of a public point.
             losses = tuple(LaplaceLoss(2.0 * before.bounds.of(node).l1 / scales[node]) for node in nodes)
         return replace(before, noised=True, losses=losses, coordinate_std=np.array(scales) * math.sqrt(2.0))
 
@@ -60,6 +61,7 @@ class Laplace(PlainStage):
         """Adds each client's noise to its row, from the row's own stream."""
         for index, (node, generator) in enumerate(zip(batch.nodes.tolist(), batch.generators, strict=True)):
             scale = self._scale(plan, node)
+            # Drawn in float64, since the generator has no single-precision Laplace; rounded once.
             rows.add(index, generator.laplace(0.0, scale, rows.sent(index)).astype(np.float32))
         return Released(rows.rows)
 

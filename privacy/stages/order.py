@@ -18,12 +18,14 @@ def stage_problems(stages: Sequence[Stage], path: str = "update") -> Iterator[st
     bounds, noise = Bounds(), ""
     for index, stage in enumerate(stages):
         place = f"{path}.{index}"
+        # A misplaced stage says nothing about bounds that would help, so its other rules are left out.
         if known not in stage.takes:
             yield f"{place} = {kind_of(stage)}: {_misplaced(stage, noise)}"
         else:
             for key, value, rule in stage.problems(bounds):
                 yield f"{place}.{key} = {value}: {rule}" if key else f"{place} = {value}: {rule}"
             bounds = stage.bounds(bounds, ANY_SHAPE)
+        # Only the first noise counts as such; a later one has been refused above.
         if stage.gives is Released and known is Update:
             known, noise = Released, f"{place} ({kind_of(stage)})"
         yield from out_of_range(_scales(stage, place))
@@ -56,5 +58,6 @@ def _scales(stage: object, place: str) -> Iterator[tuple[str, float | None]]:
     for field in dataclasses.fields(stage) if dataclasses.is_dataclass(stage) else ():
         value = getattr(stage, field.name)
         for one in value if isinstance(value, tuple) else (value,):
+            # Whole numbers are counts such as levels, which have rules of their own.
             if isinstance(one, float):
                 yield f"{place}.{field.name}", one

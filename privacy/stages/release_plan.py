@@ -54,6 +54,7 @@ def unaccounted_stages(stages: Sequence[Stage]) -> Iterator[tuple[int, str]]:
     before: tuple[str, ...] = ()
     for place, planned in enumerate(plan_stages(stages, _some_run(stages))):
         now = (*planned.declared.reads, *planned.declared.unaccounted)
+        # Each stage repeats what those before declared; only what it adds is its own.
         if new := [sentence for sentence in now if sentence not in before]:
             yield place, ", and ".join(new)
         before = now
@@ -88,6 +89,7 @@ def _nothing(context: PlanContext) -> Declared:
 
 
 def _plan(known: Declared, context: PlanContext) -> NoisePlan:
+    # Stages come first: these sentences say what all of them together leave open.
     notes = list(known.notes)
     if not known.noised:
         notes.append(NO_NOISE)

@@ -107,6 +107,7 @@ class Asgp(PlainStage):
         # The order statistic itself is used, as printed: beta is all that hides it (E-A03).
         line = float(np.partition(values, rank - 1)[rank - 1])
         scales = self._scales(size)
+        # One alpha for all coordinates, as printed, shifts all comparisons alike (E-A04).
         alpha = generator.laplace(0.0, scales.query, 1 if self.alpha_mode == "scalar" else len(row))
         beta = float(generator.laplace(0.0, scales.threshold))
         return np.flatnonzero(values + alpha >= line + beta)
@@ -184,6 +185,7 @@ class Snlc(PlainStage):
         # A client's first round has no change yet, its second sets the reference: both get the largest share.
         started = np.isfinite(first) & (first > 0.0)
         shares = np.where(started, self.omega * change / np.where(started, first, 1.0), self.omega)
+        # Set once: the second round's change is the reference for all later ones.
         first = np.where(np.isfinite(first), first, change)
         batch.memory["snlc"][batch.nodes] = np.column_stack([losses, first])
         return np.asarray(np.clip(shares, self.omega_min, self.omega))

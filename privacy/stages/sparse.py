@@ -152,11 +152,13 @@ class Mask(PlainStage):
             return [None] * len(batch.nodes)
         if batch.masks is None:
             raise ValueError("a mask of the last aggregate without aggregates")
+        # The stand-in of a member without a usable mask is the same for all of them and public.
         spare = wire.drawn(batch.seed, batch.round_number, dimension)
         chosen = [_places(batch.masks[node], spare) for node in batch.nodes.tolist()]
         for node, places in zip(batch.nodes.tolist(), chosen, strict=True):
             bits = np.zeros(dimension, dtype=np.bool_)
             bits[places] = True
+            # Kept because the encoding is made later, from what is remembered alone.
             batch.memory["mask"][node] = np.packbits(bits)
         return chosen
 
@@ -169,12 +171,14 @@ def _places(mask: NDArray[np.float32], spare: Indices) -> Indices:
 
 def largest(row: NDArray[np.float32], count: int) -> Indices:
     """Returns the places of the largest coordinates by absolute value, ascending."""
+    # A partition is linear in the length; the few places found are sorted then, so that the encoding is unique.
     places = np.argpartition(np.abs(row), len(row) - count)[len(row) - count :]
     return np.sort(places).astype(np.int64)
 
 
 def keep_only(row: NDArray[np.float32], places: Indices) -> None:
     """Sets all other coordinates to zero, in place."""
+    # Saved before the row is cleared: fancy indexing copies.
     values = row[places]
     row[:] = 0.0
     row[places] = values

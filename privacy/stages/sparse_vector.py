@@ -91,6 +91,7 @@ class AsgpSound(PlainStage):
     def apply(self, rows: Update, plan: Declared, batch: ReleaseBatch) -> Released:
         """Replaces each row by what the technique answers about it."""
         order = stream(batch.seed, "svt order", batch.round_number)
+        # In a fixed order the first coordinates would use up the positives in every round.
         asked = order.permutation(rows.rows.shape[1])
         for row, generator in zip(rows.rows, batch.generators, strict=True):
             self._answer(row, asked, plan.bounds, generator)
@@ -107,7 +108,9 @@ class AsgpSound(PlainStage):
         line = self.threshold * bounds.largest.linf + generator.laplace(0.0, scales.threshold)
         # All query noises are drawn at once; those after the last positive are not used, as if they had not been asked.
         noisy = np.abs(row[asked]) + generator.laplace(0.0, scales.query, len(row))
+        # The same noisy threshold serves all answers, as in the standard technique; only values get fresh noise.
         positive = asked[np.flatnonzero(noisy >= line)[: self.positives]]
+        # Fresh noise: the noise of the query has been used up by the comparison.
         values = row[positive] + generator.laplace(0.0, scales.value, len(positive))
         row[:] = 0.0
         row[positive] = values.astype(np.float32)

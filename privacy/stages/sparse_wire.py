@@ -29,6 +29,7 @@ class Sparse:
         """Returns the places, ascending, then the values; zeros fill up what is missing to `kept`."""
         places = np.flatnonzero(row)
         if len(places) < self.kept:
+            # A kept coordinate can be zero; the length must not tell how many are.
             zeros = np.flatnonzero(row == 0.0)[: self.kept - len(places)]
             places = np.sort(np.concatenate([places, zeros]))
         if self._indexed(len(row)):
@@ -43,10 +44,12 @@ class Sparse:
         """Returns the row; of damaged places, those that exist count."""
         cut = len(data) - _VALUE_BYTES * self.kept
         if self._indexed(dimension):
+            # Bytes that were damaged on the way must decode to some row, so a place out of range wraps around.
             places = np.frombuffer(data[:cut], dtype="<u4").astype(np.int64) % dimension
         else:
             places = np.flatnonzero(np.unpackbits(np.frombuffer(data[:cut], np.uint8), count=dimension))[: self.kept]
         row = np.zeros(dimension, dtype=np.float32)
+        # Damaged bits of a bitmap may name fewer places than there are values.
         row[places] = np.frombuffer(data[cut:], dtype="<f4")[: len(places)]
         return row
 
@@ -55,6 +58,7 @@ class Sparse:
         return self
 
     def _indexed(self, dimension: int) -> bool:
+        # Both ends know `kept` and the dimension, so the form needs no flag.
         return _INDEX_BYTES * self.kept <= _bitmap_bytes(dimension)
 
 

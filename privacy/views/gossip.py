@@ -21,8 +21,10 @@ def taint_count(source: int, observer: int, rounds: Iterable[Edges]) -> tuple[in
     direct, reached = 0, [frozenset[int]() for _ in range(2)]
     held: dict[int, frozenset[int]] = {source: reached[0], observer: reached[1]}
     for number, edges in enumerate(rounds):
+        # All messages of a round carry what was held when it began: a chain of two edges takes two rounds.
         before = dict(held)
         for sender, receiver in edges:
+            # A release that is sent to several receivers in a round is one release, named by its round.
             fresh = {number} if sender == source else set()
             held[receiver] = held.get(receiver, frozenset()) | before.get(sender, frozenset()) | fresh
             direct += sender == source and receiver == observer
@@ -50,11 +52,15 @@ def linear_view(weights: NDArray[np.float64], observed_steps: int, source: int, 
     neighbours = neighbours[neighbours != observer]
     power, rows = np.eye(len(weights)), []
     for _ in range(observed_steps):
+        # Values before the step: what a neighbour sends is W^k of all initial values, seen from its row.
         rows.append(power[neighbours])
         power = weights @ power
     seen = np.concatenate(rows) if rows else np.zeros((0, len(weights)))
     norms = np.square(seen).sum(axis=1)
+    # The sum of single ratios is shown beside the exact share because it is no bound: differences of messages tell
+    # more.
     ratios = np.square(seen[norms > 0.0, source]) / norms[norms > 0.0]
+    # The observer knows its own noise, so its column is gone, and later columns move up by one.
     return LinearView(_projected(np.delete(seen, observer, axis=1), source - (source > observer)), float(ratios.sum()))
 
 
@@ -63,5 +69,6 @@ def _projected(rows: NDArray[np.float64], column: int) -> float:
     if rows.size == 0:
         return 0.0
     _, values, right = np.linalg.svd(rows, full_matrices=False)
+    # Singular values at rounding level are zeros; counted as directions they would reveal what was never seen.
     rank = int(np.sum(values > values[0] * max(rows.shape) * np.finfo(np.float64).eps * 8)) if values[0] > 0 else 0
     return float(np.square(right[:rank, column]).sum())

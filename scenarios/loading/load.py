@@ -36,6 +36,7 @@ def load_scenario(
     """
     problems = Problems()
     data, folder = scenario_keys(ref)
+    # Last, so that `--seed` wins over a seed set otherwise.
     texts = overrides if seed is None else [*overrides, f"seed={seed}"]
     return read_scenario(data, read_overrides(texts, problems), str(ref), folder, allow_plugins, problems)
 

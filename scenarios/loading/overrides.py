@@ -42,6 +42,7 @@ def apply_changes(data: dict[str, Any], changes: Sequence[Change], problems: Pro
     for path, value in changes:
         # Before the value is set: afterwards the old kind is gone.
         _note_old_kind(data, path, touched)
+        # An empty kind: the path was set, and no part changed its kind there.
         touched[path] = ""
         _set(data, path, value, problems)
     return touched
@@ -67,6 +68,7 @@ def _step(place: Any, part: str | int, key: str, of_items: bool) -> Any:
     if isinstance(place, list):
         index = _index(part)
         if index == len(place):
+            # One beyond the last makes a new entry; more would leave a gap.
             place.append({})
         return place[index] if index is not None and index < len(place) and _opens(place[index]) else None
     inner = place.get(part)

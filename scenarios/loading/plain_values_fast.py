@@ -69,6 +69,7 @@ def _holds(mark: Any, value: Any) -> bool:
     try:
         return rule is not None and rule(mark, value)
     except TypeError:
+        # A rule that does not apply to the type, such as a length of a number: pydantic decides.
         return False
 
 
@@ -94,6 +95,7 @@ def _items(annotation: Any, value: Any) -> Any:
     if len(types) != len(value):
         return UNDECIDED
     read = tuple(parse_if_plain(item, entry) for item, entry in zip(types, value, strict=True))
+    # The whole list is left undecided, so that the strict reader names each wrong entry with its place.
     return UNDECIDED if any(entry is UNDECIDED for entry in read) else read
 
 

@@ -35,6 +35,7 @@ class Plugins:
         if not _NAME.fullmatch(name):
             raise ValueError("is not a plug-in; write `module:Class`")
         if not self.allowed:
+            # Before the import: importing runs the module.
             raise ValueError("would run code of yours; add --allow-plugins if you trust it")
         module_name, _, class_name = name.partition(":")
         module = _import(module_name, folder)
@@ -50,6 +51,7 @@ class Plugins:
         lacking = [f"`{each}`" for each in needs if each not in known]
         if lacking:
             raise ValueError(f"has no {', '.join(lacking)}, which a plug-in needs here; add what is missing")
+        # Only of what was accepted, so the record names what the run really used.
         self.found[name] = _fingerprint(module)
         return strategy
 
@@ -128,4 +130,5 @@ def _fingerprint(module: ModuleType) -> str:
     # Imported here: it loads OpenSSL, and few scenarios have plug-ins.
     import hashlib
 
+    # Of the file alone; what it imports is not followed.
     return hashlib.sha256(Path(module.__file__).read_bytes()).hexdigest()

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from p2p.config.errors import UserError
+from scenarios.loading.number_text import FLOAT
 from scenarios.loading.synonyms import meant_by
-from scenarios.loading.yaml_text import FLOAT
 
 Path = tuple[str | int, ...]
 LONGEST_VALUE = 60

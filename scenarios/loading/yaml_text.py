@@ -12,11 +12,10 @@ from typing import Any
 
 import yaml
 
+from scenarios.loading.number_text import FLOAT
+
 MOST_CHARACTERS = 500_000
 DEEPEST = 40
-FLOAT = re.compile(
-    r"^(?:[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"
-)
 
 
 def parse_yaml(text: str) -> Any:

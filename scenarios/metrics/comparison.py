@@ -98,6 +98,7 @@ def group(summaries: Sequence[Summary]) -> dict[str, dict[int, Summary]]:
     for summary in summaries:
         name, seed, number = str(summary["scenario"]), int(summary["seed"]), 1
         label = name
+        # Two runs of one seed are no two samples: together they would narrow the interval for nothing.
         while seed in groups.get(label, {}):
             number += 1
             label = f"{name} ({number})"
@@ -126,6 +127,7 @@ def clipped(key: str, cell: Mapping[str, Any]) -> dict[str, Any]:
 def is_clipped(key: str, cell: Mapping[str, Any]) -> bool:
     """Returns whether an interval ends where the figure's range does, so that it is not symmetric."""
     least, most = range_of(key)
+    # An interval that has shrunk to the bound itself was not cut.
     return bool(cell["low"] <= least < cell["mean"] or cell["high"] >= most > cell["mean"])
 
 
@@ -160,6 +162,7 @@ def _difference(label: str, runs: Mapping[int, Summary], against: str, base: Map
     figures = {}
     for key, figure in FIGURES.items():
         pairs = [(figure.of(runs[seed]), figure.of(base[seed])) for seed in seeds]
+        # Paired by seed: data, links and churn are then the same on both sides, and their spread cancels.
         figures[key] = interval([_minus(mine, theirs) for mine, theirs in pairs])
     return {"scenario": label, "against": against, "seeds": seeds, "figures": figures}
 
@@ -178,6 +181,7 @@ def interval(values: Sequence[float | None]) -> dict[str, Any]:
     if not len(known) or len(known) < len(values):
         return empty
     mean = float(known.mean())
+    # One infinite value makes the mean infinite, and nothing is known of its spread.
     if len(known) < 2 or math.isinf(mean):
         return empty | {"mean": mean}
     half = _student(len(known) - 1) * float(known.std(ddof=1)) / math.sqrt(len(known))

@@ -130,6 +130,7 @@ def _take(judged: Mapping[str, Sequence[Summary]], lost: Sequence[str]) -> str:
     if len(wins) == 1:
         (name, goals) = next(iter(wins.items()))
         return f"Take {name} for {_listed(goals)}; in no figure is another one better{out}."
+    # Most goals first; equal ones in the order of the table.
     ordered = sorted(wins.items(), key=lambda item: -len(item[1]))
     return f"Take {'; '.join(f'{name} for {_listed(goals)}' for name, goals in ordered)}{out}."
 
@@ -154,6 +155,7 @@ def _deciding(judged: Mapping[str, Sequence[Summary]]) -> list[str]:
     most = max(ratios, key=lambda key: ratios[key])
     found = [most] if ratios[most] > 1 + _EQUAL else []
     accuracies = values["accuracy"] if len(values["accuracy"]) == len(judged) else []
+    # The 1e-9 keeps a difference of exactly the limit from counting as above it.
     far = len(accuracies) > 1 and max(accuracies) - min(accuracies) > _MUCH_ACCURACY + 1e-9
     return ["accuracy", *(key for key in found if key != "accuracy")] if far else found
 
@@ -184,6 +186,7 @@ def _best(key: str, judged: Mapping[str, Sequence[Summary]]) -> list[str]:
     if math.isinf(first) or (key == "epsilon" and first >= NO_PROTECTION):
         return []
     best = [name for name, value in known.items() if math.isclose(value, first, rel_tol=_EQUAL, abs_tol=1e-12)]
+    # All of them together are no reason to take one.
     return best if len(best) < len(known) else []
 
 
@@ -192,10 +195,12 @@ def _ratio(values: Sequence[float], key: str) -> float:
     if len(values) < 2 or key == "lost" or (key == "epsilon" and min(values) >= NO_PROTECTION):
         return 1.0
     if key == "accuracy":
+        # 0.99 against 0.98 is half the errors, but hardly more accuracy.
         values = [1 - value for value in values]
     low, high = min(values), max(values)
     if math.isinf(high):
         return 1.0 if math.isinf(low) else math.inf
+    # No ratio to zero: such a figure decides nothing here.
     return high / low if low > 0 else 1.0
 
 

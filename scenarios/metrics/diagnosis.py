@@ -74,6 +74,7 @@ def diagnosed_rounds(log: Log) -> list[dict[str, Any]]:
     """Returns the rounds whose paths are followed: as many of the first as have not too many messages."""
     if not log.rounds:
         return []
+    # Cumulative: following paths costs with all messages so far, whatever round they are of.
     counts = np.cumsum(np.bincount(np.maximum(log.messages["round"], 0), minlength=int(log.rounds[-1]["round"]) + 1))
     return [record for record in log.rounds[:MOST_ROUNDS] if counts[int(record["round"])] <= MOST_MESSAGES]
 
@@ -117,6 +118,7 @@ def _cut_rounds(log: Log, roles: Roles, limits: RunLimits | None) -> Iterator[Fi
                 groups.setdefault((_cause(step), step.what), []).append((int(record["round"]), step))
     seconds = {cause: sum(step.duration_s for _, step in steps) for cause, steps in groups.items()}
     reported: set[int] = set()
+    # Worst first, which also decides whose deadline a round is said to end at.
     for cause in sorted(groups, key=lambda name: -seconds[name]):
         if seconds[cause] >= _WORTH_TELLING * total_s or _hits_most_rounds(log, cause, groups[cause]):
             yield _Cut(log, roles, limits, cause[0], groups[cause]).finding(reported)
@@ -174,6 +176,7 @@ class _Cut:
         end = "receiver" if down else "sender"
         node = step.blamed
         messages = self._log.messages
+        # First attempts only: what is sent again is no more payload.
         rows = (messages["round"] == self._round) & (messages[end] == node) & (messages["attempt"] == 1)
         rows &= messages["kind"] == records.KIND.get(step.what, -1)
         count, total = int(rows.sum()), int(messages["size_bytes"][rows].sum())
@@ -192,6 +195,7 @@ class _Cut:
         if need_s is not None and need_s > there_s:
             limit_s = self._limits.deadlines_s.get(key, 0.0) if self._limits else 0.0
             cures = [f"raise protocol.{key} to {seconds_text(_round_up(limit_s + need_s - there_s))} or more"]
+            # The link carries so many of equal size in the time that there is.
             fits = int(count * there_s / need_s)
             if count > 2 and fits >= 2:
                 few = "exchange_with" if self._step.what == "update" and not leaders(self._log) else "train_per_round"

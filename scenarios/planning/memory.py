@@ -17,6 +17,7 @@ from scenarios.schema import Scenario
 
 # Bytes per client and per message in flight, measured with 20,000 and 100,000 clients. Tables grow by doubling, so
 # their capacity is on average 1.5 times their length.
+# The interpreter with its packages, and what importing torch adds.
 _BASE, _TORCH = 90e6, 260e6
 _PER_CLIENT, _PER_MESSAGE, _GROWTH = 10.5e3, 0.5e3, 1.5
 _STACKS = 5
@@ -57,6 +58,7 @@ def machine_bytes() -> int:
     for name in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         with suppress(OSError, ValueError):
             limits.append(int(Path(name).read_text(encoding="ascii")))
+    # An unlimited v1 group holds a number larger than any machine.
     return min(limits)
 
 
@@ -91,6 +93,7 @@ def _table_bytes(scenario: Scenario, rehearsal: Rehearsal, messages: float) -> f
         (records.MESSAGES, messages),
         (records.GRAPH_COLUMNS, per_round),
         (records.AGGREGATION_COLUMNS, per_round + cohort),
+        # About six spans a member and round.
         (records.SPAN_COLUMNS, 6.0 * cohort),
         (records.PRIVACY_COLUMNS, float(cohort)),
     )

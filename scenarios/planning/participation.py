@@ -84,6 +84,7 @@ def project_participation(
     found = _project(scenario, limits, most)
     if found.stopped_in is None and found.rounds < planned:
         _extrapolate(found, scenario, limits, planned)
+    # Budgets that end the run earlier than the schedule does are the reason that is told.
     if found.stopped_in is None and planned < scenario.rounds:
         found.stopped_in, found.why = planned + 1, schedule.why_over(planned + 1)
     return found
@@ -179,6 +180,7 @@ def _extrapolate(found: Rehearsal, scenario: Scenario, limits: ParticipationLimi
     # The expected round in which each client makes its last release.
     ends = np.minimum(limits.last_round, limits.releases / rate)
     # The run ends when fewer clients than a cohort are left: at the cohort_size-th largest of the ends.
+    # Ascending, so the index counts from the smallest.
     enough = np.sort(ends)[scenario.clients - scenario.protocol.cohort_size]
     found.extrapolated = True
     found.rounds = int(min(planned, enough))
@@ -187,4 +189,5 @@ def _extrapolate(found: Rehearsal, scenario: Scenario, limits: ParticipationLimi
         found.why = f"about round {found.stopped_in}: too few clients have budget left"
     if ends.min() < found.rounds and found.first_exhaustion is None:
         found.first_exhaustion = int(ends.min()) + 1
+    # No client makes more releases than its ledger allows, however long the run is.
     found.participations = np.minimum(rate * found.rounds, limits.releases)

@@ -36,6 +36,7 @@ def make_plan(scenario: Scenario, memory_bytes: int | None = None, data_dir: Pat
     available = machine_bytes() if memory_bytes is None else memory_bytes
     shape = shape_of(scenario, data_dir)
     # Checked twice: projecting the rounds of a far too large run would itself exhaust the memory.
+    # Without edges, so this estimate lacks most messages: what it refuses is too large in any case.
     unprojected = Rehearsal(scenario.rounds, None, "", np.zeros(scenario.clients), None)
     refuse_what_does_not_fit(estimate_memory(scenario, shape, unprojected), available, scenario)
     # Noise may depend on record counts, so they are those of the run.
@@ -106,6 +107,7 @@ def _classes(
     for epsilon in np.unique(epsilons).tolist():
         mine = epsilons == epsilon
         done, by = rehearsal.participations[mine], rules[int(np.argmax(mine))].by
+        # Asked about the round after the last: who could not take part in it.
         over = ~limits.eligible(rehearsal.rounds + 1, rehearsal.participations)[mine]
         classes.append(
             {

@@ -132,10 +132,12 @@ def _views(
         return no_views("updates are not clipped" if noised else "no noise is added", setting.colluders)
     if len(rehearsal.arranged) < rehearsal.rounds or scenario.noise_shares is not None:
         # Gaussian mechanisms compose by adding mu^2. With shares, their noise comes on top of what is counted here.
+        # The client that takes part most often bounds all others.
         most = float(rehearsal.participations.max(initial=0.0))
         counts = [(loss, math.ceil(most)) for loss in setting.losses]
         epsilon = epsilon_of(math.sqrt(most * release_mu2), setting.delta)
         if counts:
+            # One loss for each client, never several for one: clients differ in their bounds, and the worst one counts.
             epsilon = max(composed_epsilon(0.0, [each], setting.delta) for each in counts)
         if setting.preset_rho is not None:
             epsilon = zcdp_epsilon(setting.preset_rho, setting.delta)
@@ -181,6 +183,7 @@ def _contents(
     edges = planned.round_plan.edges["update"]
     edges = edges[np.isin(edges[:, 0], clients)]
     place = np.searchsorted(clients, edges[:, 0])
+    # (receiver, row of the release): what `RoundContents` takes.
     receipts = np.column_stack([edges[:, 1], place])
     aggregators = np.unique(edges[:, 1])
     own = aggregators[np.isin(aggregators, clients)] if scenario.protocol.include_own else aggregators[:0]

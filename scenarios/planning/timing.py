@@ -69,6 +69,7 @@ def measure(scenario: Scenario, shape: ProblemSize, rehearsal: Rehearsal) -> Tri
     if not log.rounds:
         return None
     start_s, end_s = float(log.rounds[0]["start_s"]), float(log.rounds[-1]["end_s"])
+    # From the first round's start to the last one's end, so pauses between rounds belong to them.
     round_s, rest_s = (end_s - start_s) / len(log.rounds), float(simulation.clock.now) - end_s
     findings = diagnose(log, Roles(scenario.clients, relay_nodes(scenario)), limits_of(simulation))
     return Trial(start_s, round_s, rest_s, len(log.rounds), _bytes_by_kind(log), findings)

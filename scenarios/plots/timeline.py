@@ -95,6 +95,7 @@ def _draw_spans(
 def _draw_paths(axes: Axes, paths: Sequence[Sequence[CriticalStep]], row_of: dict[int, int], start_s: float) -> None:
     for number, path in enumerate(paths):
         known = [step for step in path if step.node in row_of and (step.receiver is None or step.receiver in row_of)]
+        # Two points for each step: its time at the node where it began, and at the one where it ends.
         x = [at_s - start_s for step in known for at_s in (step.start_s, step.end_s)]
         y = [row_of[node] for step in known for node in (step.node, _end(step))]
         # One legend entry for all paths.

@@ -125,8 +125,8 @@ def _over_axes(data: Mapping[str, Any]) -> str:
         ),
         html.figure(
             "lines",
-            "Mean over seeds with its 95% interval, cut to the range that the quantity can take. A click opens the run "
-            "of the first seed.",
+            "Mean over seeds with its 95% interval, cut to the range that the quantity can take. Infinite values have "
+            "no point; the chart says how many there are. A click opens the run of the first seed.",
             "One line per value of the second axis: the figure against the first. The fold below has the numbers.",
         ),
     )

@@ -38,6 +38,7 @@ class Measured:
         return all(self._text(name) == _text(wanted) for name, wanted in where.items())
 
     def _text(self, name: str) -> str:
+        # The first that ends so; a rule names more of the path where two axes end alike.
         found = [value for path, value in self.settings.items() if name in (path, path.rpartition(".")[2])]
         return _text(found[0]) if found else "-"
 
@@ -104,6 +105,7 @@ def _interior(one: Mapping[str, Any], cells: Sequence[Measured]) -> list[Part]:
     """The value inside the range with the best mean must be better than both ends."""
     first, *middle, last = one["among"]
     inside = {_text(value): _oriented(cells, one, {one["over"]: value}) for value in middle}
+    # Chosen by its mean over seeds, which favours the claim; both ends are then compared with this one value.
     best = max(inside, key=lambda text: _mean(inside[text]))
     return [
         _compare(
@@ -127,7 +129,9 @@ def _shift(one: Mapping[str, Any], cells: Sequence[Measured]) -> list[Part]:
 
 def _best_places(one: Mapping[str, Any], cells: Sequence[Measured], where: Mapping[str, Any]) -> dict[int, int]:
     columns = [_oriented(cells, one, {**where, one["over"]: value}) for value in one["among"]]
+    # A seed that lacks a value has no best one.
     seeds = set(columns[0]).intersection(*columns[1:])
+    # On a tie the first value, in the order of the rule.
     return {seed: max(range(len(columns)), key=lambda place: columns[place][seed]) for seed in seeds}
 
 
@@ -147,6 +151,7 @@ def _oriented(cells: Sequence[Measured], one: Mapping[str, Any], where: Mapping[
 
 
 def _mean(values: Mapping[int, float]) -> float:
+    # A value without cells is never the best.
     return sum(values.values()) / len(values) if values else -math.inf
 
 

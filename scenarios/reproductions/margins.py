@@ -21,6 +21,7 @@ def decide(statement: str, margins: Sequence[float], measured: str) -> Part:
         return Part(statement, margins[0] > 0, measured)
     if found["low"] is None:
         return Part(statement, None, f"{measured}, one seed", 2)
+    # An interval that contains zero decides nothing, on whichever side its mean is.
     holds = True if found["low"] > 0 else False if found["high"] < 0 else None
     return Part(statement, holds, measured, None if holds is not None else _seeds_needed(margins))
 
@@ -28,6 +29,7 @@ def decide(statement: str, margins: Sequence[float], measured: str) -> Part:
 def _seeds_needed(margins: Sequence[float]) -> int | None:
     """Returns how many seeds would decide, if mean and spread stay as they are; None if the mean is nothing."""
     mean, spread = float(np.mean(margins)), float(np.std(margins, ddof=1))
+    # Half an interval is about 2.1 standard errors for the numbers of seeds in question; solved for their number.
     return None if mean == 0 else max(len(margins) + 1, math.ceil((2.1 * spread / mean) ** 2) + 1)
 
 

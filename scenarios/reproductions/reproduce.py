@@ -73,6 +73,7 @@ def with_formula(name: str, measured: Verdict) -> Verdict:
         return measured
     proof = FORMULAS[name]()
     parts, readings = (*proof.parts, *measured.parts), (*proof.readings, *measured.readings)
+    # A counterexample stands, however the measured parts came out.
     return Verdict("refuted", parts, proof.because, readings) if proof.word == "refuted" else judge(parts, readings)
 
 
@@ -82,6 +83,7 @@ def probe(grid: Grid, data_dir: Path | None) -> dict[str, Any]:
 
     from scenarios.running.run import run_scenario
 
+    # One round of one cell: enough to notice a change, and cheap enough to ask of every verdict.
     scenario = replace(grid.cells[0].scenario, rounds=1)
     with tempfile.TemporaryDirectory() as folder:
         summary, _ = run_scenario(scenario, Path(folder) / "run", data_dir=data_dir, threads=1)

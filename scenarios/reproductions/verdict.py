@@ -56,12 +56,15 @@ def judge(parts: Sequence[Part], readings: Sequence[str] = ()) -> Verdict:
 
     A reading is `reproduced` if all its parts hold, `not reproduced` if one fails, `inconclusive` otherwise.
     """
+    # Parts without a reading count for each; without readings there is one, the empty one.
     names = dict.fromkeys(part.reading for part in parts if part.reading) or {"": None}
     words = {_word([part for part in parts if part.reading in ("", name)]) for name in names}
+    # In this order: what a reading leaves open is better for the claim than what fails.
     best: Word = next(word for word in ("reproduced", "inconclusive", "not reproduced") if word in words)
     return Verdict(best, tuple(parts), readings=tuple(readings))
 
 
 def _word(parts: Sequence[Part]) -> Word:
     holds = [part.holds for part in parts]
+    # One part that fails decides, also if others are still open.
     return "not reproduced" if False in holds else "reproduced" if all(holds) else "inconclusive"

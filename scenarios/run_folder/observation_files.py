@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from p2p.config.errors import UserError
-from privacy.attacks.observations import ADDRESS_BYTES, COLUMNS, DIRECTIONS, OBSERVED_KINDS, UNKNOWN, Observations
+from privacy.attacks.observation_columns import ADDRESS_BYTES, COLUMNS, DIRECTIONS, OBSERVED_KINDS, UNKNOWN
+from privacy.attacks.observations import Observations
 from scenarios.run_folder import atomic_write
 from scenarios.run_folder.arrow_arrays import from_bytes, from_numpy, from_strings
 from scenarios.run_folder.tensor_format import header_text

@@ -46,6 +46,7 @@ class _Server(ThreadingHTTPServer):
 
 def make_server(respond: Respond, port: int = 0) -> ThreadingHTTPServer:
     """Returns a server bound to the loopback interface only; port 0 takes a free one."""
+    # Never on all interfaces: the pages have no login.
     return _Server((LOOPBACK, port), _handler(respond))
 
 
@@ -112,4 +113,5 @@ def _respond(respond: Respond, target: str) -> Response:
     # An absolute address (`GET http://elsewhere/`) asks a proxy, which this is not.
     if parts.scheme or parts.netloc or len(parts.query) > _LONGEST_QUERY:
         return Response(400, "text/plain", "not an address of this page\n")
+    # Bounded, so that a request cannot make the server build a huge table.
     return respond(parts.path, parse_qs(parts.query, max_num_fields=100))

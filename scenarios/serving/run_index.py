@@ -65,6 +65,7 @@ def find_runs(folder: Path) -> dict[str, tuple[Path, RunEntry]]:
     found = {}
     for path in _run_folders(root, 0):
         place = path.relative_to(root).as_posix()
+        # A hash and no path: what comes back in a request can only name a run that was listed.
         key = hashlib.sha256(place.encode("utf-8", "surrogateescape")).hexdigest()[:16]
         found[key] = (path, _entry(path, key, place if place != "." else root.name))
         if len(found) >= _MOST_RUNS:
@@ -85,6 +86,7 @@ def _run_folders(folder: Path, depth: int) -> Iterator[Path]:
     except OSError:
         return
     for name in names:
+        # Hidden folders hold what is being made, such as cells that are unpacked.
         if not name.startswith("."):
             yield from _run_folders(folder / name, depth + 1)
 
@@ -103,6 +105,7 @@ def has_links(path: Path) -> bool:
 
 
 def _own_file(path: Path) -> bool:
+    # A link could show a file from outside the folder to those who may see the page.
     return path.is_file() and not path.is_symlink()
 
 

@@ -45,6 +45,7 @@ class Site:
         if path == "/runs.json":
             entries = [entry.to_json() for _, entry in find_runs(self._folder).values()]
             listing = {"folder": self._folder.resolve().name, "runs": entries}
+            # Browsers read no NaN: better an error here than an empty page there.
             return Response(200, "application/json", json.dumps(listing, allow_nan=False))
         if path not in ("/run", "/compare", "/thumbnail.svg"):
             return not_found()
@@ -59,6 +60,7 @@ class Site:
 
     def _places(self, keys: list[str]) -> list[Path]:
         runs = find_runs(self._folder)
+        # Asked of a fresh list: a run may have been removed since the page was made.
         unknown = [key for key in keys if key not in runs]
         if unknown:
             raise UserError("RUN: is not in this folder any more; go back to the list")

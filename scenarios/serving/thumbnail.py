@@ -35,6 +35,7 @@ def _series(rounds: Sequence[dict[str, Any]]) -> tuple[list[float], str, float]:
 
 
 def _thinned(values: list[float]) -> list[float]:
+    # Rounded up, so that no more points are left than fit.
     step = max(1, -(-len(values) // _MOST_POINTS))
     return values[::step]
 

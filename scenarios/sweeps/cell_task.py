@@ -113,9 +113,11 @@ def unpack(outcome: CellOutcome, store: Store, label: str) -> None:
     with tempfile.TemporaryDirectory(dir=store.path, prefix=".unpack-") as temporary:
         inside = Path(temporary) / "run"
         with tarfile.open(fileobj=io.BytesIO(outcome.archive or b"")) as archive:
+            # The filter refuses links and paths that lead out of the folder: the archive came over the wire.
             archive.extractall(inside, filter="data")
         # What another machine began and lost is replaced.
         shutil.rmtree(target, ignore_errors=True)
+        # A rename is atomic on one file system, hence the temporary folder inside the store.
         inside.rename(target)
 
 
@@ -124,12 +126,14 @@ def _run_claimed(task: CellTask, store: Store) -> CellOutcome:
         if not mine:
             return CellOutcome(task.key, "claimed")
         folder = store.folder(task.key, task.label)
+        # Asked again under the claim: another process may have finished it since the sweep looked.
         finished = finished_summary(folder)
         if finished is not None:
             return _found(task, store, finished)
         notes = _RoundNotes(task.key, store)
         notes.begin()
         outcome = _attempt(task, folder, notes)
+        # Stopped and interrupted cells are left as they are, so that the next sweep takes them up.
         if outcome.state in ("done", "failed"):
             store.note(task.key, outcome.note())
         return outcome
@@ -188,6 +192,7 @@ def _attempt(task: CellTask, folder: Path, notes: _RoundNotes | None) -> CellOut
     except KeyboardInterrupt:
         state = "interrupted"
     except OSError as error:
+        # A full disk would fail every cell after this one; it is no property of the cell.
         if error.errno in _DISK:
             return _stopped(task, error)
         state, message, trace = "failed", f"{type(error).__name__}: {error}", traceback.format_exc()
@@ -217,6 +222,7 @@ def _run(task: CellTask, folder: Path, notes: _RoundNotes | None) -> Mapping[str
             except (UserError, ValueError):
                 # No resume: damaged by the kill, or a scenario that cannot resume. What was begun is lost, no more.
                 shutil.rmtree(folder)
+        # One thread: the sweep fills the machine with cells, and learning figures may depend on the number.
         return run_scenario(scenario, folder, data_dir=data_dir, threads=1, listeners=listeners)[0]
 
 
@@ -231,6 +237,7 @@ def _called_as_before(scenario: Scenario, folder: Path) -> Scenario:
 
 
 def _check_identity(task: CellTask, scenario: Scenario, data_dir: Path | None) -> None:
+    # Computed by the worker from its own files: equal keys promise equal results.
     found = cell_key(cell_keys(scenario, data_dir), scenario.seed)
     if found != task.key:
         raise UserError(

@@ -42,6 +42,7 @@ class Place:
 def warm_up() -> None:
     """Starts the process that imports torch for all workers, while this one prepares the cells."""
     context = multiprocessing.get_context("forkserver")
+    # Imported once in the server; workers are forked from it and share the pages.
     context.set_forkserver_preload(["scenarios.sweeps.cell_task", "scenarios.running.run", "torch"])
     with _one_thread_each():
         forkserver.ensure_running()
@@ -76,6 +77,7 @@ class SerialExecutor(Executor):
         try:
             future.set_result(fn(*args, **kwargs))
         except Exception as error:
+            # `Exception` only: an interrupt must end the sweep and not a cell.
             future.set_exception(error)
         return future
 
@@ -99,6 +101,7 @@ def _processes(workers: int) -> Iterator[Place]:
 
     def stop() -> None:
         for child in multiprocessing.active_children():
+            # A shutdown alone would let running cells go on to their end.
             child.terminate()
         for pool in pools:
             pool.shutdown(wait=False, cancel_futures=True)
@@ -149,6 +152,7 @@ def _dask(workers: int, address: str = "dask") -> Iterator[Place]:
         with suppress(Exception):
             client.close(timeout=5)
         if cluster is not None:
+            # After the client, which would otherwise report the lost scheduler.
             cluster.close(timeout=10)
 
 

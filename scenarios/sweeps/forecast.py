@@ -94,8 +94,10 @@ def _probe(scenario: Scenario, data_dir: Path | None) -> float:
 
     short = replace(scenario, rounds=min(_PROBE_ROUNDS, scenario.rounds))
     simulation = build(short, data_dir=data_dir, threads=1)
+    # CPU time: other work on the machine does not change the forecast.
     began_s = time.process_time()
     simulation.run()
+    # Values are computed when they are read; without this the probe would have learned nothing.
     if simulation.deferred_learning is not None:
         simulation.collected_model()
     return (time.process_time() - began_s) / work(short, shape_of(short, data_dir))

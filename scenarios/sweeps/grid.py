@@ -58,6 +58,7 @@ class Grid:
 
 def expand(sweep: Sweep, *, data_dir: Path | None = None, allow_plugins: bool = False, confirmed: bool = False) -> Grid:
     """Returns all cells, first seeds first; raises one `UserError` with the problems of the file and of all cells."""
+    # A dictionary as an ordered set: many cells report the same line.
     problems = dict.fromkeys([*sweep.problems, *_equal_names(sweep.bases)])
     too_many = sweep.size() > MOST_CELLS and not confirmed
     if too_many:
@@ -73,6 +74,7 @@ def expand(sweep: Sweep, *, data_dir: Path | None = None, allow_plugins: bool = 
         except UserError as error:
             problems.update(dict.fromkeys(f"bases = {base}: {line}" for line in error.problems))
     problems.update(dict.fromkeys(_unknown_axes(sweep, grid.remarks, loaded)))
+    # Two cells with one key would write into one folder.
     problems.update(dict.fromkeys(_collisions(grid.cells)))
     if problems:
         lines = list(problems)
@@ -117,6 +119,7 @@ class _Base:
                 self.problems.update(dict.fromkeys(f"{where}: {line}" for line in error.problems))
                 continue
             for seed in _seeds(self.sweep, self.alone.seed):
+                # Loaded once for all seeds: a seed changes no other key.
                 named = replace(scenario, seed=seed, name=self._cell_name(settings))
                 yield Cell(cell_key(keys, seed), self.base, settings, seed, named, self.path.parent.absolute())
 

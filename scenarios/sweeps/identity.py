@@ -39,6 +39,7 @@ def cell_keys(scenario: Scenario, data_dir: Path | None) -> dict[str, Any]:
 
 def cell_key(keys: Mapping[str, Any], seed: int) -> str:
     """Returns the SHA-256 that names a cell."""
+    # Sorted, so that the order in which keys were written has no influence.
     text = json.dumps([keys, seed], sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -48,6 +49,7 @@ def source_digest() -> str:
     """Returns the SHA-256 over every file of the packages that a run may import or read."""
     digest = hashlib.sha256()
     for path in sorted(_source_files()):
+        # The name too: moving a file can change what is imported.
         digest.update(f"{path.relative_to(_ROOT).as_posix()}\n".encode())
         digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()

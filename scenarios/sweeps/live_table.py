@@ -74,12 +74,14 @@ class LiveTable:
         return Group(Text(printable(self._line(begun))), grid)
 
     def _line(self, begun: int) -> str:
+        # `found` were there at the start and took no time.
         done, ended = self._found + self._done, self._done + self._failed
         parts = [f"{count_text(done)} of {count_text(self._total)} done", f"{begun} running"]
         if self._failed:
             parts.append(f"{count_text(self._failed)} failed")
         left = self._total - done - self._failed
         if ended and left:
+            # Wall time over all workers, so their number is in it; cells of the store are not counted.
             each_s = (time.monotonic() - self._began_s) / ended
             parts.append(f"about {seconds_text(each_s * left)} left")
         return f"{self._name}: {', '.join(parts)}"

@@ -24,6 +24,7 @@ _BEFORE_AXES = ("cell", "base")
 def axes_of(row: Row) -> list[str]:
     """Returns the columns between base and seed: the axes of the sweep."""
     names = list(row)
+    # The table has its columns in this order; see `SweepFolder`.
     return [name for name in names[: names.index("seed")] if name not in _BEFORE_AXES]
 
 
@@ -58,6 +59,7 @@ def answer_tables(rows: Sequence[Row], at_once: int, most: int) -> Iterator[list
     if not done:
         return
     axes = ["base", *axes_of(done[0])]
+    # Axes of one value would repeat it in every line.
     shown = [name for name in axes if len({axis_text(row[name]) for row in done}) > 1] or ["base"]
     figures = [name for name in ANSWER if any(row[name] is not None for row in done)]
     groups = combinations(done, shown)

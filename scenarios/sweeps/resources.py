@@ -45,6 +45,7 @@ def largest_cell_bytes(cells: Sequence[Cell], data_dir: Path | None) -> int:
 
 def worker_count(cell_bytes: int) -> int:
     """Returns how many cells run at once: as many as cores, if their memory suffices."""
+    # Those that this process may use: a container or a batch system gives fewer than the machine has.
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(cores, int(_SHARE * machine_bytes() / max(cell_bytes, 1))))
 
@@ -54,5 +55,6 @@ def _bytes(scenario: Scenario, shapes: dict[str, ProblemSize], data_dir: Path | 
     name = repr((scenario.data, scenario.model))
     if name not in shapes:
         shapes[name] = shape_of(scenario, data_dir)
+    # Projecting the rounds of every combination would take longer than some cells.
     unprojected = Rehearsal(scenario.rounds, None, "", np.zeros(scenario.clients), None)
     return estimate_memory(scenario, shapes[name], unprojected)["total"]

@@ -62,6 +62,7 @@ class SweepFolder:
         with self._only_writer():
             self._write(self._collect())
         took_s = time.monotonic() - began_s
+        # In proportion to what writing took, so that a large table takes a twentieth of the time at most.
         self._rests_until_s = time.monotonic() + max(_LEAST_PAUSE_S, _REST * took_s)
 
     def rows(self) -> list[Row]:
@@ -122,6 +123,7 @@ class SweepFolder:
         except OSError as error:
             raise UserError(f"--out = {self.path}: cannot be written ({error.strerror or error})") from error
         with file:
+            # Released when the file is closed, also by a process that was killed.
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
@@ -166,6 +168,7 @@ def to_table(rows: Sequence[Row], axes: Sequence[str]) -> pa.Table:
 
 def _axis_column(values: Sequence[Any]) -> pa.Array:
     kinds = {type(value) for value in values if value is not None}
+    # A bool is no number here: true and 1 are different settings.
     if kinds == {bool} or (kinds and kinds <= {int, float}):
         return from_values(values)
     return from_strings([None if value is None else value_text(value) for value in values])

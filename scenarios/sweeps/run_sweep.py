@@ -116,6 +116,7 @@ def choose(cells: Sequence[Cell], only: Sequence[str]) -> list[Cell]:
         if not equals:
             raise UserError(f"--only {text}: must be axis=value, such as `seed=3`")
         names = {path: None for cell in cells for path in _named(cell)}
+        # All paths that end so: bases may have the same key in different places.
         paths = [path for path in names if name in (path, path.rpartition(".")[2])]
         if not paths:
             raise UserError(f"--only {text}: no axis is called so; {suggestion(name, names)}")
@@ -123,6 +124,7 @@ def choose(cells: Sequence[Cell], only: Sequence[str]) -> list[Cell]:
         if not kept:
             known = dict.fromkeys(value for cell in cells for path in paths if (value := _named(cell).get(path)))
             raise UserError(f"--only {text}: no cell has that value; known are {', '.join(known)}")
+        # Each further `--only` narrows what the earlier ones left.
         cells = kept
     return list(cells)
 
@@ -142,6 +144,7 @@ def _unfinished(cells: Sequence[Cell], store: Store, options: SweepOptions) -> l
         if noted == "failed":
             if not options.retry:
                 continue
+            # Forgotten now, so that it counts as waiting while it waits.
             store.forget(cell.key)
         todo.append(cell)
     if options.shard is None:

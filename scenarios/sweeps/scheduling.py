@@ -63,6 +63,7 @@ class CellQueue:
             self._submit(place)
             ended, _ = wait(self._running, timeout=_POLL_S, return_when=FIRST_COMPLETED)
             if not self._running:
+                # `wait` returns at once when nothing runs.
                 time.sleep(_POLL_S)
             broken = False
             for future in ended:
@@ -93,6 +94,7 @@ class CellQueue:
         # Told before: an executor of this process returns when the cell has ended.
         self._on_tick([*self._running.values(), cell])
         self._running[place.executor.submit(run_cell, self._task(cell))] = cell
+        # Only once it is handed over: a broken executor raises above, and the cell stays.
         cells.popleft()
 
     def _task(self, cell: Cell) -> CellTask:
@@ -106,6 +108,7 @@ class CellQueue:
         name = f"{cell.base} {cell.settings}"
         if name not in self._texts:
             self._texts[name] = dump_scenario(replace(cell.scenario, seed=0))
+        # The first occurrence is the scenario's own seed, which precedes all sections.
         return self._texts[name].replace("\nseed: 0\n", f"\nseed: {cell.seed}\n", 1)
 
     def _take(self, cell: Cell, future: Future[CellOutcome]) -> bool:
@@ -155,6 +158,7 @@ class CellQueue:
             if self._store.is_claimed(cell.key):
                 self._claimed[cell.key] = (cell, time.monotonic() + _CLAIMED_RETRY_S)
                 continue
+            # Not claimed any more: it has ended, which a worker finds out at once, or was abandoned.
             del self._claimed[cell.key]
             self._waiting.append(cell)
 
@@ -163,6 +167,7 @@ class CellQueue:
             if future.done():
                 del self._running[future]
                 self._take(cell, future)
+        # An executor of the user's or of a cluster: only its owner can start it again.
         if place.restart is None:
             raise _lost(None)
         if not self._running:

@@ -68,6 +68,7 @@ class Store:
         """Reads the names of the folders again."""
         with suppress(OSError):
             self._known = {
+                # By the key at the end: the label in front is for people and may differ between sweeps.
                 entry.name.rpartition("--")[2]: Path(entry.path)
                 for entry in os.scandir(self.path)
                 if "--" in entry.name and not entry.name.startswith(".") and entry.is_dir()
@@ -76,6 +77,7 @@ class Store:
     def folder(self, key: str, label: str) -> Path:
         """Returns the folder of a cell that may not exist yet."""
         plain = re.sub(r"[^\w.,=+-]+", "-", label.replace(", ", ",")).strip("-.,")
+        # In bytes: file systems limit names to 255 of them, and a letter may take several.
         short = plain.encode()[:_LONGEST_BYTES].decode(errors="ignore")
         return self.find(key) or self.path / f"{short}--{key[:KEY_IN_NAME]}"
 
@@ -105,6 +107,7 @@ class Store:
         """Holds the cell for this process; yields False if another one holds it."""
         import fcntl
 
+        # The file stays: removing a lock file while another process waits for it would give two holders.
         with (self._book / f"{key}.lock").open("w") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -120,6 +123,7 @@ class Store:
         # Read, not written: the state of a store is told to people who may not write there, too.
         try:
             with (self._book / f"{key}.lock").open() as file:
+                # Shared, so that two who ask do not see each other as holders.
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except FileNotFoundError:
             return False

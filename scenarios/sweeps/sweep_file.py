@@ -69,6 +69,7 @@ def load_sweep(path: Path) -> Sweep:
     """Reads a sweep file; raises a `UserError` if there is none, or what is there has no keys."""
     try:
         with path.open("rb") as file:
+            # As many bytes as the longest accepted text can have, and one to see that there are more.
             text = file.read(4 * MOST_CHARACTERS + 1).decode("utf-8-sig")
     except OSError as error:
         raise UserError(printable(f"{path}: cannot be read ({error.strerror or error}); give a sweep file")) from error
@@ -177,6 +178,7 @@ def _values(path: tuple[str | int, ...], value: Any, problems: Problems) -> list
 
 
 def _different(values: Sequence[Any]) -> tuple[Any, ...]:
+    # By text, since 1 and 1.0 are equal in Python and different in a scenario, and lists cannot be hashed.
     return tuple({value_text(value): value for value in values}.values())
 
 
@@ -222,6 +224,7 @@ def _allowed(
 ) -> Iterator[tuple[Axis, ...]]:
     """Yields the groups without axes that are set in two places, or that no cell may have."""
     named = [*(axis.path for group in groups for axis in group), *settings]
+    # Left out altogether: which of the two places was meant is not known.
     wrong = set(_repeated(named))
     problems.add(f"{path}: is set in two places; keep one of axes, zip and settings" for path in _repeated(named))
     for path in named:

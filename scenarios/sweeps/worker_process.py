@@ -34,6 +34,7 @@ class WorkerContext(ForkServerContext):
 
 def begin_worker() -> None:
     """Leaves Ctrl-C to the sweeping process, and ends with it also if that is killed."""
+    # The terminal sends Ctrl-C to all processes of the group; one of them is to decide.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = parent_process()
     if parent is not None:

@@ -63,6 +63,8 @@ def test_the_page_draws_all_charts_and_requests_nothing(visit: Any, folder: Path
     assert page.evaluate(f"{heat}.z[0]") == pytest.approx([0.915, 0.815, 0.415])
     page.select_option("#figure", "worst_peer")
     assert page.evaluate(f"{heat}.text[0]") == ["inf", "20", "4"]
+    lines = "document.getElementById('lines').layout.annotations"
+    assert page.evaluate(f"{lines}[0].text") == "not drawn: 2 infinite values"
     assert opened.complaints == []
 
 

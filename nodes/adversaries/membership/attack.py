@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from annotated_types import Ge, Len
 
-from privacy.attacks.attack import Result
-from privacy.attacks.observations import Position, Truth, View
-
 if TYPE_CHECKING:
     from nodes.adversaries.membership.carry_out import Readiness
+    from privacy.attacks.attack import Result
+    from privacy.attacks.observations import Position, Truth, View
 
 Method = Literal["loss_threshold", "modified_entropy", "basic", "ml_leaks", "shadow_models", "white_box", "cs_mia"]
 METHODS: tuple[Method, ...] = (

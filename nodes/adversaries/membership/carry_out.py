@@ -15,7 +15,8 @@ from nodes.adversaries.membership.shadow_models import Recipe
 from nodes.adversaries.membership.signals import Examples, join_examples
 from nodes.adversaries.public_model import build_kernel, build_module
 from p2p.config.errors import UserError
-from privacy.attacks.observations import UNKNOWN, Records, View
+from privacy.attacks.observation_columns import UNKNOWN
+from privacy.attacks.observations import Records, View
 
 if TYPE_CHECKING:
     from nodes.adversaries.membership.attack import Method

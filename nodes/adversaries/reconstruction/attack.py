@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from annotated_types import Ge, Gt
 
-from privacy.attacks.attack import Result
-from privacy.attacks.observations import Position, Truth, View
-
 if TYPE_CHECKING:
     from nodes.adversaries.reconstruction.carry_out import Attempt
+    from privacy.attacks.attack import Result
+    from privacy.attacks.observations import Position, Truth, View
 
 Manner = Literal["one_round", "all_round", "both"]
 

@@ -19,8 +19,9 @@ from nodes.adversaries.reconstruction.label_recovery import recover_labels
 from nodes.adversaries.reconstruction.local_steps import LocalSteps, public_steps
 from nodes.datasets.dataset import PixelRange
 from p2p.config.errors import UserError
-from privacy.attacks.linkage_attack import LinkageAttack, LinkedMessages, received_updates
-from privacy.attacks.observations import UNKNOWN, View
+from privacy.attacks.linked_messages import LinkedMessages, link, received_updates
+from privacy.attacks.observation_columns import UNKNOWN
+from privacy.attacks.observations import View
 
 if TYPE_CHECKING:
     from nodes.adversaries.reconstruction.attack import ReconstructionAttack
@@ -86,7 +87,7 @@ class _Problem:
         if self._attack.manner in ("one_round", "both"):
             yield from (("one_round", chosen[place : place + 1]) for place in range(len(chosen)))
         if self._attack.manner in ("all_round", "both"):
-            links = LinkageAttack().guess(self._view)
+            links = link(self._view)
             yield from (("all_round", track(self._view, links, row)) for row in chosen.tolist())
 
     def attempt(self, manner: str, rows: Rows) -> Attempt:

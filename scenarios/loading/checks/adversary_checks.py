@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from nodes.protocols import roles_of
-from scenarios.attacking.positions import chosen, position_of
 from scenarios.loading.problems import Path
 
 Finding = tuple[Path, Any, str]
@@ -51,6 +50,11 @@ def observer_findings(adversaries: Any, protocol: Any, reserved: Any, clients: i
 
 def attack_findings(attacks: Any, adversaries: Any, data: Any, *others: Any) -> Iterator[Finding]:
     """Attacks that no observer can carry out."""
+    if not attacks:
+        return
+    # Imported here: few scenarios have attacks, and `check` of the others need not load what they read.
+    from scenarios.attacking.positions import chosen, position_of
+
     parts = dict(zip(ATTACKED_PARTS, others, strict=True)) | {"data": data}
     # The seed only decides which nodes are drawn, which no rule depends on.
     named = [observer for observer in adversaries if not observer.problems(parts["clients"])]

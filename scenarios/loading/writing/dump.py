@@ -10,8 +10,8 @@ import yaml
 from p2p.config.choices import Choice
 from p2p.config.distributions import Constant, Drawn, InUnitOfField
 from p2p.config.units import Unit, format_quantity
+from scenarios.loading.number_text import FLOAT
 from scenarios.loading.writing.field_docs import accepts_none, bare, is_structured, item_type, keys_of, marker, members
-from scenarios.loading.yaml_text import FLOAT
 
 
 def dump_keys(record: Any, unit: Unit | None = None, leave_out: tuple[str, ...] = ()) -> dict[str, Any]:

@@ -50,6 +50,7 @@ def by_kind(log: Log) -> dict[str, dict[str, Any]]:
     """Returns for each message kind its bytes, mean per round, share of the total, overhead and waste."""
     messages = log.messages
     rounds = np.array([record["round"] for record in log.rounds], dtype=np.int64)
+    # Messages outside the rounds, such as those with the first model, are in `sent` and not in the mean per round.
     in_rounds = bytes_by_round(messages, rounds).sum(axis=0)
     wasted, everything = wasted_per_message(messages), max(int(messages["size_bytes"].sum()), 1)
     costs = {}
@@ -91,6 +92,7 @@ def _role_of(log: Log, roles: Roles, end: str) -> NDArray[np.str_]:
     distinct, place = np.unique(nodes, return_inverse=True)
     names = [_NO_NODE if node == records.NO_NODE else roles.role(node) for node in distinct.tolist()]
     role = np.array(names, dtype="<U8")[place]
+    # Only clients: a server that aggregates keeps its own role.
     role[led_by(log.messages["round"], nodes, leaders(log)) & (role == "client")] = "leader"
     return role
 
@@ -165,6 +167,7 @@ def _unused_senders(log: Log, round_number: int, aggregator: int) -> list[int]:
 def _wasted_updates(log: Log, end: str) -> dict[tuple[int, int], int]:
     """Returns the bytes wasted on updates, by round and origin or destination node."""
     messages, sums = log.messages, dict[tuple[int, int], int]()
+    # Updates alone, since dropouts are about them.
     wasted = np.where(messages["kind"] == records.KIND["update"], wasted_per_message(messages), 0)
     for row in np.flatnonzero(wasted).tolist():
         key = (int(messages["round"][row]), int(messages[end][row]))
@@ -177,6 +180,7 @@ def _stalled(log: Log) -> dict[tuple[int, int], float]:
     found, longest = stalls(log), dict[tuple[int, int], float]()
     columns = (found[name].tolist() for name in ("round", "node", "stalled_s"))
     for number, node, stall_s in zip(*columns, strict=True):
+        # A node can wait several times in a round, for shares and then for updates.
         longest[number, node] = max(longest.get((number, node), 0.0), stall_s)
     return longest
 
@@ -187,6 +191,7 @@ def _goodput(log: Log) -> float | None:
     messages = log.messages
     delivered = messages["outcome"] == records.OUTCOME["delivered"]
     useful = delivered & (messages["kind"] != records.KIND["control"]) & ~late(messages)
+    # What users asked to have moved: neither control messages nor the bytes of sealing.
     payload_bytes = (messages["size_bytes"] - messages["overhead_bytes"])[useful].sum()
     return float(payload_bytes / duration_s) if duration_s > 0 else None
 
@@ -209,6 +214,7 @@ def _by_what(steps: Sequence[CriticalStep], rounds: int, duration_s: float) -> d
     sums: dict[str, float] = {}
     for step in steps:
         sums[step.what] = sums.get(step.what, 0.0) + step.duration_s
+    # Stable: equal sums stay in the order in which their steps came.
     ordered = sorted(sums.items(), key=lambda item: -item[1])
     return {what: {"per_round_s": sum_s / rounds, "share": sum_s / duration_s} for what, sum_s in ordered if sum_s}
 

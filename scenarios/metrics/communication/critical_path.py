@@ -89,6 +89,7 @@ _NONE = np.zeros(0, dtype=np.int64)
 
 def _by_round(table: Table) -> dict[int, NDArray[np.int64]]:
     order = np.argsort(table["round"], kind="stable")
+    # One sort for all rounds; a search per round would read the table as often as there are rounds.
     numbers, starts = np.unique(table["round"][order], return_index=True)
     return dict(zip(numbers.tolist(), np.split(order, starts[1:]), strict=True)) if len(numbers) else {}
 
@@ -115,6 +116,7 @@ class _Trace:
 
     def back_from(self, node: int, end_s: float) -> list[CriticalStep]:
         """Returns the path that ends at `node` at `end_s`."""
+        # -1 is no kind: the round's end was no message of its last node.
         at_s, sent_kind = end_s, -1
         self._edge_s = end_s
         while at_s > self._start_s + _TOLERANCE_S:
@@ -124,6 +126,7 @@ class _Trace:
             if awaited is not None and awaited.start_s is not None:
                 node, at_s, sent_kind = self._follow(awaited, awaited.start_s, node)
                 continue
+            # Known who, but not since when: the wait is charged to that node and the path stays here.
             who = None if awaited is None else awaited.node
             if row is None and trained is None:
                 self._wait(node, self._start_s, at_s, who)
@@ -192,6 +195,7 @@ class _Trace:
         fits = np.flatnonzero((self._spans["node"][rows] == node) & (ends_s <= at_s + _TOLERANCE_S))
         if not len(fits):
             return None, -np.inf
+        # Of trainings that end at one instant the first in the log.
         last = fits[np.argmax(ends_s[fits])]
         return int(rows[last]), float(ends_s[last])
 
@@ -229,5 +233,6 @@ class _Trace:
             )
             if not len(same):
                 break
+            # The latest of them: of two messages with equal ends the nearer one belongs to this chain.
             sent_s = float(messages["sent_s"][rows[same]].max())
         return sent_s

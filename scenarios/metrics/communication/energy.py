@@ -36,6 +36,7 @@ def energy_j(
     clients = len(samples_per_training)
     # A client that sent and received nothing does not appear in the message log.
     nodes = max(node_count(log), clients)
+    # Bytes that had left: what a crash or partition kept on the uplink cost nothing.
     left = np.bincount(log.messages["sender"], log.messages["left_bytes"], nodes)
     _, arrived = bytes_by_node(log.messages, nodes)
     trained = np.zeros(nodes)

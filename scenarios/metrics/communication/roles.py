@@ -27,6 +27,7 @@ class Roles:
             return "client"
         if node < self.clients + len(_SERVICES):
             return _SERVICES[node - self.clients]
+        # Both lie above the services, and only relays are known by number.
         return "relay" if node in self.relays else "intruder"
 
     def node(self, service: str) -> int:

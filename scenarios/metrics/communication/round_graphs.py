@@ -55,6 +55,7 @@ def figure_rows(figures: GraphFigures) -> Iterator[tuple[str, str]]:
     degrees = f"{figures.degree_min} min, {figures.degree_mean:.3g} mean, {figures.degree_max} max"
     yield ("sends to" if figures.directed else "neighbours"), degrees
     yield "parts", f"{figures.parts:,}{_largest(figures)}"
+    # Along the direction of edges: a directed graph in one part may still have unreachable nodes.
     longest = "infinite (not every node is reached)" if math.isinf(figures.diameter) else f"{figures.diameter:.0f}"
     yield "diameter", longest if figures.diameter_exact else f"at least {longest}"
     where = " in the largest part" if figures.parts > 1 else ""

@@ -73,6 +73,7 @@ def bytes_by_round(messages: Table, rounds: NDArray[np.int64]) -> NDArray[np.int
     """Returns bytes sent, [round, kind]."""
     row, known = _place(messages["round"], rounds)
     cells = np.zeros(len(rounds) * _KINDS, dtype=np.int64)
+    # In integers: a float64 sum would lose bytes above 2^53.
     np.add.at(cells, row[known] * _KINDS + messages["kind"][known], messages["size_bytes"][known])
     return cells.reshape(len(rounds), _KINDS)
 
@@ -106,6 +107,7 @@ def _sum_at(nodes: NDArray[Any], amounts: NDArray[np.int64], count: int) -> NDAr
 def node_count(log: Log) -> int:
     """Returns one more than the highest node id in the message log."""
     ends = [log.messages[column].max(initial=-1) for column in ("sender", "receiver")]
+    # Not the number of nodes: those that never sent nor received are not in the log.
     return int(max(ends)) + 1
 
 
@@ -140,6 +142,7 @@ def _last_useful_arrival_s(messages: Table, node: NDArray[np.int32], at_s: NDArr
     receiver, arrived_s = messages["receiver"][useful], messages["arrived_s"][useful]
     # (node, microsecond) packed into one integer: a single sorted array answers all lookups by binary search.
     latest_s = max(arrived_s.max(initial=0.0), at_s.max(initial=0.0))
+    # One more than the latest microsecond, so that a key of one node never reaches into the next.
     width = int(latest_s * _US_PER_S) + 2
     keys = np.sort(receiver * np.int64(width) + _microseconds(arrived_s))
     place = np.searchsorted(keys, node * np.int64(width) + _microseconds(at_s), side="right") - 1

@@ -93,7 +93,9 @@ class Waits:
         messages, rows = self._messages, self._unused
         to_node = (messages["destination"][rows] == node) & (messages["sent_s"][rows] < at_s - _TOLERANCE_S)
         rows = rows[to_node]
+        # Negated, so that NaN (not arrived) counts as still to come.
         rows = rows[~(messages["arrived_s"][rows] <= since_s)]
+        # A rejected message had come: what was wrong with it was not its lateness.
         rows = rows[messages["outcome"][rows] != records.OUTCOME["rejected"]]
         if not len(rows):
             return None
@@ -135,6 +137,7 @@ class Waits:
         """Returns the leaders that `node` reported to and that had sent it no model."""
         if self._leader == records.NO_NODE or node == self._leader:
             return []
+        # Edges of updates lead to the leader, and its model comes back over them.
         leaders = np.unique(self._receivers[self._senders == node])
         return [int(other) for other in leaders if not self._has_sent(_MODEL, int(other), node, at_s)]
 
@@ -161,6 +164,7 @@ class Waits:
         for node in np.intersect1d(spans["node"][down], np.concatenate([self._senders, self._receivers])).tolist():
             received_s = messages["arrived_s"][rows[(messages["receiver"][rows] == node)]]
             said = messages["sent_s"][rows[(messages["sender"][rows] == node)]]
+            # Its last word came before the last order to it, so its report was still owed.
             if np.nanmax(received_s, initial=-np.inf) >= said.max(initial=-np.inf):
                 return Awaited("nothing", int(node))
         return None

@@ -61,10 +61,14 @@ PV.sweep = () => {
     const xs = data.axes[across].values, numbers = numeric(xs);
     const groups = down === across ? [null] : data.axes[down].values;
     const rows = [], drawn = [];
+    let infinite = 0;
     const traces = groups.map((y, i) => {
       const found = xs.map(x => at(across, x, down, y === null ? x : y));
-      const points = found.map((cell, k) => [xs[k], cell && cell.figures[one.name], cell]).filter(([, part]) => part && part.mean != null && Number.isFinite(PV.number(part.mean)));
-      points.forEach(([x, part]) => rows.push([x, y, told(one.unit, part.mean), told(one.unit, part.low), told(one.unit, part.high), part.n]));
+      const known = found.map((cell, k) => [xs[k], cell && cell.figures[one.name], cell]).filter(([, part]) => part && part.mean != null);
+      known.forEach(([x, part]) => rows.push([x, y, told(one.unit, PV.number(part.mean)), told(one.unit, part.low), told(one.unit, part.high), part.n]));
+      // An infinite mean has no place on the axis, so the chart says how many there are and the table lists them.
+      const points = known.filter(([, part]) => Number.isFinite(PV.number(part.mean)));
+      infinite += known.length - points.length;
       if (points.length) drawn.push(points.map(([, , cell]) => cell));
       return {
         name: y === null ? escape(one.label) : label(`${short(data.axes[down].name)} ${y}`), mode: "lines+markers",
@@ -75,9 +79,11 @@ PV.sweep = () => {
       };
     });
     if (!rows.length) return { empty: "No finished cell has this figure at the values that are held above." };
+    if (!drawn.length) return { empty: "Every finished cell has an infinite value here, so there is no line." };
+    const left = infinite ? [{ text: `not drawn: ${infinite} infinite value${infinite > 1 ? "s" : ""}`, xref: "paper", yref: "paper", x: 0, y: 1.08, showarrow: false }] : [];
     return {
       traces: traces.filter(trace => trace.x.length),
-      layout: { showlegend: true, xaxis: { title: { text: escape(data.axes[across].name) }, type: numbers ? "linear" : "category" }, yaxis: { title: { text: escape(`${one.label}${one.unit === "share" ? " (share)" : ` (${one.unit})`}`) } } },
+      layout: { annotations: left, showlegend: true, xaxis: { title: { text: escape(data.axes[across].name) }, type: numbers ? "linear" : "category" }, yaxis: { title: { text: escape(`${one.label}${one.unit === "share" ? " (share)" : ` (${one.unit})`}`) } } },
       table: { head: [data.axes[across].name, down === across ? "" : data.axes[down].name, one.label, "low", "high", "seeds"], rows },
       after: place => onClick(place, point => drawn[point.curveNumber]?.[point.pointNumber]),
     };

@@ -49,6 +49,7 @@ def fixed_places(
     if kind == "hypercube":
         return cube_places(clients)
     if kind == "star":
+        # The centre of a star is its first member.
         return np.concatenate([np.zeros((1, 2)), circle(clients - 1)])
     if kind in ("clustered", "hierarchical"):
         return cluster_places(clients, int(keys.get("clusters") or 4), heads=kind == "hierarchical")
@@ -78,6 +79,7 @@ def cube_places(n: int) -> Places:
     """Returns a projection of the cube in which every dimension has a direction and a length of its own."""
     dimensions = max(1, (n - 1).bit_length())
     digits = (np.arange(n)[:, None] >> np.arange(dimensions)) & 1
+    # Half a turn for all dimensions: opposite directions would be one line.
     angle = np.pi * np.arange(dimensions) / dimensions
     # Equal lengths would put several corners on one place.
     length = 1.0 + 0.35 * np.arange(dimensions) / dimensions
@@ -122,12 +124,14 @@ def spring_places(n: int, edges: NDArray[np.int64]) -> Places:
 def _disc(count: int) -> Places:
     """Returns places spread evenly over the unit disc, by the golden angle."""
     number = np.arange(count)
+    # The root keeps the density even: area grows with the square of the radius.
     radius = np.sqrt((number + 0.5) / max(count, 1))
     angle = number * np.pi * (3 - np.sqrt(5))
     return np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
 
 
 def _scaled(places: Places) -> Places:
+    # The middle of the extent, not the mean, so that the drawing fills its square.
     middle = places - (places.max(axis=0) + places.min(axis=0)) / 2
     scaled: Places = middle / max(float(np.abs(middle).max()), 1e-9)
     return scaled

@@ -40,6 +40,7 @@ def collect_message_columns(log: Log, shown: NDArray[np.int64], most: int = MOST
     if len(columns["round"]) > most:
         columns, kept, of = _some_rounds(columns, most)
         note += f" Only {kept} of {of} rounds are in the page; a smaller run, or `peerveil topology`, shows the others."
+    # By round first, since the page looks rounds up by their first row.
     order = np.lexsort((columns["sent_s"], columns["round"]))
     return MessageColumns({name: column[order] for name, column in columns.items()}, note.strip())
 
@@ -65,6 +66,7 @@ def _joined(log: Log) -> Columns:
 
 def _unused_edges(log: Log) -> Columns:
     data = log.messages["kind"] != records.KIND["control"]
+    # Planned edges are those of data; orders and reports go over no edge of the graph.
     used = _keys(*(log.messages[name][data] for name in ("round", "sender", "receiver")))
     planned = _keys(*(log.graphs[name] for name in ("round", "sender", "receiver")))
     rows = np.flatnonzero(~np.isin(planned, used))
@@ -88,10 +90,12 @@ def _summed(columns: Columns) -> Columns:
     keys = _keys(columns["round"], columns["sender"], columns["receiver"]) * len(FATES) + columns["fate"]
     _, first, group = np.unique(keys, return_index=True, return_inverse=True)
     merged = {name: columns[name][first] for name in ("round", "sender", "receiver", "kind", "fate")}
+    # Float sums are exact here: the bytes of one pair and round are far below 2^53.
     merged["size_bytes"] = np.bincount(group, weights=columns["size_bytes"]).astype(np.int64)
     merged["count"] = np.bincount(group, weights=columns["count"]).astype(np.int64)
     merged["sent_s"] = np.full(len(first), np.inf)
     np.minimum.at(merged["sent_s"], group, columns["sent_s"])
+    # Minus infinity stands for not arrived while maxima are taken, since NaN would win each of them.
     arrived_s = np.full(len(first), -np.inf)
     np.maximum.at(arrived_s, group, np.where(np.isnan(columns["arrived_s"]), -np.inf, columns["arrived_s"]))
     merged["arrived_s"] = np.where(np.isinf(arrived_s), np.nan, arrived_s)

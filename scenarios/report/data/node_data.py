@@ -64,6 +64,7 @@ def _moments(run_data: RunData) -> dict[str, list[Any]]:
     log, table, word = run_data.log, run_data.log.dropouts, reason_in_words(run_data)
     rows = np.arange(len(table))
     if len(rows) > _MOST_MOMENTS:
+        # Evenly spaced and not random: the same run gives the same page.
         rows = np.linspace(0, len(table) - 1, _MOST_MOMENTS).astype(np.int64)
     start_s = {record["round"]: record["start_s"] for record in log.rounds}
     began_s = np.array([start_s.get(number, 0.0) for number in table["round"][rows].tolist()], dtype=np.float64)
@@ -86,6 +87,7 @@ def load_by_round(log: Log, clients: int) -> dict[str, Any]:
         rows = sent & (messages["round"] == record["round"])
         nodes, place = np.unique(messages["sender"][rows], return_inverse=True)
         sums = np.zeros(len(nodes), dtype=np.int64)
+        # In integers, so that byte counts stay exact.
         np.add.at(sums, place, messages["size_bytes"][rows])
         busiest = int(sums.argmax()) if len(nodes) else None
         found["round"].append(int(record["round"]))

@@ -88,5 +88,6 @@ def _springs(clients: NDArray[np.int64], edges: NDArray[np.int64]) -> tuple[Plac
     # A fixed start and seed: the same run gives the same picture.
     placed = nx.spring_layout(graph, pos=start, seed=0, iterations=100, method="force")
     places = np.array([placed[node] for node in clients.tolist()])
+    # Both axes by one factor: distances keep their proportions.
     places = (places - places.mean(axis=0)) / max(float(np.abs(places - places.mean(axis=0)).max()), 1e-9)
     return places[:, 0], places[:, 1]

@@ -27,6 +27,7 @@ def shown_nodes(
         return active
     services = active[active >= roles.clients]
     wanted = [
+        # Relays and intruders are among the services and may be many.
         *services[: most // 4].tolist(),
         *_blamed(paths),
         *leaders(log).values(),

@@ -53,6 +53,7 @@ def down_rows(run_data: RunData) -> dict[str, NDArray[Any]]:
         begin_s, until_s = float(record["start_s"]), float(record["end_s"])
         for outage in outages(run_data):
             start_s, end_s = max(outage.start_s, begin_s), min(outage.end_s, until_s)
+            # Outages that only touch the round at its border have no length in it.
             if start_s < end_s:
                 row = (int(record["round"]), outage.node, records.SPAN["down"], start_s, end_s)
                 for name, value in zip(columns, row, strict=True):
@@ -118,6 +119,7 @@ def happened_s(run_data: RunData) -> NDArray[np.float64]:
             missed = (table["round"] == number) & (table["node"] == node) & (table["what"] == records.WHAT["missing"])
             times = table["at_s"][missed].tolist()
         if times:
+            # The last of them: until then the update could still have been used.
             at_s[row] = min(max(times), high_s)
     return at_s
 

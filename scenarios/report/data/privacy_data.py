@@ -44,6 +44,7 @@ def _at(value: Any, path: tuple[str, ...]) -> Any:
 
 def budget_of(scenario: Mapping[str, Any]) -> float | None:
     """Returns the epsilon the scenario allows: the budget's, or the one the noise was calibrated for."""
+    # The budget first, since it is what ends the run.
     for path in (("budget", "epsilon"), ("noise", "calibrate", "epsilon")):
         value = _at(scenario.get("privacy"), path)
         if isinstance(value, int | float) and not isinstance(value, bool):
@@ -74,6 +75,7 @@ def spent_by_round(log: Log) -> dict[str, Any]:
 
 
 def _spread(values: NDArray[np.float64]) -> tuple[float | None, ...]:
+    # NaN: a release whose figure was not written yet, or a client without such a figure.
     known = values[~np.isnan(values)]
     if not len(known):
         return (None, None, None)
@@ -95,6 +97,7 @@ def who_saw_what(run_data: RunData) -> dict[str, Any]:
     size = -(-len(nodes) // _MOST_SQUARES)
     groups = -(-len(nodes) // size)
     counts = np.zeros((groups, groups), dtype=np.int64)
+    # `add.at`: plain indexing would count repeated pairs once.
     np.add.at(counts, (np.searchsorted(nodes, receiver) // size, np.searchsorted(nodes, sender) // size), 1)
     names = [_group_name(run_data, nodes[start : start + size]) for start in range(0, len(nodes), size)]
     return {"names": names, "counts": counts.tolist(), "group": size}

@@ -81,6 +81,7 @@ def _leader(record: dict[str, Any]) -> int | None:
 def bytes_until(log: Log, at_s: NDArray[np.float64]) -> NDArray[np.int64]:
     """Returns the bytes sent up to and including each point in time."""
     order = np.argsort(log.messages["sent_s"], kind="stable")
+    # With a zero in front, so that index k is the sum of the first k messages.
     sums = np.concatenate([[0], np.cumsum(log.messages["size_bytes"][order])])
     found: NDArray[np.int64] = sums[np.searchsorted(log.messages["sent_s"][order], at_s, side="right")]
     return found
@@ -115,6 +116,7 @@ def _gap(log: Log, rows: NDArray[np.int64], led: bool, degree: NDArray[np.int64]
     # Renumbered, because the matrix needs consecutive indices.
     nodes, places = np.unique(pairs, return_inverse=True)
     part = parts_of(places.reshape(-1, 2), len(nodes))
+    # Parts that exchanged nothing have no common limit, and the gap of the whole would be 0 whatever happens in them.
     largest = np.flatnonzero(part == np.bincount(part).argmax())
     pairs = pairs[np.isin(pairs[:, 0], nodes[largest])]
     nodes, places = np.unique(pairs, return_inverse=True)
@@ -125,6 +127,7 @@ def _gap(log: Log, rows: NDArray[np.int64], led: bool, degree: NDArray[np.int64]
         if degree is not None:
             weights = arrived_weights(edges[edges[:, 0] != edges[:, 1]], degree[nodes])
         else:
+            # Own updates that entered are rows of the table already: contributor and aggregator are then one node.
             weights = uniform_weights(edges, len(nodes), include_own=False)
         # The solver's rounding errors may take the gap slightly out of [0, 1].
         return float(np.clip(round(spectral_gap(weights), 9), 0.0, 1.0))

@@ -101,6 +101,7 @@ def _read_log(run: Run) -> tuple[Log, list[str]]:
                 log.rounds = arrow_tables.rounds_from_arrow(arrow)
                 continue
             full, missing = _with_every_column(arrow, getattr(log, name))
+            # One table at a time, so that a damaged one takes no other with it.
             setattr(log, name, arrow_tables.from_arrow(name, full))
             if missing:
                 notes.append(f"{name}.parquet is of another version: it has no {', '.join(missing)}.")
@@ -185,6 +186,7 @@ def _prefix_summary(run: Run, log: Log) -> dict[str, Any]:
             rounds_completed=len(log.rounds),
             stopped_because=KILLED,
             simulated_s=max((record["end_s"] for record in log.rounds), default=0.0),
+            # A killed run has not written how long it took.
             wall_s=float("nan"),
             privacy=_privacy_so_far(log, scenario),
             linkability={"address": None, "content": None, "chance": None},

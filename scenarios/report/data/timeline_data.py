@@ -29,6 +29,7 @@ def picture_data(run_data: RunData) -> dict[str, Any]:
     paths = _paths(run_data)
     nodes = shown_nodes(log, run_data.roles, list(paths.values()))
     # A graph can show more nodes than a timeline has rows.
+    # The union, so that a node of the timeline is never missing in the graph.
     drawn = np.union1d(nodes, shown_nodes(log, run_data.roles, [], most=MOST_DRAWN))
     flows = collect_message_columns(log, drawn)
     base_s = _bases(log)

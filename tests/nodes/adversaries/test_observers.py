@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nodes.learning.deferred_learning import DeferredLearning
-from privacy.attacks.observations import IN, MEMBER, OUT, UNKNOWN
+from privacy.attacks.observation_columns import IN, MEMBER, OUT, UNKNOWN
 from scenarios.build import build
 from scenarios.composition.simulation import Simulation
 from scenarios.loading.load import parse_scenario

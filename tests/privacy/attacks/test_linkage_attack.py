@@ -8,19 +8,10 @@ from numpy.typing import NDArray
 
 from p2p.log.records import KIND
 from p2p.random_streams import stream
-from privacy.attacks.linkage_attack import IDENTITY, LinkageAttack
-from privacy.attacks.observations import (
-    ADDRESS_BYTES,
-    COLUMNS,
-    IN,
-    UNKNOWN,
-    Knowledge,
-    Observations,
-    Position,
-    Records,
-    Truth,
-    View,
-)
+from privacy.attacks.linkage_attack import LinkageAttack
+from privacy.attacks.linked_messages import IDENTITY
+from privacy.attacks.observation_columns import ADDRESS_BYTES, COLUMNS, IN, UNKNOWN
+from privacy.attacks.observations import Knowledge, Observations, Position, Records, Truth, View
 
 CLIENTS, MEMBERS, ROUNDS, WIDTH = 40, 30, 6, 400
 BY_CONTENT = ("cosine", "centred", "whitened", "centred, matched", "whitened, matched")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
 from p2p.random_streams import stream
-from privacy.attacks.observations import ADDRESS_BYTES, COLUMNS
+from privacy.attacks.observation_columns import ADDRESS_BYTES, COLUMNS
 from scenarios.run_folder import observation_files
 from scenarios.run_folder.observation_files import merge_parts, write_parts
 
