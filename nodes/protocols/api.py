@@ -17,7 +17,7 @@ from nodes.messaging.control_messages import Assignment as Assignment
 from nodes.protocols.round_rules import RoundRules as RoundRules
 from p2p.log.records import NO_NODE as NO_NODE
 from p2p.random_streams import stream as stream
-from privacy.accounting.setting import Spread as Spread
+from privacy.accounting.spread import Spread as Spread
 
 if TYPE_CHECKING:
     import simpy

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 from privacy.accounting.content_log import Floats
 from privacy.accounting.curves.loss_events import LossEvent
-
-Spread = Literal["to_all", "by_path"]
-"""Where what a client sends may end up: in aggregates that everyone sees, or wherever a path leads."""
+from privacy.accounting.spread import Spread
 
 _MOST_PAIRS = 2000**2
 

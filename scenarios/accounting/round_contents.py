@@ -15,7 +15,7 @@ from p2p.log.records import KIND
 from privacy.accounting.content_log import Floats, Ids, RoundContents
 from privacy.accounting.curves.loss_events import LossEvent
 from privacy.accounting.receipts import received_pairs, rows_by_round
-from privacy.accounting.setting import Spread
+from privacy.accounting.spread import Spread
 from scenarios.accounting.share_contents import share_noise
 
 if TYPE_CHECKING:

@@ -18,7 +18,8 @@ from privacy.accounting.accountant import RECEIVERS, Accountant
 from privacy.accounting.content_log import RoundContents, ShareNoise
 from privacy.accounting.curves.gaussian import epsilon_of
 from privacy.accounting.public_sums import PublicSums
-from privacy.accounting.setting import Learned, Setting, Spread
+from privacy.accounting.setting import Learned, Setting
+from privacy.accounting.spread import Spread
 from tests.privacy.accounting import oracle
 
 CLIENTS, SERVER, DELTA = 5, 8, 1e-5
