@@ -70,6 +70,7 @@ class Network(EventLoop):
         self._last_rounds = memoryview(memory.nodes["last_round"])
         self._called_s = memoryview(memory.nodes["called_s"])
         self._redirects: dict[int, int] = {}
+        self._delays_to: dict[int, memoryview] = {}
 
     # Sending
 
@@ -139,10 +140,17 @@ class Network(EventLoop):
         if self._down[sender]:
             return
         receiver = self._redirects.get(receiver, receiver)
-        delay_s = np.nan if self._jitter is not None else self._links.latency(sender, receiver)
-        self._memory.write_input(receiver, note.size_bytes, note.overhead_bytes, delay_s)
+        delays_s = self._delays_to.get(receiver)
+        if delays_s is None:
+            delays_s = self._delays_to[receiver] = self._find_delays(receiver)
+        self._memory.write_input(receiver, note.size_bytes, note.overhead_bytes, delays_s[sender])
         packed = (note.topic << 4) + (note.outlives_round << 15) + (round_number << 17)
         self._hand_over(sender, 1, packed, at.MADE - number, np.inf)
+
+    def _find_delays(self, receiver: int) -> memoryview:
+        """Returns the delays of all nodes to a node that many of them tell something; NaN where jitter is drawn."""
+        known_s: Any = self._links.latencies_to(receiver)
+        return memoryview(known_s if self._jitter is None else np.full_like(known_s, np.nan))
 
     def _hand_over(self, sender: int, count: int, packed: int, number: int, give_up_s: float) -> None:
         self._unwritten = True

@@ -218,7 +218,7 @@ STATE = np.dtype(
         ("answer_bytes", "i8"),
         ("answer_overhead", "i8"),
         ("refusal_bytes", "i8"),
-        # The operation that is asked for, and its arguments.
+        # The operation that is asked for, and its arguments: `Memory.call` writes all of them at once.
         ("x", "f8"),
         ("operation", "i8"),
         ("a", "i8"),

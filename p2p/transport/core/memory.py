@@ -21,7 +21,8 @@ _SLOTS_PER_NODE = 8
 _MARGIN = 64
 # All fields of the state have eight bytes.
 _PLACE = {name: place for place, name in enumerate(at.STATE.names or ())}
-_X, _OPERATION, _A, _B, _C, _D = (_PLACE[name] for name in ("x", "operation", "a", "b", "c", "d"))
+# The operation and its arguments stand one behind the other, from x to d.
+_CALL_AT = 8 * _PLACE["x"]
 _NEXT_S, _ENDED, _EVENTS, _UNFILLED = (_PLACE[name] for name in ("next_s", "ended", "events", "unfilled"))
 _USED_SLOTS, _FREE_SLOTS, _LISTENING = (_PLACE[name] for name in ("used_slots", "free_slots", "listening"))
 TAKEN, RECEIVER = _PLACE["taken"], _PLACE["receiver"]
@@ -30,12 +31,24 @@ _ROOM_OF = {name: _PLACE["room_" + name] for name in ("slots", "events", "ended"
 # Records have no gaps, so that `struct` reads and writes them, in a third of the time of numpy's records.
 _read_outputs = Struct("=qqqqiiiiqd").iter_unpack
 _write_input = Struct("=qdqqd").pack_into
+_write_call = Struct("=dqqqqq").pack_into
 
 
 class Memory:
     """The arrays of one run; `call` enters the compiled code, `reserve` makes room before it is needed."""
 
-    __slots__ = (*at.ARRAYS, "_enter", "_input_bytes", "_keep", "_output_bytes", "h", "record", "seconds", "words")
+    __slots__ = (
+        *at.ARRAYS,
+        "_enter",
+        "_input_bytes",
+        "_keep",
+        "_output_bytes",
+        "_state_bytes",
+        "h",
+        "record",
+        "seconds",
+        "words",
+    )
 
     if TYPE_CHECKING:
         state: Any
@@ -94,6 +107,7 @@ class Memory:
         self.record["blocked_s"] = np.inf
         self.seconds = memoryview(self.state.view(np.float64))
         """The state as floats, `now_s` first; a memoryview because it is read very often."""
+        self._state_bytes = memoryview(self.state).cast("B")
         self.words = memoryview(self.state.view(np.int64))
         """The state as integers."""
 
@@ -107,9 +121,7 @@ class Memory:
 
     def call(self, operation: int, x: float = 0.0, a: int = 0, b: int = 0, c: int = 0, d: int = 0) -> int:
         """One operation of the event core."""
-        words = self.words
-        words[_OPERATION], words[_A], words[_B], words[_C], words[_D] = operation, a, b, c, d
-        self.seconds[_X] = x
+        _write_call(self._state_bytes, _CALL_AT, x, operation, a, b, c, d)
         return self._enter(self.h)
 
     def next_event_s(self) -> float:
