@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy.attacks.blas_threads import block_by_block
+from privacy.blas_threads import block_by_block
 
 Matrix = NDArray[np.float32]
 Scores = NDArray[np.float64]
