@@ -19,6 +19,7 @@ import numpy as np
 from nodes.aggregation.aggregator import ServerStep
 from nodes.learning.deferred_vectors import Matrix, Vector
 from nodes.learning.thread_pool import chunks, run_parallel
+from privacy.blas_threads import one_blas_thread
 from privacy.mechanisms.clip_and_noise import row_norms
 from privacy.mechanisms.layer_clipping import scale_factors
 
@@ -58,7 +59,9 @@ class AveragingStep:
         shares = self._weights()
         if not self.to_median:
             return shares
-        norms = np.array([row_norms(vector.array()[None])[0] for vector in self.updates])
+        vectors = [vector.array()[None] for vector in self.updates]
+        with one_blas_thread():
+            norms = np.array([row_norms(vector)[0] for vector in vectors])
         median = max(float(np.median(norms)), 1e-30)
         if self.finish is not None:
             self.finish.scale_noise(median)

@@ -18,6 +18,7 @@ class NoLearning:
     """Replaces deferred learning for `learning: none`: vectors have the right size and are all zero."""
 
     learns = False
+    threads = 1
 
     def __init__(
         self,

@@ -99,6 +99,11 @@ class DeferredLearning:
         self._trainer, self._seed = wrap(self._trainer), noise_seed
         self._training.trainer, self._training.seed = self._trainer, noise_seed
 
+    @property
+    def threads(self) -> int:
+        """Number of cores that computations may use."""
+        return self._trainer.threads
+
     def first_model(self) -> Vector:
         """Returns the initial model, which the bootstrap server distributes."""
         return Vector(self.dimension, lambda: self._first)

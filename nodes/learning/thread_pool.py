@@ -7,6 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TypeVar
 
+from privacy.blas_threads import one_blas_thread
+
 Part = TypeVar("Part")
 
 
@@ -19,8 +21,9 @@ def run_parallel(work: Callable[[Part], None], parts: Iterable[Part], threads: i
             work(part)
 
     tasks = list(parts)
-    # Torch splits sums differently for different thread counts, which would change the rounding.
-    with one_torch_thread():
+    # Torch and BLAS split sums differently for different thread counts, which would change the rounding. BLAS also
+    # takes many times as long for one vector if its threads must wait for those that run here.
+    with one_torch_thread(), one_blas_thread():
         if len(tasks) < 2 or threads < 2:
             list(map(without_grad, tasks))
             return

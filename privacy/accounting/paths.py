@@ -74,6 +74,9 @@ class Paths:
 
     def _learn_each(self, totals: Floats, place: int, new: Bools, teams: Teams) -> None:
         """Adds what each new release tells: its noise is independent, so it stands alone."""
+        # What is new in models need not be new to peers, or the other way round.
+        if not new.any():
+            return
         contents, count = self._rounds[place], self._setting.clients
         rows, releases = np.nonzero(new & foreign_to(teams, contents.clients))
         # Flat, which numpy adds fastest. Pairs of team and client may repeat: a client may have released twice.

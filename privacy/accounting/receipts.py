@@ -36,6 +36,9 @@ def received_pairs(messages: Table, rows: Ids, kind: str, clients: int, services
         services: node numbers of senders that are no clients and no intruders.
     """
     rows = rows[messages["kind"][rows] == KIND[kind]]
+    # Most runs have messages of two or three kinds only, and this is asked about each kind in every round.
+    if not len(rows):
+        return np.zeros((0, 2), dtype=np.int64)
     column: dict[str, NDArray[Any]] = {
         name: messages[name][rows] for name in ("origin", "destination", "receiver", "outcome", "reason", "left_bytes")
     }

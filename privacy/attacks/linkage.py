@@ -15,7 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from p2p.random_streams import stream
-from privacy.attacks.matching import Guess, Seen, cosines, log_ratios, matched, nearest, timed, whitened
+from privacy.attacks.matching import (
+    Guess,
+    Seen,
+    as_sent,
+    cosines_by_preparation,
+    log_ratios,
+    matched,
+    nearest,
+    timed,
+    whitened,
+)
 
 EXACT_UP_TO = 2**25
 """Largest number of floats in a round's matrix for exact cosines; larger ones are sketched (see `sketch`)."""
@@ -36,15 +46,14 @@ def guess_by_address(before: Seen, after: Seen) -> Guess:
     return np.array([rows.get(address, -1) for address in after.addresses], dtype=np.int64)
 
 
-def guess_by_content(before: Seen, after: Seen) -> Guess:
-    """Returns for each message of `after` the row of `before` with the largest cosine."""
-    return nearest(cosines(after.vectors, before.vectors))
+def guesses_by_content(before: Seen, after: Seen, threads: int = 1) -> list[Guess]:
+    """Returns for each message of `after` a row of `before`, by each of `METHODS`.
 
-
-def stronger_guesses(before: Seen, after: Seen) -> list[Guess]:
-    """Returns the guesses of `METHODS` after the first; fewer if there are too many candidates to match."""
-    content = cosines(after.vectors, before.vectors, whitened)
-    guesses = [nearest(content)]
+    There are fewer guesses if there are too many candidates to match.
+    """
+    vectors = after.vectors, before.vectors
+    plain, content = cosines_by_preparation(*vectors, [as_sent, whitened], threads)
+    guesses = [nearest(plain), nearest(content)]
     if max(content.shape) <= MATCHED_UP_TO:
         ratios = log_ratios(content)
         guesses += [matched(ratios), matched(timed(ratios, after.times_s, before.times_s))]
@@ -71,9 +80,13 @@ class Linkage:
     """Scores one observer round by round; keeps only the previous round.
 
     Every round must be given in order. A round without observations is given as empty and interrupts the linking.
+
+    Args:
+        threads: threads that compare vectors; results do not depend on it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, threads: int = 1) -> None:
+        self._threads = threads
         self._before: tuple[NDArray[np.int64], Seen] | None = None
         self._sketches: bool | None = None
         self._round = 0
@@ -143,7 +156,7 @@ class Linkage:
         returning = np.isin(truth, ids_before)
         self._returning += int(returning.sum())
         self._hits[1] += returning.sum() / len(ids_before)  # expected hits of a uniform guess
-        guesses = [guess_by_content(before, targets), *stronger_guesses(before, targets)]
+        guesses = guesses_by_content(before, targets, self._threads)
         for place, rows in zip((0, 2, 3, 4, 5), [guess_by_address(before, targets), *guesses], strict=False):
             # Row -1 (no guess) indexes the last id; `rows >= 0` excludes it.
             self._hits[place] += np.sum(returning & (rows >= 0) & (ids_before[rows] == truth))

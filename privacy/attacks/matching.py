@@ -7,13 +7,14 @@ medians over all pairs describe these, and the pairs of a one-to-one assignment 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy.attacks.blas_threads import one_blas_thread
+from privacy.blas_threads import block_by_block
 
 Matrix = NDArray[np.float32]
 Scores = NDArray[np.float64]
@@ -78,28 +79,63 @@ def whitened(part: Matrix, whole: Rows) -> Matrix:
 
 def cosines(targets: Matrix, candidates: Matrix, prepared: Preparation = as_sent) -> Scores:
     """Returns the cosine of each target with each candidate; 0 for rows that are zero or not finite."""
-    sums = _Sums(len(targets), len(candidates))
+    return cosines_by_preparation(targets, candidates, [prepared])[0]
+
+
+def cosines_by_preparation(
+    targets: Matrix, candidates: Matrix, preparations: Sequence[Preparation], threads: int = 1
+) -> list[Scores]:
+    """Returns the cosines after each of several preparations, in one pass over the vectors.
+
+    Guarantees:
+        Equal bits for any number of threads, and for any other preparations beside one.
+    """
     kept = whole_rows(targets), whole_rows(candidates)
-    # Overflow of single products shows in the sums, which then count as 0.
-    with one_blas_thread(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        for columns in column_blocks(targets):
-            sums.add(prepared(targets[:, columns], kept[0]), prepared(candidates[:, columns], kept[1]))
-        found = sums.products / np.sqrt(np.outer(sums.target_squares, sums.candidate_squares))
-    return np.where(np.isfinite(found), found, 0.0)
+
+    def add_up(columns: slice) -> list[_Sums]:
+        # Overflow of single products shows in the sums, which then count as 0.
+        with np.errstate(over="ignore", invalid="ignore"):
+            pair = targets[:, columns], candidates[:, columns]
+            return [_Sums.of(prepared(pair[0], kept[0]), prepared(pair[1], kept[1])) for prepared in preparations]
+
+    totals = [_Sums.zero(len(targets), len(candidates)) for _ in preparations]
+    for found in block_by_block(add_up, column_blocks(targets), threads):
+        for total, part in zip(totals, found, strict=True):
+            total.add(part)
+    return [total.cosines() for total in totals]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class _Sums:
-    """Inner products of two sets of rows and their squares, over all blocks of columns."""
+    """Inner products of two sets of rows and their squares, over some columns."""
 
-    def __init__(self, targets: int, candidates: int) -> None:
-        self.products = np.zeros((targets, candidates))
-        self.target_squares, self.candidate_squares = np.zeros(targets), np.zeros(candidates)
+    products: Scores
+    target_squares: NDArray[np.float64]
+    candidate_squares: NDArray[np.float64]
 
-    def add(self, targets: Matrix, candidates: Matrix) -> None:
-        """Adds a block of columns of both."""
-        self.products += targets @ candidates.T
-        self.target_squares += np.einsum("ij,ij->i", targets, targets)
-        self.candidate_squares += np.einsum("ij,ij->i", candidates, candidates)
+    @classmethod
+    def zero(cls, targets: int, candidates: int) -> _Sums:
+        """Returns those over no columns."""
+        return cls(np.zeros((targets, candidates)), np.zeros(targets), np.zeros(candidates))
+
+    @classmethod
+    def of(cls, targets: Matrix, candidates: Matrix) -> _Sums:
+        """Returns those over a block of columns, in single precision."""
+        squares = [np.einsum("ij,ij->i", rows, rows) for rows in (targets, candidates)]
+        return cls(targets @ candidates.T, *squares)  # type: ignore[arg-type]
+
+    def add(self, part: _Sums) -> None:
+        """Adds those over other columns."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            np.add(self.products, part.products, out=self.products)
+            np.add(self.target_squares, part.target_squares, out=self.target_squares)
+            np.add(self.candidate_squares, part.candidate_squares, out=self.candidate_squares)
+
+    def cosines(self) -> Scores:
+        """Returns products by lengths; 0 where that is no number."""
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            found = self.products / np.sqrt(np.outer(self.target_squares, self.candidate_squares))
+        return np.where(np.isfinite(found), found, 0.0)
 
 
 def nearest(scores: Scores) -> Guess:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy.attacks.blas_threads import one_blas_thread
 from privacy.attacks.matching import (
     MAD,
     Guess,
@@ -23,6 +22,7 @@ from privacy.attacks.matching import (
     timed,
     whole_rows,
 )
+from privacy.blas_threads import one_blas_thread
 
 _STEPS = 5
 _LEAST = 1e-12

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -84,23 +85,35 @@ def clip_rows(rows: Matrix, norm: float | NDArray[np.float64]) -> NDArray[np.flo
     Guarantees:
         Every row has L2 norm at most `norm`, rounding included; a row that is not finite becomes zero.
     """
-    norms = row_norms(rows)
-    # A diverged update cannot be scaled, and one NaN would destroy every model that averages it.
-    rows[~np.isfinite(norms)] = 0.0
-    # A float64 factor: NumPy 2 then computes the product in float64 and rounds it once.
-    most = np.broadcast_to(norm, len(rows))
-    for index in np.flatnonzero(np.isfinite(norms) & (norms > most)):
-        factor = np.float64(most[index] / norms[index] * _ROUND_DOWN)
-        np.multiply(rows[index], factor, out=rows[index], casting="same_kind")
+    norms: NDArray[np.float64] = np.empty(len(rows), dtype=np.float64)
+    most = np.broadcast_to(norm, len(rows)).tolist()
+    # Row by row: each is measured and scaled while it is in the cache.
+    for index, (row, wide) in enumerate(_in_float64(rows)):
+        norms[index] = found = _norm(wide)
+        if not math.isfinite(found):
+            # A diverged update cannot be scaled, and one NaN would destroy every model that averages it.
+            row[:] = 0.0
+        elif found > most[index]:
+            # The product is computed in float64 and rounded once.
+            wide *= most[index] / found * _ROUND_DOWN
+            row[:] = wide
     return norms
 
 
 def row_norms(rows: Matrix) -> NDArray[np.float64]:
     """Returns the L2 norm of each row, summed in float64."""
-    # Row by row: a float64 copy of the whole matrix would take twice its memory.
-    norms: NDArray[np.float64] = np.empty(len(rows), dtype=np.float64)
-    for index, row in enumerate(rows):
-        wide = row.astype(np.float64)
-        # In float64: the squares of a long float32 row would lose digits in a sum of their own precision, and overflow.
-        norms[index] = math.sqrt(float(np.dot(wide, wide)))
-    return norms
+    return np.array([_norm(wide) for _, wide in _in_float64(rows)], dtype=np.float64)
+
+
+def _norm(row: NDArray[np.float64]) -> float:
+    # In float64: the squares of a long float32 row would lose digits in a sum of their own precision, and overflow.
+    return math.sqrt(float(np.dot(row, row)))
+
+
+def _in_float64(rows: Matrix) -> Iterator[tuple[Matrix, NDArray[np.float64]]]:
+    """Yields each row, and its values in an array that the next row overwrites."""
+    # A float64 copy of the whole matrix would take twice its memory.
+    wide = np.empty(rows.shape[1])
+    for row in rows:
+        wide[:] = row
+        yield row, wide

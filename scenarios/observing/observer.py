@@ -64,7 +64,7 @@ class RunObserver:
         self.privacy, self._sharing = privacy, sharing
         self.recorder = recorder
         """The adversaries' observations; None in a run without any."""
-        self.linkage = Linkage()
+        self.linkage = Linkage(learning.threads)
         # First row of the privacy table whose rigorous epsilon has not been considered yet.
         self._rigorous_up_to = 0
         self.measured: Mapping[int, Figures] = {}

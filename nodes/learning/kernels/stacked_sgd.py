@@ -121,7 +121,8 @@ class FirstLayer:
         # With a single step there is nothing to look ahead to, and one fused product is faster.
         if records.shape[1] > batch:
             self._values = torch.bmm(records, descent.turned[0])
-            self._products = torch.bmm(records, records.mT)
+            # Of each later with each earlier record; a transposed copy doubles the speed of a product over so few.
+            self._products = torch.bmm(records[:, batch:], records[:, :-batch].mT.contiguous())
             self._deltas = torch.empty_like(self._values)
 
     def forward(self) -> Tensor:
@@ -132,7 +133,8 @@ class FirstLayer:
             return torch.baddbmm(descent.biases[0], self._records, descent.turned[0])
         value = self._values[:, start : self._end] + descent.biases[0]
         if start:
-            value.baddbmm_(self._products[:, start : self._end, :start], self._deltas[:, :start], alpha=-descent.rate)
+            products = self._products[:, start - self._batch : start, :start]
+            value.baddbmm_(products, self._deltas[:, :start], alpha=-descent.rate)
         return value
 
     def backward(self, delta: Tensor) -> None:

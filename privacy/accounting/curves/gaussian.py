@@ -57,7 +57,7 @@ def epsilons_of(mus: Sequence[float] | NDArray[np.float64], delta: float) -> NDA
     positive_mu = mu[finite]
     exact = np.zeros_like(positive_mu)
     # a = mu/2 is epsilon = 0: where that already meets delta, epsilon is 0 and there is nothing to solve.
-    needs = _log_delta(positive_mu / 2, positive_mu) > math.log(delta)
+    needs = _log_delta(positive_mu / 2, _mills(positive_mu / 2)) > math.log(delta)
     exact[needs] = _solve_epsilon(positive_mu[needs], delta)
     result[finite] = exact
     return result
@@ -104,11 +104,12 @@ def max_releases(epsilon: float, delta: float, noise_multiplier: float) -> int:
 
 
 def _log_delta_at(epsilon: float, mu: float) -> float:
-    return float(_log_delta(np.array([mu / 2 - epsilon / mu]), np.array([mu]))[0])
+    a = np.array([mu / 2 - epsilon / mu])
+    return float(_log_delta(a, _mills(mu - a))[0])
 
 
-def _log_delta(a: NDArray[np.float64], mu: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns ln(Phi(a) - phi(a) R(mu - a)).
+def _log_delta(a: NDArray[np.float64], ratio: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Returns ln(Phi(a) - phi(a) R(mu - a)), given the ratio R(mu - a).
 
     For a <= 1 it is computed as ln phi(a) + ln(R(-a) - R(mu - a)), in which no tail underflows. For large a, R(-a)
     overflows.
@@ -117,8 +118,8 @@ def _log_delta(a: NDArray[np.float64], mu: NDArray[np.float64]) -> NDArray[np.fl
 
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         log_density = -0.5 * np.square(a) - _LOG_SQRT_2PI
-        tail = log_density + np.log(_mills(-a) - _mills(mu - a))
-        body = np.log(ndtr(a) - np.exp(log_density) * _mills(mu - a))
+        tail = log_density + np.log(_mills(-a) - ratio)
+        body = np.log(ndtr(a) - np.exp(log_density) * ratio)
     result: NDArray[np.float64] = np.where(a > 1.0, body, tail)
     return result
 
@@ -144,11 +145,12 @@ def _solve_epsilon(mu: NDArray[np.float64], delta: float) -> NDArray[np.float64]
     # For large mu the root approaches the lower end, where delta is Phi(a).
     a = np.minimum(low + 0.5, 0.5 * (low + high))
     for _ in range(_STEPS):
-        value = _log_delta(a, mu)
+        ratio = _mills(mu - a)
+        value = _log_delta(a, ratio)
         above = value > target
         low, high = np.where(above, low, a), np.where(above, a, high)
         # d ln(delta) / da = mu phi(a) R(mu - a) / delta, positive: ln(delta) is increasing in a.
-        slope = mu * np.exp(-0.5 * np.square(a) - _LOG_SQRT_2PI - value) * _mills(mu - a)
+        slope = mu * np.exp(-0.5 * np.square(a) - _LOG_SQRT_2PI - value) * ratio
         guess = a - (value - target) / slope
         # Inclusive bounds: at the solution the guess equals one of the ends.
         inside = (guess >= low) & (guess <= high)

@@ -7,7 +7,16 @@ import pytest
 from numpy.typing import NDArray
 
 from p2p.random_streams import stream
-from privacy.attacks.matching import Preparation, Seen, as_sent, centred, column_blocks, cosines, whitened
+from privacy.attacks.matching import (
+    Preparation,
+    Seen,
+    as_sent,
+    centred,
+    column_blocks,
+    cosines,
+    cosines_by_preparation,
+    whitened,
+)
 from privacy.attacks.tracks import Directions
 
 Doubles = NDArray[np.float64]
@@ -70,3 +79,15 @@ def test_directions_have_no_mean_and_length_one() -> None:
     centre = whole_matrix(seen.vectors, centred)
     lengths = np.maximum(np.linalg.norm(centre, axis=1), 1e-12)
     assert parts == pytest.approx(centre / lengths[:, None], abs=1e-6)
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_neither_threads_nor_other_preparations_change_a_bit(broken: bool) -> None:
+    """Blocks are computed by several threads and added up in order."""
+    one, two = rounds(broken)
+    assert len(list(column_blocks(one))) >= 3
+    every: list[Preparation] = [as_sent, centred, whitened]
+    for threads in (1, 2, 5):
+        found = cosines_by_preparation(one, two, every, threads)
+        for prepared, scores in zip(every, found, strict=True):
+            assert np.array_equal(scores, cosines(one, two, prepared))
