@@ -250,6 +250,7 @@ class Client(Participant):
                 order = self.new_order(order)
         self._free_s = self.now_s
         self.endpoint.end_part(round_number)
+        self.world.log.end_wait(self.node)
         epoch, has_loss = self.endpoint.epoch(round_number), self._reports_loss(round_number)
         self.report(Done(round_number, self.node, self.model_round, self.skipped, epoch, has_loss))
 
