@@ -5,8 +5,9 @@ Blocks are independent, so each is computed by one thread, and several blocks at
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any, TypeVar
@@ -24,7 +25,14 @@ def block_by_block(work: Callable[[Part], Found], blocks: Iterable[Part], thread
             yield from map(work, parts)
             return
         with ThreadPoolExecutor(threads) as pool:
-            yield from pool.map(work, parts)
+            under_way: deque[Future[Found]] = deque()
+            for part in parts:
+                under_way.append(pool.submit(work, part))
+                # Few at a time: what is computed long before its turn would only take memory.
+                if len(under_way) > threads:
+                    yield under_way.popleft().result()
+            for last in under_way:
+                yield last.result()
 
 
 def one_blas_thread() -> AbstractContextManager[Any]:

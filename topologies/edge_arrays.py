@@ -136,7 +136,8 @@ def swapped(edges: Edges, count: int, rng: np.random.Generator) -> Edges:
 
 
 def _swap(rows: list[list[int]], present: set[int], mutual: bool, rng: np.random.Generator) -> bool:
-    # Uniform over pairs of edges, and rejected if it does not fit: the chain is symmetric, so its limit is uniform.
+    # Pairs of edges are drawn uniformly, and draws that do not fit are not counted: graphs that allow more swaps are
+    # somewhat likelier.
     first, second = rng.choice(len(rows), 2, replace=False).tolist()
     (a, b), (c, d) = rows[first], rows[second]
     # An undirected pair has no order: without the coin the swap into a-c, b-d would never be drawn.

@@ -16,8 +16,13 @@ if TYPE_CHECKING:
 
 NO_MODULUS = 1e-12
 """What is returned for a second modulus of zero, and how closely all of them are computed."""
+_BASIS = 200
+"""Vectors of the iteration. With the usual 20 it does not end where moduli lie close together, as on directed rings and
+on random directed graphs; a graph of fewer nodes is taken as a whole."""
+_RESTARTS = 100
+"""How often the iteration begins again from its best vectors: more take minutes on graphs of thousands, in vain."""
 _PADDING = 4
-"""Coordinates added to the matrix: ARPACK cannot start with fewer than four, nor with a matrix of zeros.
+"""Coordinates added to the matrix: ARPACK needs three for one eigenvalue, and does not start from a zero matrix.
 
 One has the eigenvalue `NO_MODULUS`, the others zero, so the largest modulus stays what it is.
 """
@@ -84,7 +89,7 @@ def second_eigenvalue(weights: csr_array) -> float:
     It is the spectral radius of W - 11'/n, whose eigenvalues are those of W with one 1 replaced by 0 (Brauer), since
     the rows of W sum to one. Found by Arnoldi iteration, whatever the size.
     """
-    from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs
+    from scipy.sparse.linalg import ArpackError, LinearOperator, eigs
 
     n = weights.shape[0]
 
@@ -99,9 +104,17 @@ def second_eigenvalue(weights: csr_array) -> float:
     start = np.sin(np.arange(1.0, n + _PADDING + 1.0))
     padded = LinearOperator((n + _PADDING, n + _PADDING), matvec=apply, dtype=np.float64)
     try:
-        # The limit grows with the graph, since rings and paths take the more steps the longer they are.
-        found = eigs(padded, k=1, which="LM", v0=start, tol=NO_MODULUS, return_eigenvectors=False, maxiter=50 * n + 100)
-    except ArpackNoConvergence as error:
+        found = eigs(
+            padded,
+            k=1,
+            which="LM",
+            v0=start,
+            tol=NO_MODULUS,
+            return_eigenvectors=False,
+            ncv=min(n + _PADDING, _BASIS),
+            maxiter=_RESTARTS,
+        )
+    except ArpackError as error:
         raise ValueError(f"the spectral gap of these {n} nodes was not found; take a smaller graph") from error
     return float(np.abs(found).max())
 

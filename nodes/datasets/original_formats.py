@@ -98,7 +98,6 @@ def read_adult(path: Path) -> list[list[str]]:
     except UnicodeDecodeError as error:
         raise malformed(path, "is not ASCII text") from error
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("|")]
-    # The full stop is that of adult.test, whose labels end in one.
     rows = [[cell.strip() for cell in line.rstrip(" .").split(",")] for line in lines]
     for row in rows:
         if len(row) != ADULT_COLUMNS or row[-1] not in ("<=50K", ">50K"):

@@ -32,8 +32,9 @@ from p2p.random_streams import stream
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
-# Bytes of models per stack, chosen so that a stack stays in the cache during its steps. Larger stacks make fewer calls,
-# for which threads would wait for each other.
+# Bytes of models per stack, about as many as the cache holds during its steps. Each call holds Python's lock for a
+# moment, so fewer calls on larger stacks let threads wait less for each other; but no more cores work than there are
+# stacks, eight for a hundred models of 200,000 parameters. The cores do not change their number, which is in the bits.
 CHUNK_BYTES = 10 << 20
 # Bounds the memory of the scores, which are [models, records, classes].
 TEST_RECORDS_AT_ONCE = 1000
@@ -211,9 +212,9 @@ class Learner:
     def _run(self, work: Callable[[slice], None], count: int) -> None:
         """Runs `work` on `count` models, in stacks."""
         parallel = self.kernel.parallel and (self._dp_sgd is None or self._dp_sgd.kernel.parallel)
-        stacks = -(-count // self._at_once)
+        stacks = max(1, -(-count // self._at_once))
         # Of equal size: no thread is left with a small stack while another has a full one.
-        run_parallel(work, chunks(count, -(-count // max(stacks, 1))), self.threads if parallel else 1)
+        run_parallel(work, chunks(count, max(1, -(-count // stacks))), self.threads if parallel else 1)
 
 
 def _numbers(numbers: Sequence[int] | None, rows: Ints) -> list[int]:

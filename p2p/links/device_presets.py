@@ -27,7 +27,6 @@ _BITS_PER_BYTE = 8
 
 def _joules_per_byte(milliwatts_per_mbit: float) -> float:
     """Converts a power slope in mW per Mbit/s, which is mJ per Mbit, to joules per byte."""
-    # mW / (Mbit/s) is mJ / Mbit: 1e-3 J for 1e6 bits, of which a byte has 8.
     return milliwatts_per_mbit * 1e-3 * _BITS_PER_BYTE / 1e6
 
 

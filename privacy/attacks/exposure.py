@@ -68,8 +68,8 @@ def exposure(knowledge: Matrix) -> Exposure:
     clients = knowledge.shape[1]
     if not knowledge.any():
         return Exposure(np.zeros(clients, dtype=np.bool_), np.full(clients, np.inf))
-    # The rows of `right` with a singular value span the row space, and their squares add up to the projection's
-    # diagonal.
+    # The rows of `right` whose singular value is above rounding span the row space, and their squares add up to the
+    # projection's diagonal.
     _, values, right = np.linalg.svd(knowledge, full_matrices=False)
     kept = values >= values[0] * max(knowledge.shape) * _RANK
     exposed = (right[kept] ** 2).sum(axis=0) >= _EXPOSED

@@ -160,7 +160,7 @@ class WeiCdpCalibration:
         """Returns the noise for the planned rounds; notes list the conditions of the proof that fail."""
         # Replaced clipped weights differ by 2 C, which the formula takes as its sensitivity.
         formula = published_sigma if self.reading == "published" else corrected_sigma
-        # Clients that receive a member's message know that it was sampled, so the provable reading has rate 1.
+        # A receiver of single messages, such as the server, knows who was sampled (E-C03): the provable rate is 1.
         rate = context.rate if self.unit == "record" else 1.0
         sigma = formula(rate, 2.0 * clip_norm, context.rounds, self.epsilon, self.delta)
         divisor = np.maximum(context.records, 1) if self.unit == "record" else np.ones(context.clients)

@@ -62,9 +62,9 @@ def fast_normals(seed: bytes, round_number: int, sender: int, receiver: int, sha
     pairs = (count + 1) // 2
     stream = Cipher(algorithms.AES(seed), modes.CTR(start)).encryptor().update(bytes(8 * pairs))
     words = np.frombuffer(stream, dtype="<u4").astype(np.float64)
-    # The half keeps the uniform numbers above 0, where the logarithm is infinite; rounding to float32 may give 1.
+    # The half keeps the uniform numbers above 0, where the logarithm is infinite; rounding to float32 may give 1, whose
+    # radius is 0.
     uniform = ((words + 0.5) * 2.0**-32).astype(np.float32)
-    # A uniform number that was rounded to 1 gives radius 0, which is harmless.
     radius = np.sqrt(np.float32(-2.0) * np.log(uniform[:pairs]))
     angle = np.float32(2.0 * np.pi) * uniform[pairs:]
     return np.concatenate([radius * np.cos(angle), radius * np.sin(angle)])[:count].astype(np.float64)

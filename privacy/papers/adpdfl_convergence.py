@@ -43,7 +43,7 @@ class Theorem9:
         Heterogeneity is added, the noise is multiplied by the model's dimension, and the denominator differs.
         """
         denominator = 2.0 - self.smoothness + self.rho2 * self.smoothness - self.rho2
-        # The squared norm of a Gaussian vector is d times its variance; the printed bound has no d (E-T09).
+        # The expected squared norm of a Gaussian vector is d times its variance; the printed bound has no d (E-T09).
         noise = dimension * self._noise()
         return (2.0 * self.gap / self.rounds + self.heterogeneity + self._sampling() + noise) / denominator
 

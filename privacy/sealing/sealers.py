@@ -109,7 +109,6 @@ class RealSealer:
             return Bundle(named, keys.public, receivers, one.content, [one.wrap], one.size_bytes)
         code, length = KINDS[kind] | MANY, payload.size_bytes
         content, key_and_digest = self._encrypt(code, round, sequence, keys, payload)
-        # One content key for all, and a wrap for each: two receivers already cost less than two ciphertexts of a model.
         size_bytes = message_size(length, many=True, sealed=True)
         cipher, key_to_seal = self._cipher, self._pairs.key_to_seal  # looked up once; the loop is hot
         self._pairs.begin(round)

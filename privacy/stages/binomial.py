@@ -139,7 +139,6 @@ class Quantised:
     @property
     def bits(self) -> int:
         """Bits of one integer: 0 to levels - 1 + trials."""
-        # The largest sum of a level and its noise fits, so packing never cuts anything off.
         return max(1, (self.levels - 1 + self.trials).bit_length())
 
     def size_bytes(self, dimension: int) -> int:

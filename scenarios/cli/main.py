@@ -47,11 +47,13 @@ def _fast_import() -> Iterator[None]:
     given = os.environ.get(name)
     os.environ.setdefault(name, "1")
     # Classes and functions stay; looking for cycles among them would take a twentieth of the time.
+    collects = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        gc.enable()
+        if collects:
+            gc.enable()
         # Restored, so that subprocesses and later imports see the user's environment.
         if given is None:
             del os.environ[name]

@@ -195,7 +195,7 @@ def _ratio(values: Sequence[float], key: str) -> float:
     if len(values) < 2 or key == "lost" or (key == "epsilon" and min(values) >= NO_PROTECTION):
         return 1.0
     if key == "accuracy":
-        # 0.99 against 0.98 is half the errors, but hardly more accuracy.
+        # By errors: 0.99 is hardly more than 0.98, but leaves half the errors.
         values = [1 - value for value in values]
     low, high = min(values), max(values)
     if math.isinf(high):

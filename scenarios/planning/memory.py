@@ -15,10 +15,10 @@ from scenarios.planning.participation import Rehearsal
 from scenarios.planning.problem_size import ProblemSize
 from scenarios.schema import Scenario
 
-# Bytes per client and per message in flight, measured with 20,000 and 100,000 clients. Tables grow by doubling, so
-# their capacity is on average 1.5 times their length.
 # The interpreter with its packages, and what importing torch adds.
 _BASE, _TORCH = 90e6, 260e6
+# Bytes per client and per message in flight, measured with 20,000 and 100,000 clients. Tables grow by doubling, so
+# their capacity is on average 1.5 times their length.
 _PER_CLIENT, _PER_MESSAGE, _GROWTH = 10.5e3, 0.5e3, 1.5
 _STACKS = 5
 """Copies of a cohort's vectors alive at once: before and after training, releases, and their means."""

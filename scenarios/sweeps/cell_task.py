@@ -212,6 +212,7 @@ def _run(task: CellTask, folder: Path, notes: _RoundNotes | None) -> Mapping[str
     _check_identity(task, scenario, data_dir)
     listeners = () if notes is None else (notes,)
     begun = folder.is_dir() and any(folder.iterdir())
+    # One thread: the sweep fills the cores with cells.
     with blaming_plugins(scenario.plugins):
         if begun:
             try:
@@ -222,7 +223,6 @@ def _run(task: CellTask, folder: Path, notes: _RoundNotes | None) -> Mapping[str
             except (UserError, ValueError):
                 # No resume: damaged by the kill, or a scenario that cannot resume. What was begun is lost, no more.
                 shutil.rmtree(folder)
-        # One thread: the sweep fills the machine with cells, and learning figures may depend on the number.
         return run_scenario(scenario, folder, data_dir=data_dir, threads=1, listeners=listeners)[0]
 
 

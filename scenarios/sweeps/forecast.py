@@ -97,7 +97,7 @@ def _probe(scenario: Scenario, data_dir: Path | None) -> float:
     # CPU time: other work on the machine does not change the forecast.
     began_s = time.process_time()
     simulation.run()
-    # Values are computed when they are read; without this the probe would have learned nothing.
+    # What the collection of the final model leaves pending is counted too: values are computed when they are read.
     if simulation.deferred_learning is not None:
         simulation.collected_model()
     return (time.process_time() - began_s) / work(short, shape_of(short, data_dir))

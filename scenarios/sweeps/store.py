@@ -107,7 +107,7 @@ class Store:
         """Holds the cell for this process; yields False if another one holds it."""
         import fcntl
 
-        # The file stays: removing a lock file while another process waits for it would give two holders.
+        # The file stays: without it, a process that has it open and one that makes it anew could both hold the cell.
         with (self._book / f"{key}.lock").open("w") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -26,6 +26,22 @@ def test_ring_mixes_as_the_cosine_says(n: int) -> None:
     assert second_eigenvalue(weights) == pytest.approx((1 + 2 * math.cos(2 * math.pi / n)) / 3, abs=1e-11)
 
 
+@pytest.mark.parametrize("n", [3, 50, 100, 200, 300])
+def test_directed_ring_mixes_as_the_cosine_says(n: int) -> None:
+    """Its weights are 1/2 for itself and the one before: the moduli are |1 + exp(2 pi i k / n)| / 2, many alike."""
+    ring = np.array([(node, (node + 1) % n) for node in range(n)], dtype=np.int64)
+    assert second_eigenvalue(uniform_weights(ring, n)) == pytest.approx(math.cos(math.pi / n), abs=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_cycles_beside_each_other_never_agree(seed: int) -> None:
+    """A round graph of degree one may be several cycles, whose means differ for ever."""
+    edges = round_graph(np.arange(100), 1, np.random.default_rng(seed))
+    cycles = nx.number_strongly_connected_components(nx.DiGraph(edges.tolist()))
+    found = second_eigenvalue(uniform_weights(edges, 100))
+    assert (found == pytest.approx(1.0, abs=1e-9)) == (cycles > 1)
+
+
 def test_complete_graph_agrees_at_once() -> None:
     """One round of averaging over everyone: gap one."""
     assert spectral_gap(uniform_weights(edges_of(nx.complete_graph(7)), 7)) == pytest.approx(1.0)
