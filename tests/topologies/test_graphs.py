@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import subprocess
 import sys
-import time
 from typing import Any
 
 import networkx as nx
@@ -190,13 +189,15 @@ def test_what_would_fit_does_fit() -> None:
 
 
 @pytest.mark.parametrize("kind", [kind for kind in NAMED if kind != "complete"])
-def test_large_sparse_graphs_are_drawn_quickly(kind: str) -> None:
-    """100,000 nodes (the next power of two for a hypercube) in under three seconds."""
+def test_large_sparse_graphs_are_drawn(kind: str) -> None:
+    """100,000 nodes (the next power of two for a hypercube): looking at all pairs of them would not end here."""
     n = 1 << 17 if kind == "hypercube" else 100_000
     degree = 6 if GRAPHS[kind].free_degree else None
-    start_s = time.process_time()
-    assert len(GRAPHS[kind]().draw(np.arange(n), degree, np.random.default_rng(0)))
-    assert time.process_time() - start_s < 3.0
+    edges = GRAPHS[kind]().draw(np.arange(n), degree, np.random.default_rng(0))
+    assert np.array_equal(edges, ordered(edges))
+    assert n <= len(edges) < 40 * n
+    assert edges.min() >= 0
+    assert edges.max() < n
 
 
 def test_pairs_are_counted_without_a_gap() -> None:
