@@ -12,7 +12,18 @@ from numpy.typing import NDArray
 from p2p.log.records import KIND
 from privacy.attacks.attack import Curve, Result
 from privacy.attacks.linkage import guess_by_address
-from privacy.attacks.matching import Guess, Seen, centred, cosines, log_ratios, matched, nearest, timed, whitened
+from privacy.attacks.matching import (
+    Guess,
+    Seen,
+    as_sent,
+    centred,
+    cosines_by_preparation,
+    log_ratios,
+    matched,
+    nearest,
+    timed,
+    whitened,
+)
 from privacy.attacks.observation_columns import IN, UNKNOWN
 from privacy.attacks.observations import Truth, View
 from privacy.attacks.tracks import link_tracks
@@ -98,9 +109,8 @@ def _seen(view: View, number: int, rows: Rows, began_s: float) -> Seen:
 
 
 def _pair_guesses(before: Seen, after: Seen) -> dict[str, Guess]:
-    plain = cosines(after.vectors, before.vectors)
-    content = cosines(after.vectors, before.vectors, centred)
-    white = cosines(after.vectors, before.vectors, whitened)
+    preparations = [as_sent, centred, whitened]
+    plain, content, white = cosines_by_preparation(after.vectors, before.vectors, preparations)
     ratios, of_white = log_ratios(content), log_ratios(white)
     return {
         "address": guess_by_address(before, after),

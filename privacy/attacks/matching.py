@@ -77,15 +77,12 @@ def whitened(part: Matrix, whole: Rows) -> Matrix:
     return found
 
 
-def cosines(targets: Matrix, candidates: Matrix, prepared: Preparation = as_sent) -> Scores:
-    """Returns the cosine of each target with each candidate; 0 for rows that are zero or not finite."""
-    return cosines_by_preparation(targets, candidates, [prepared])[0]
-
-
 def cosines_by_preparation(
     targets: Matrix, candidates: Matrix, preparations: Sequence[Preparation], threads: int = 1
 ) -> list[Scores]:
-    """Returns the cosines after each of several preparations, in one pass over the vectors.
+    """Returns the cosine of each target with each candidate after each of several preparations, in one pass.
+
+    It is 0 for rows that are zero or not finite.
 
     Guarantees:
         Equal bits for any number of threads, and for any other preparations beside one.

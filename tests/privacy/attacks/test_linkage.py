@@ -18,7 +18,7 @@ from privacy.attacks.linkage import (
     linkability,
     sketch,
 )
-from privacy.attacks.matching import Seen, cosines
+from privacy.attacks.matching import Seen, as_sent, cosines_by_preparation
 from privacy.attacks.tracks import link_tracks
 
 Round = tuple[list[int], Seen]
@@ -103,7 +103,7 @@ def test_cosines_are_cosines() -> None:
     candidates = np.array([[2, 0], [5, 5], [np.inf, 0]], np.float32)
     half = np.sqrt(0.5)
     expected = [[1, half, 0], [-half, 0, 0], [0, 0, 0], [0, 0, 0]]
-    assert cosines(targets, candidates) == pytest.approx(np.array(expected), abs=1e-6)
+    assert cosines_by_preparation(targets, candidates, [as_sent])[0] == pytest.approx(np.array(expected), abs=1e-6)
 
 
 def test_observed_rows_may_be_overwritten() -> None:
@@ -121,7 +121,8 @@ def test_sketches_keep_inner_products() -> None:
     vectors = stream(4, "vectors").standard_normal((20, 5_000)).astype(np.float32)
     small = sketch(vectors, 512)
     assert small.shape == (20, 512)
-    errors = cosines(small, small) - cosines(vectors, vectors)
+    sketched, whole = (cosines_by_preparation(rows, rows, [as_sent])[0] for rows in (small, vectors))
+    errors = sketched - whole
     assert np.abs(errors).max() < 5 / np.sqrt(512)
 
 
