@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-    from scenarios.run_folder.reader import Run as Folder
+    from scenarios.run_folder.reader import StoredRun
     from scenarios.schema import Scenario
 
 TABLES = ("rounds", "messages", "spans", "dropouts", "graphs", "privacy", "aggregations")
@@ -39,7 +39,7 @@ class Run:
     True
     """
 
-    def __init__(self, folder: Folder, temporary: bool = False) -> None:
+    def __init__(self, folder: StoredRun, temporary: bool = False) -> None:
         self._folder = folder
         if temporary:
             # The files go with the last reference to this run.

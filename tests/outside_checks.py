@@ -239,7 +239,13 @@ def _wrong_reason(tables: Tables, row: Row, sent: list[Row]) -> Iterator[str]:
     there = [one for one in sent if one["receiver"] == one["destination"] and one["outcome"] == "delivered"]
     end_s = tables.rounds[row["round"]]["end_s"]
     # Reasons are given when the round closes: what was under way then was late, whatever became of it.
-    under_way = any(one["left_s"] is None or one["left_s"] > end_s or one["outcome"] == "in_flight" for one in sent)
+    under_way = any(
+        one["left_s"] is None
+        or one["left_s"] > end_s
+        or one["outcome"] == "in_flight"
+        or _is_cut_off_after(tables, one, end_s)
+        for one in sent
+    )
     reasons = {one["reason"] for one in sent}
     wrong = {
         "lost": bool(there) or under_way or not sent,
@@ -250,6 +256,13 @@ def _wrong_reason(tables: Tables, row: Row, sent: list[Row]) -> Iterator[str]:
     }
     if wrong[row["reason"]]:
         yield f"{row} but its messages are {[(one['outcome'], one['reason'], one['arrived_s']) for one in sent]}"
+
+
+def _is_cut_off_after(tables: Tables, message: Row, end_s: float) -> bool:
+    """Whether a message had left by `end_s` and was lost when its receiver went down later."""
+    down = tables.down[message["receiver"]]
+    was_down = any(start_s <= end_s and back_s > message["sent_s"] for start_s, back_s in down)
+    return message["reason"] == "receiver_down" and not was_down
 
 
 def members_contribute_or_drop_out(tables: Tables) -> Iterator[str]:

@@ -270,7 +270,7 @@ def troubled_worlds(draw: st.DrawFn, kinds: Sequence[str] = tuple(sorted(PROTOCO
 
 @st.composite
 def quiet_worlds(draw: st.DrawFn) -> list[str]:
-    """A run to which little happens, over links that differ, some of them short: what short cuts are made for."""
+    """A run to which little happens, over links that differ, some of them short."""
     clients = draw(st.integers(4, 25))
     cohort = draw(st.integers(2, clients))
     finish = draw(st.sampled_from(["all", "{quorum: 0.6}"]))

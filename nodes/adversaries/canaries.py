@@ -114,7 +114,7 @@ class CanaryTrainer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Everyone(Observer):
+class AllReceivers(Observer):
     """All receivers of a run; who received what is told by the column `by`, so that every view can be read from it."""
 
     def sees(self, traffic: Traffic, nodes: Sequence[int]) -> Sightings:

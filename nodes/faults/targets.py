@@ -12,7 +12,7 @@ Who = int | str | tuple[int | str, ...]
 _RANGE = re.compile(r"\s*(\d{1,9})\s*(?:-\s*(\d{1,9})\s*)?")
 
 
-class Named(NamedTuple):
+class Targets(NamedTuple):
     """The parsed targets: nodes, or a role, or the problems found."""
 
     nodes: tuple[int, ...] = ()
@@ -20,10 +20,10 @@ class Named(NamedTuple):
     problems: tuple[str, ...] = ()
 
 
-def parse_nodes(who: Who, clients: int, roles: Sequence[str], key: str = "who") -> Named:
+def parse_nodes(who: Who, clients: int, roles: Sequence[str], key: str = "who") -> Targets:
     """Parses `who` into sorted clients or one of `roles`; problems refer to the scenario's `key`."""
     if isinstance(who, str) and who in roles:
-        return Named(role=who)
+        return Targets(role=who)
     nodes: set[int] = set()
     problems: list[str] = []
     for part in who if isinstance(who, tuple) else (who,):
@@ -39,7 +39,7 @@ def parse_nodes(who: Who, clients: int, roles: Sequence[str], key: str = "who") 
             )
             continue
         nodes.update(range(first, last + 1))
-    return Named(tuple(sorted(nodes)), "", tuple(problems))
+    return Targets(tuple(sorted(nodes)), "", tuple(problems))
 
 
 def check_window(start_s: float | None, end_s: float | None, lasts_s: float | None) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nodes.adversaries.canaries import Canaries, CanaryTrainer, Everyone
+from nodes.adversaries.canaries import AllReceivers, Canaries, CanaryTrainer
 from nodes.adversaries.observers import Keep, ModelObserver
 from p2p.config.errors import UserError
 from p2p.log.records import KIND
@@ -111,7 +111,7 @@ def run_with_canaries(
     scenario: Scenario, audit: Audit, number: int, data_dir: Path | None, threads: int | None
 ) -> tuple[Simulation, Canaries, ViewScores]:
     """Runs a scenario once with canaries; returns the run, its canaries and their scores."""
-    watchers: Any = (Everyone(name="everyone", keep=UNLIMITED), ModelObserver(keep=UNLIMITED))
+    watchers: Any = (AllReceivers(name="everyone", keep=UNLIMITED), ModelObserver(keep=UNLIMITED))
     watched = replace(scenario, adversaries=watchers, attacks=(), audit=None)
     seen: list[Scorer] = []
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from scenarios.loading.problems import printable
@@ -31,6 +33,12 @@ def rounds_text(summary: Mapping[str, Any]) -> str:
     if lost:
         rounds += ", all of them lost" if lost == done else f", {lost} of them lost"
     return f"{rounds}, {summary['stopped_because']}"
+
+
+def print_notes(path: Path, notes: Iterable[str]) -> None:
+    """Prints to stderr what is missing or damaged in a run folder, a line each."""
+    for note in notes:
+        print(printable(f"RUN = {path}: {note}"), file=sys.stderr)
 
 
 def print_comparison(summaries: Sequence[Mapping[str, Any]], file: TextIO | None = None) -> None:

@@ -122,10 +122,10 @@ COMMANDS: dict[str, Command] = {
         ".commands.results.runs:serve",
     ),
     "report": Command("write a page of a run, or compare several", arguments.report, ".commands.results.report:run"),
-    "table": Command("write the numbers of a paper", arguments.table, ".commands.results.table:run"),
+    "table": Command("write figures of runs as a table for a paper", arguments.table, ".commands.results.table:run"),
     "export": Command("hand runs to TensorBoard, MLflow or csv", arguments.export, ".commands.results.export:run"),
     "topology": Command("draw the graph of a round", arguments.topology, ".commands.results.topology:run"),
-    "timeline": Command("draw rounds, or trace for Perfetto", arguments.timeline, ".commands.results.timeline:run"),
+    "timeline": Command("draw rounds, or write a Perfetto trace", arguments.timeline, ".commands.results.timeline:run"),
 }
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from p2p.config.errors import UserError
 from scenarios.metrics.comparison import FIGURES
-from scenarios.run_folder.reader import Run, explaining_damage, open_run
+from scenarios.run_folder.reader import StoredRun, explaining_damage, open_run
 from scenarios.sweeps.pivot import axis_text
 from scenarios.sweeps.read_sweep import SweepTable, is_sweep, read_sweep
 
@@ -30,7 +30,7 @@ class ExportedRun:
     """
 
     name: str
-    run: Run
+    run: StoredRun
     axes: dict[str, str] = field(default_factory=dict)
 
     @property

@@ -1,82 +1,30 @@
-"""What is wrong with a run, in sentences: why rounds ended at a deadline or were lost, and what to change.
-
-A cause is read off the critical paths: the step that a timer cut short says which link, training or node was waited
-for. What the run was given (rates, deadlines) comes in as `RunLimits`; without it a sentence does without
-those figures.
-"""
+"""What is wrong with a run, in sentences: why rounds ended at a deadline or were lost, and what to change."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
 from p2p.log import records
 from p2p.log.log import Log
-from scenarios.metrics.communication.critical_path import RESEND, WAIT, CriticalStep, critical_paths
-from scenarios.metrics.communication.roles import Roles, leaders
+from scenarios.metrics.communication.roles import Roles
 from scenarios.metrics.communication.traffic import wasted_per_message
-from scenarios.metrics.headline.number_format import bytes_text, count_text, seconds_text, share_text
+from scenarios.metrics.cut_rounds import cut_rounds
+from scenarios.metrics.findings import Finding, RunLimits
+from scenarios.metrics.headline.number_format import bytes_text, count_text, share_text
 
-MOST_ROUNDS = 500
-"""Longer runs are diagnosed by their first rounds: following a path scans the round's messages at every step."""
-MOST_MESSAGES = 2_000_000
-_WORTH_TELLING = 0.1
-"""A cause that took less than this share of all rounds' time is not reported."""
 _MUCH_WASTE = 0.25
-_DEADLINES = {"model": "model_deadline", "handover": "handover_timeout"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunLimits:
-    """What limited a run.
-
-    Attributes:
-        deadlines_s: the protocol's deadlines by key, such as `deadline` and `model_deadline`.
-        up, down: rate of each node's links in bytes per second.
-        train_s: how long each client trains in a round.
-        waits_for_all: whether aggregations wait for every update.
-    """
-
-    deadlines_s: Mapping[str, float]
-    up: NDArray[np.float64]
-    down: NDArray[np.float64]
-    train_s: NDArray[np.float64]
-    waits_for_all: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that is wrong, and what would change it."""
-
-    code: str
-    problem: str
-    cure: str
-
-    def to_json(self) -> dict[str, str]:
-        """Returns the entry of the summary."""
-        return {"code": self.code, "problem": self.problem, "cure": self.cure}
 
 
 def diagnose(log: Log, roles: Roles, limits: RunLimits | None) -> list[Finding]:
     """Returns what is wrong with a run's rounds and bytes, worst first; nothing if all went well."""
     found = list(_lost_rounds(log))
     if len(log.messages) and log.rounds:
-        found += _cut_rounds(log, roles, limits)
-        found += _waste(log)
+        found += cut_rounds(log, roles, limits)
+        found += _waste(log, roles)
     return found
-
-
-def diagnosed_rounds(log: Log) -> list[dict[str, Any]]:
-    """Returns the rounds whose paths are followed: as many of the first as have not too many messages."""
-    if not log.rounds:
-        return []
-    # Cumulative: following paths costs with all messages so far, whatever round they are of.
-    counts = np.cumsum(np.bincount(np.maximum(log.messages["round"], 0), minlength=int(log.rounds[-1]["round"]) + 1))
-    return [record for record in log.rounds[:MOST_ROUNDS] if counts[int(record["round"])] <= MOST_MESSAGES]
 
 
 def findings_text(findings: Iterable[Mapping[str, str]]) -> list[str]:
@@ -107,196 +55,56 @@ def _lost_rounds(log: Log) -> Iterator[Finding]:
     )
 
 
-def _cut_rounds(log: Log, roles: Roles, limits: RunLimits | None) -> Iterator[Finding]:
-    """Groups the steps that timers cut short by their cause, and yields a finding for each cause that matters."""
-    groups: dict[tuple[str, str], list[tuple[int, CriticalStep]]] = {}
-    total_s = 0.0
-    for record, path in critical_paths(log, roles.node("proxy"), diagnosed_rounds(log)):
-        total_s += float(record["end_s"]) - float(record["start_s"])
-        for step in path:
-            if step.cut or _gave_up(step, limits):
-                groups.setdefault((_cause(step), step.what), []).append((int(record["round"]), step))
-    seconds = {cause: sum(step.duration_s for _, step in steps) for cause, steps in groups.items()}
-    reported: set[int] = set()
-    # Worst first, which also decides whose deadline a round is said to end at.
-    for cause in sorted(groups, key=lambda name: -seconds[name]):
-        if seconds[cause] >= _WORTH_TELLING * total_s or _hits_most_rounds(log, cause, groups[cause]):
-            yield _Cut(log, roles, limits, cause[0], groups[cause]).finding(reported)
-            reported |= {number for number, _ in groups[cause]}
-
-
-def _hits_most_rounds(log: Log, cause: tuple[str, str], steps: Sequence[tuple[int, CriticalStep]]) -> bool:
-    """Returns whether a link kept updates or models from arriving in half of the rounds, however short the waits."""
-    often = 2 * len({number for number, _ in steps}) >= len(diagnosed_rounds(log))
-    return often and cause[0] in ("uplink", "downlink") and cause[1] in ("update", "model")
-
-
-def _gave_up(step: CriticalStep, limits: RunLimits | None) -> bool:
-    """Returns whether a member stopped training at its deadline: the step ends there, and no node waited for it."""
-    return limits is not None and step.what == "train" and step.duration_s < limits.train_s[step.node] * (1 - 1e-9)
-
-
-def _cause(step: CriticalStep) -> str:
-    if step.what == WAIT:
-        return "gone"
-    if step.what in (RESEND, "train"):
-        return step.what
-    return "downlink" if step.held_back_by == "downlink" else "uplink"
-
-
-class _Cut:
-    """The rounds that one cause held up, told by the worst of them."""
-
-    def __init__(
-        self, log: Log, roles: Roles, limits: RunLimits | None, cause: str, steps: Sequence[tuple[int, CriticalStep]]
-    ) -> None:
-        self._log, self._roles, self._limits, self._cause, self._steps = log, roles, limits, cause, steps
-        # A link is told by the round that gave it the least time, anything else by the longest wait.
-        worst = min if cause in ("uplink", "downlink") else max
-        self._round, self._step = worst(steps, key=lambda pair: pair[1].duration_s)
-        count, whole = len({number for number, _ in steps}), len(diagnosed_rounds(log))
-        self._which = f"all {whole} rounds" if count == whole > 1 else f"{count} of {whole} rounds"
-        if count == 1:
-            self._which = f"round {self._round}"
-        self._plural = "" if count == 1 else "s"
-
-    def finding(self, reported: Set[int] = frozenset()) -> Finding:
-        """Returns the sentence and the cure; rounds `told` before have more than one deadline to wait for."""
-        verb = "ends" if not self._plural else "end"
-        how = f"{verb} at the deadline"
-        if reported & {number for number, _ in self._steps}:
-            how = f"also wait{'' if self._plural else 's'} until a deadline"
-        tell = {"uplink": self._link, "downlink": self._link, "train": self._train, "gone": self._gone}
-        problem, cure = tell.get(self._cause, self._resent)()
-        return Finding(f"deadline_{self._cause}", f"{self._which} {how} because {problem}", cure)
-
-    def _link(self) -> tuple[str, str]:
-        """A link that needs longer for its messages than there is time."""
-        step, down = self._step, self._cause == "downlink"
-        end = "receiver" if down else "sender"
-        node = step.blamed
-        messages = self._log.messages
-        # First attempts only: what is sent again is no more payload.
-        rows = (messages["round"] == self._round) & (messages[end] == node) & (messages["attempt"] == 1)
-        rows &= messages["kind"] == records.KIND.get(step.what, -1)
-        count, total = int(rows.sum()), int(messages["size_bytes"][rows].sum())
-        each = f"{count} {step.what}{'' if count == 1 else 's'} of {bytes_text(total / max(count, 1))}"
-        whose = f"the {self._role(node)}'s {self._cause}"
-        rate = self._rate(node, down)
-        there_s = step.duration_s
-        need_s = total / rate if rate else None
-        need = f"needs {seconds_text(need_s)}" if need_s else "is too slow"
-        where = f" ({self._named(node)} in round {self._round})" if len(self._log.rounds) > 1 else ""
-        return f"{whose} {need} for {each}{where}; {self._time_there(there_s)}", self._link_cure(count, need_s, there_s)
-
-    def _link_cure(self, count: int, need_s: float | None, there_s: float) -> str:
-        key = self._deadline_key()
-        cures = [f"raise protocol.{key}"]
-        if need_s is not None and need_s > there_s:
-            limit_s = self._limits.deadlines_s.get(key, 0.0) if self._limits else 0.0
-            cures = [f"raise protocol.{key} to {seconds_text(_round_up(limit_s + need_s - there_s))} or more"]
-            # The link carries so many of equal size in the time that there is.
-            fits = int(count * there_s / need_s)
-            if count > 2 and fits >= 2:
-                few = "exchange_with" if self._step.what == "update" and not leaders(self._log) else "train_per_round"
-                cures.append(f"lower protocol.{few} to about {fits}")
-        return _sentence([*cures, "send a smaller model"])
-
-    def _train(self) -> tuple[str, str]:
-        node = self._step.node
-        need_s = None if self._limits is None else float(self._limits.train_s[node])
-        need = f"needs {seconds_text(need_s)}" if need_s else f"is not done after {seconds_text(self._step.duration_s)}"
-        slow = len({step.node for _, step in self._steps})
-        others = f" (the slowest of {slow})" if slow > 1 else ""
-        problem = f"training at client {node}{others} {need}; {self._time_there(self._step.duration_s)}"
-        return problem, _sentence(["raise protocol.deadline", "train fewer epochs", self._go_on_without()])
-
-    def _gone(self) -> tuple[str, str]:
-        nodes = sorted({step.blamed for _, step in self._steps})
-        named = ", ".join(self._named(node) for node in nodes[:3]) + (
-            f" and {len(nodes) - 3} more" if len(nodes) > 3 else ""
-        )
-        waited_s = sum(step.duration_s for _, step in self._steps)
-        if all(self._led(number, step.blamed) for number, step in self._steps):
-            problem = f"a leader that had gone was waited for ({named}; {seconds_text(waited_s)} in total)"
-            return problem, "Lower protocol.leader_timeout"
-        problem = f"members that had gone were waited for ({named}; {seconds_text(waited_s)} in total)"
-        return problem, _sentence([self._go_on_without(), "lower protocol.deadline"])
-
-    def _led(self, number: int, node: int) -> bool:
-        """Returns whether a node was the leader of a round at any time; after an election another one is on record."""
-        graphs = self._log.graphs
-        here = (graphs["round"] == number) & (graphs["receiver"] == node)
-        return number in leaders(self._log) and bool(here.any())
-
-    def _resent(self) -> tuple[str, str]:
-        problem = f"a message of {self._named(self._step.node)} was lost and did not come in time on another try"
-        return problem, _sentence(
-            ["lower network.retransmit.timeout", "raise network.retransmit.tries", self._go_on_without()]
-        )
-
-    def _go_on_without(self) -> str:
-        waits = self._limits is None or self._limits.waits_for_all
-        return (
-            "go on without the last ones by `protocol.finish: {quorum: 0.9}`"
-            if waits
-            else "lower protocol.finish.quorum"
-        )
-
-    def _deadline_key(self) -> str:
-        key = _DEADLINES.get(self._step.what, "deadline")
-        return key if self._limits is None or key in self._limits.deadlines_s else "deadline"
-
-    def _time_there(self, there_s: float) -> str:
-        key = self._deadline_key()
-        limit = "" if self._limits is None else f" (protocol.{key} {seconds_text(self._limits.deadlines_s.get(key))})"
-        return f"there were {seconds_text(there_s)}{limit}"
-
-    def _rate(self, node: int, down: bool) -> float | None:
-        if self._limits is None:
-            return None
-        rate = float((self._limits.down if down else self._limits.up)[node])
-        return rate if np.isfinite(rate) else None
-
-    def _role(self, node: int) -> str:
-        role = self._roles.role(node)
-        return "leader" if leaders(self._log).get(self._round) == node and role == "client" else role
-
-    def _named(self, node: int) -> str:
-        role = self._roles.role(node)
-        return f"{role} {node}" if role in ("client", "relay", "intruder") else role
-
-
-def _waste(log: Log) -> Iterator[Finding]:
+def _waste(log: Log, roles: Roles) -> Iterator[Finding]:
     wasted = wasted_per_message(log.messages)
     sent = int(log.messages["size_bytes"].sum())
     if wasted.sum() < _MUCH_WASTE * sent:
         return
     kinds = np.bincount(log.messages["kind"], wasted, len(records.KINDS))
     most = int(kinds.argmax())
-    lost = log.messages["outcome"] == records.OUTCOME["lost"]
-    cut_off = float(wasted[lost & (log.messages["kind"] == most)].sum() / max(kinds[most], 1))
-    how = "cut off on their way" if cut_off > 0.5 else "too late to be used"
-    count = count_text(int(np.count_nonzero(wasted[log.messages["kind"] == most])))
+    rows = np.flatnonzero((log.messages["kind"] == most) & (wasted > 0))
+    why = _causes_of_waste(log, roles, rows)
+    cause = max(why, key=lambda name: int(wasted[rows][why[name]].sum()))
+    how, cure = _WASTE[cause]
     share, amount = share_text(wasted.sum() / sent), bytes_text(int(wasted.sum()))
     problem = (
-        f"{share} of all bytes were wasted ({amount}), most of them in {count} messages of kind {records.KINDS[most]} "
-        f"that were {how}"
-    )
-    cure = (
-        "Shorter rounds lose less when a node goes" if cut_off > 0.5 else "Give them more time, or send less per round"
+        f"{share} of all bytes were wasted ({amount}), most of them in {count_text(len(rows))} messages of kind "
+        f"{records.KINDS[most]} {how}"
     )
     yield Finding("waste", problem, cure)
 
 
-def _round_up(time_s: float) -> float:
-    """Rounds up to two digits, so that a cure is easy to type."""
-    if time_s <= 0:
-        return 0.0
-    unit = 60.0 if time_s > 120 else 1.0 if time_s > 10 else 0.1
-    return float(np.ceil(time_s / unit) * unit)
+_WASTE = {
+    "intruder": ("that an intruder sent", "It is what the intruder costs the others"),
+    "down": (
+        "from or to nodes that were down",
+        "Shorter rounds lose less when a node goes",
+    ),
+    "partition": (
+        "that a partition cut off",
+        "A longer network.retransmit.timeout sends fewer of them before it heals",
+    ),
+    "lost": ("that the network lost", "Send less per round: every loss costs a whole message"),
+    "relayed": ("that relays carried in vain", "Give them more time, or send less per round"),
+    "late": ("that were too late to be used", "Give them more time, or send less per round"),
+}
+"""By cause: what is said of most of the wasted messages, and what would change it."""
 
 
-def _sentence(cures: Sequence[str]) -> str:
-    text = ", ".join(cures[:-1]) + (", or " if len(cures) > 1 else "") + cures[-1]
-    return text[:1].upper() + text[1:]
+def _causes_of_waste(log: Log, roles: Roles, rows: NDArray[np.int64]) -> dict[str, NDArray[np.bool_]]:
+    """Returns for each cause which of some wasted messages have it; the first that applies."""
+    origin, reason = log.messages["origin"][rows], log.messages["reason"][rows]
+    intruders = [node for node in np.unique(origin).tolist() if roles.role(node) == "intruder"]
+    found = {
+        "intruder": np.isin(origin, intruders),
+        "down": np.isin(reason, [records.REASON["sender_down"], records.REASON["receiver_down"]]),
+        "partition": reason == records.REASON["partition"],
+        "lost": log.messages["outcome"][rows] == records.OUTCOME["lost"],
+        "relayed": log.messages["receiver"][rows] != log.messages["destination"][rows],
+        "late": np.ones(len(rows), dtype=np.bool_),
+    }
+    left = np.ones(len(rows), dtype=np.bool_)
+    for name, which in found.items():
+        found[name] = which & left
+        left &= ~which
+    return found

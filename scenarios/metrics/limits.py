@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from scenarios.composition.simulation import Simulation
-from scenarios.metrics.diagnosis import RunLimits
+from scenarios.metrics.findings import RunLimits
 
-_KEYS = ("deadline", "model_deadline", "handover_timeout")
+_KEYS = ("deadline", "model_deadline", "handover_timeout", "leader_timeout")
 
 
 def limits_of(simulation: Simulation) -> RunLimits:

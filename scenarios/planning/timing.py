@@ -16,7 +16,8 @@ from p2p.log import records
 from p2p.log.log import Log
 from scenarios.metrics.communication.roles import Roles
 from scenarios.metrics.communication.traffic import bytes_by_round
-from scenarios.metrics.diagnosis import Finding, diagnose
+from scenarios.metrics.diagnosis import diagnose
+from scenarios.metrics.findings import Finding
 from scenarios.planning.participation import Rehearsal
 from scenarios.planning.problem_size import ProblemSize
 from scenarios.schema import Scenario

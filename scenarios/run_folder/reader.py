@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Run:
+class StoredRun:
     """A run read from its folder; tables are read on first use.
 
     Attributes:
@@ -86,7 +86,7 @@ class Run:
         return _merge(name, _parts(self.path, name))
 
 
-def open_run(path: Path) -> Run:
+def open_run(path: Path) -> StoredRun:
     """Opens a run folder; raises a `UserError` with the reason if it is not one."""
     if not path.is_dir():
         raise UserError(f"RUN = {path}: is not a folder; give a folder that `peerveil run` wrote")
@@ -96,7 +96,7 @@ def open_run(path: Path) -> Run:
         raise UserError(f"RUN = {path}: has no summary.json and no parts; {_cure(path)}")
     # A killed run has no summary; its environment holds the format too.
     _check_format(path, (summary or environment).get("format", FORMAT))
-    return Run(path, summary, _text(path / "scenario.yaml"), environment)
+    return StoredRun(path, summary, _text(path / "scenario.yaml"), environment)
 
 
 def finished_summary(path: Path) -> dict[str, Any] | None:

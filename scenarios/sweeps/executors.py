@@ -1,4 +1,4 @@
-"""Where cells run: every place is a `concurrent.futures.Executor`, opened by name.
+"""Where cells run: every pool has a `concurrent.futures.Executor`, opened by name.
 
 `processes` of this machine, `serial` in this process, `dask` (a cluster on this machine), `tcp://...` (an existing Dask
 cluster), or `module:function`, which returns an executor.
@@ -25,7 +25,7 @@ _UNKNOWN_WIDTH = 8
 
 
 @dataclass(slots=True)
-class Place:
+class WorkerPool:
     """An open executor and how many cells it runs at once.
 
     Attributes:
@@ -48,23 +48,23 @@ def warm_up() -> None:
         forkserver.ensure_running()
 
 
-def check_place(on: str) -> None:
+def check_pool(on: str) -> None:
     """Raises a `UserError` if no executor is called so."""
-    if on not in _PLACES and ":" not in on:
-        known = f"{', '.join(_PLACES)}, tcp://scheduler:8786 or module:function"
+    if on not in _POOLS and ":" not in on:
+        known = f"{', '.join(_POOLS)}, tcp://scheduler:8786 or module:function"
         raise UserError(f"--on = {on}: is unknown; write {known}")
 
 
 @contextmanager
-def open_place(on: str, workers: int) -> Iterator[Place]:
+def open_pool(on: str, workers: int) -> Iterator[WorkerPool]:
     """Opens the executor called `on`; closes it afterwards, running cells included."""
-    check_place(on)
+    check_pool(on)
     remote = _dask if "://" in on else _named
-    with _PLACES[on](workers) if on in _PLACES else remote(workers, on) as place:
+    with _POOLS[on](workers) if on in _POOLS else remote(workers, on) as pool:
         try:
-            yield place
+            yield pool
         except BaseException:
-            place.stop()
+            pool.stop()
             raise
 
 
@@ -83,33 +83,32 @@ class SerialExecutor(Executor):
 
 
 @contextmanager
-def _serial(workers: int) -> Iterator[Place]:
-    yield Place(SerialExecutor(), 1)
+def _serial(workers: int) -> Iterator[WorkerPool]:
+    yield WorkerPool(SerialExecutor(), 1)
 
 
 @contextmanager
-def _processes(workers: int) -> Iterator[Place]:
+def _processes(workers: int) -> Iterator[WorkerPool]:
     """Starts worker processes from one that has imported torch: each then starts in milliseconds."""
     warm_up()
     context = WorkerContext()
-    pools: list[ProcessPoolExecutor] = []
+    executors: list[ProcessPoolExecutor] = []
 
     def start() -> Executor:
-        pool = ProcessPoolExecutor(workers, mp_context=context, initializer=begin_worker)
-        pools.append(pool)
-        return pool
+        executor = ProcessPoolExecutor(workers, mp_context=context, initializer=begin_worker)
+        executors.append(executor)
+        return executor
 
     def stop() -> None:
         for child in multiprocessing.active_children():
             # A shutdown alone would let running cells go on to their end.
             child.terminate()
-        for pool in pools:
-            pool.shutdown(wait=False, cancel_futures=True)
+        for executor in executors:
+            executor.shutdown(wait=False, cancel_futures=True)
 
-    place = Place(start(), workers, start, stop)
-    yield place
-    for pool in pools:
-        pool.shutdown(wait=True, cancel_futures=True)
+    yield WorkerPool(start(), workers, start, stop)
+    for executor in executors:
+        executor.shutdown(wait=True, cancel_futures=True)
 
 
 @contextmanager
@@ -128,7 +127,7 @@ def _one_thread_each() -> Iterator[None]:
 
 
 @contextmanager
-def _dask(workers: int, address: str = "dask") -> Iterator[Place]:
+def _dask(workers: int, address: str = "dask") -> Iterator[WorkerPool]:
     try:
         from distributed import Client, LocalCluster
     except ImportError as error:
@@ -147,7 +146,7 @@ def _dask(workers: int, address: str = "dask") -> Iterator[Place]:
     try:
         # Not pure: a cell that is submitted again after a loss must run again.
         executor = client.get_executor(pure=False)
-        yield Place(executor, max(1, sum(client.nthreads().values())))
+        yield WorkerPool(executor, max(1, sum(client.nthreads().values())))
     finally:
         with suppress(Exception):
             client.close(timeout=5)
@@ -166,7 +165,7 @@ def _silence_dask() -> None:
 
 
 @contextmanager
-def _named(workers: int, name: str) -> Iterator[Place]:
+def _named(workers: int, name: str) -> Iterator[WorkerPool]:
     module_name, _, function_name = name.partition(":")
     # The user's own module lies where the command is given, and the name was typed by the user.
     sys.path.append(os.getcwd())
@@ -178,7 +177,7 @@ def _named(workers: int, name: str) -> Iterator[Place]:
     if not isinstance(executor, Executor):
         raise UserError(f"--on = {name}: returns {type(executor).__name__}; it must be a concurrent.futures.Executor")
     with executor:
-        yield Place(executor, int(getattr(executor, "_max_workers", _UNKNOWN_WIDTH)))
+        yield WorkerPool(executor, int(getattr(executor, "_max_workers", _UNKNOWN_WIDTH)))
 
 
-_PLACES = {"processes": _processes, "serial": _serial, "dask": _dask}
+_POOLS = {"processes": _processes, "serial": _serial, "dask": _dask}

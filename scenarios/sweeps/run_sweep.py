@@ -10,7 +10,7 @@ from typing import Any
 from p2p.config.errors import UserError
 from scenarios.loading.problems import suggestion
 from scenarios.sweeps.cell_task import CellOutcome
-from scenarios.sweeps.executors import check_place, open_place
+from scenarios.sweeps.executors import check_pool, open_pool
 from scenarios.sweeps.grid import Cell, Grid, base_name
 from scenarios.sweeps.live_table import live_table
 from scenarios.sweeps.resources import largest_cell_bytes, worker_count
@@ -73,7 +73,7 @@ def run_sweep(
     Raises:
         UserError: a cell cannot fit, or disk or executor are lost. Finished cells are kept.
     """
-    check_place(options.on)
+    check_pool(options.on)
     workers = worker_count(largest_cell_bytes(grid.cells, options.data_dir))
     store.prepare()
     written = SweepFolder(folder, sweep, grid, store)
@@ -85,7 +85,7 @@ def run_sweep(
     if todo:
         with (
             live_table(sweep.name, len(grid.cells), found, store, options.quiet) as progress,
-            open_place(options.on, options.workers or workers) as place,
+            open_pool(options.on, options.workers or workers) as pool,
         ):
 
             def ended(cell: Cell, outcome: CellOutcome) -> None:
@@ -102,7 +102,7 @@ def run_sweep(
                 on_tick=progress.tick,
             )
             try:
-                elsewhere = queue.run(place)
+                elsewhere = queue.run(pool)
             finally:
                 # Also after Ctrl-C and errors: what has ended is in the table.
                 written.update(now=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 from p2p.config.errors import UserError
 from scenarios.loading.load import dump_scenario
 from scenarios.sweeps.cell_task import CellOutcome, CellTask, run_cell, unpack
-from scenarios.sweeps.executors import Place
+from scenarios.sweeps.executors import WorkerPool
 from scenarios.sweeps.grid import Cell
 from scenarios.sweeps.store import Store
 
@@ -52,7 +52,7 @@ class CellQueue:
         self._deaths: Counter[str] = Counter()
         self._texts: dict[str, str] = {}
 
-    def run(self, place: Place) -> int:
+    def run(self, pool: WorkerPool) -> int:
         """Runs all cells; returns how many other processes still hold.
 
         Raises:
@@ -60,7 +60,7 @@ class CellQueue:
             KeyboardInterrupt: a cell in this process was interrupted.
         """
         while self._waiting or self._suspects or self._running or (self._claimed and not self._leave_claimed):
-            self._submit(place)
+            self._submit(pool)
             ended, _ = wait(self._running, timeout=_POLL_S, return_when=FIRST_COMPLETED)
             if not self._running:
                 # `wait` returns at once when nothing runs.
@@ -69,31 +69,31 @@ class CellQueue:
             for future in ended:
                 broken |= self._take(self._running.pop(future), future)
             if broken:
-                self._recover(place)
+                self._recover(pool)
             self._retry_claimed()
             self._on_tick(list(self._running.values()))
         return len(self._claimed)
 
-    def _submit(self, place: Place) -> None:
+    def _submit(self, pool: WorkerPool) -> None:
         # Two per worker: one runs, the next is at hand. More would only fill memory.
-        room = 2 * place.width - len(self._running)
+        room = 2 * pool.width - len(self._running)
         try:
             # A cell that has ended is recorded before the next one begins, which in this process may take long.
             while room > 0 and self._waiting and not any(future.done() for future in self._running):
-                self._hand_over(self._waiting, place)
+                self._hand_over(self._waiting, pool)
                 room -= 1
             if self._suspects and not self._running:
-                self._hand_over(self._suspects, place)
+                self._hand_over(self._suspects, pool)
         except BrokenExecutor:
             # A worker died between two cells; the futures tell which cells are lost.
             if not self._running:
-                self._recover(place)
+                self._recover(pool)
 
-    def _hand_over(self, cells: deque[Cell], place: Place) -> None:
+    def _hand_over(self, cells: deque[Cell], pool: WorkerPool) -> None:
         cell = cells[0]
         # Told before: an executor of this process returns when the cell has ended.
         self._on_tick([*self._running.values(), cell])
-        self._running[place.executor.submit(run_cell, self._task(cell))] = cell
+        self._running[pool.executor.submit(run_cell, self._task(cell))] = cell
         # Only once it is handed over: a broken executor raises above, and the cell stays.
         cells.popleft()
 
@@ -162,16 +162,16 @@ class CellQueue:
             del self._claimed[cell.key]
             self._waiting.append(cell)
 
-    def _recover(self, place: Place) -> None:
+    def _recover(self, pool: WorkerPool) -> None:
         for future, cell in list(self._running.items()):
             if future.done():
                 del self._running[future]
                 self._take(cell, future)
         # An executor of the user's or of a cluster: only its owner can start it again.
-        if place.restart is None:
+        if pool.restart is None:
             raise _lost(None)
         if not self._running:
-            place.executor = place.restart()
+            pool.executor = pool.restart()
 
 
 def _died(times: int) -> str:

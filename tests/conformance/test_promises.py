@@ -131,9 +131,8 @@ faults: [{{kind: intruder, every: 500 ms}}]
     simulation = run(world)
     assert simulation.proxy.outcome.rounds_completed == 2
     table = simulation.log.messages
-    first = simulation.scenario.clients + 4
-    relays = set(simulation.world.network._relays.nodes)  # type: ignore[union-attr]
-    foreign = (table["origin"] >= first) & ~np.isin(table["origin"], list(relays))
+    # Clients, proxy, standby, tracker, server, relays; then intruders.
+    foreign = table["origin"] >= simulation.scenario.clients + 4 + simulation.scenario.anonymity.relays
     assert foreign.any()
     assert not table["used"][foreign & (table["kind"] != records.KIND["control"])].any()
 

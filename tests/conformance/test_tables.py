@@ -34,6 +34,25 @@ def test_tables_tell_one_story_under_every_fault(prepare: Prepare, world: list[s
     assert violations(tables_of(simulation)) == []
 
 
+def test_what_is_cut_off_after_its_round_was_late(prepare: Prepare) -> None:
+    """A quorum closes the round while updates wait for a downlink; then all receivers go down."""
+    world = (
+        *("clients=6", "data.samples=120", "rounds=1", "network.retransmit={tries: 1}", "network.loss=0"),
+        "protocol={kind: gossip, train_per_round: 6, exchange_with: 5, deadline: 60 s, finish: {quorum: 0.4}}",
+        *("network.sharing=fifo", "network.uplink=1 MB/s", "network.downlink=300 B/s"),
+    )
+    calm = prepare(*world)
+    calm.run()
+    crash_s = calm.log.rounds[0]["end_s"] + 0.001
+    simulation = prepare(*world, f"faults=[{{kind: crash, who: 0-5, start: {crash_s} s, end: {crash_s + 5} s}}]")
+    simulation.run()
+    tables = tables_of(simulation)
+    late = {(row["node"], row["aggregator"]) for row in tables.dropouts if row["reason"] == "late"}
+    updates = [row for row in tables.last_hops("update") if row["reason"] == "receiver_down"]
+    assert {(row["origin"], row["receiver"]) for row in updates if row["left_s"] < crash_s} & late
+    assert violations(tables) == []
+
+
 LONELY = (
     *("clients=4", "data.samples=80", "seed=0", "privacy={clip: flat, noise: {kind: gaussian, sigma: 4}}"),
     "network.uplink=1 MB/s",

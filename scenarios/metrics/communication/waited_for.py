@@ -57,6 +57,7 @@ class Waits:
         edges: NDArray[np.int64],
     ) -> None:
         self._messages, self._spans, self._proxy = log.messages, log.spans, proxy
+        self._end_s = float(record["end_s"])
         self._round, self._leader = int(record["round"]), int(record.get("leader", records.NO_NODE))
         payload = log.messages["kind"][rows] != records.KIND["control"]
         self._control = rows[~payload]
@@ -64,11 +65,11 @@ class Waits:
         first = log.messages["sender"][rows] == log.messages["origin"][rows]
         self._sent, self._unused = rows[payload & first], rows[payload & first & ~useful]
         self._senders, self._receivers = log.graphs["sender"][edges], log.graphs["receiver"][edges]
-        self._resting = self._sorted_spans()
+        self._span_rows = self._sorted_spans()
 
     def began_s(self, node: int, at_s: float) -> float:
         """Returns when the wait of a node that ended at `at_s` had begun; `at_s` if there was none."""
-        spans, rows = self._spans, self._resting["wait"]
+        spans, rows = self._spans, self._span_rows["wait"]
         rows = rows[(spans["node"][rows] == node) & (np.abs(spans["end_s"][rows] - at_s) <= _TOLERANCE_S)]
         return float(spans["start_s"][rows].min(initial=at_s))
 
@@ -79,13 +80,17 @@ class Waits:
         return {
             "wait": np.flatnonzero(mine & (spans["name"] == records.SPAN["wait"])),
             "train": np.flatnonzero(mine & (spans["name"] == records.SPAN["train"])),
+            "invite": np.flatnonzero(mine & (spans["name"] == records.SPAN["invite"])),
+            "idle": np.flatnonzero(mine & (spans["name"] == records.SPAN["idle"])),
+            "share": np.flatnonzero(mine & (spans["name"] == records.SPAN["share"])),
             "down": np.flatnonzero(spans["name"] == records.SPAN["down"]),
         }
 
     def awaited(self, node: int, at_s: float, since_s: float) -> Awaited | None:
         """Returns what `node` still lacked at `at_s`, when a timer ended its wait; None where that is not known."""
         if node == self._proxy:
-            return self._owes_a_report(at_s)
+            # Its other waits are for answers to invitations and probes, and their windows are meant to end.
+            return self._owes_a_report(at_s) if at_s >= self._end_s - _TOLERANCE_S else None
         return self._under_way(node, at_s, since_s) or self._unsent(node, at_s)
 
     def _under_way(self, node: int, at_s: float, since_s: float) -> Awaited | None:
@@ -121,13 +126,27 @@ class Waits:
 
     def _unsent(self, node: int, at_s: float) -> Awaited | None:
         """Returns a node that should have sent `node` an update or the model and had not begun to."""
-        candidates = [*self._expected_updates(node, at_s), *self._expected_models(node, at_s)]
+        led_by = self._sent_update_to(node, at_s)
+        if led_by is not None:
+            # It may lead a later plan of the round; its update has left, so at this instant it waits for the model.
+            candidates = [] if self._has_sent(_MODEL, led_by, node, at_s) else [led_by]
+        else:
+            candidates = [*self._expected_updates(node, at_s), *self._expected_models(node, at_s)]
         found = [self._state(other, at_s) for other in candidates]
         # Training that goes on says more than silence does; the training that began last ends last.
         training = [one for one in found if one.what == "train"]
         if training:
             return max(training, key=lambda one: one.start_s or 0.0)
         return found[0] if found else None
+
+    def _sent_update_to(self, node: int, at_s: float) -> int | None:
+        """Returns the leader that a member has sent its update to, the last one if leaders were replaced."""
+        if self._leader == records.NO_NODE:
+            return None
+        messages, rows = self._messages, self._sent
+        mine = (messages["kind"][rows] == _UPDATE) & (messages["origin"][rows] == node)
+        rows = rows[mine & (messages["sent_s"][rows] < at_s - _TOLERANCE_S)]
+        return int(messages["destination"][rows[np.argmax(messages["sent_s"][rows])]]) if len(rows) else None
 
     def _expected_updates(self, node: int, at_s: float) -> list[int]:
         expected = np.unique(self._senders[self._receivers == node])
@@ -149,22 +168,48 @@ class Waits:
 
     def _state(self, node: int, at_s: float) -> Awaited:
         spans = self._spans
-        rows = self._resting["train"]
+        rows = self._span_rows["train"]
         rows = rows[(spans["node"][rows] == node) & (spans["start_s"][rows] < at_s)]
-        rows = rows[spans["end_s"][rows] >= at_s - _TOLERANCE_S]
         if len(rows):
-            return Awaited("train", node, int(rows[0]), float(spans["start_s"][rows[0]]))
+            last = int(rows[np.argmax(spans["end_s"][rows])])
+            if spans["end_s"][last] >= at_s - _TOLERANCE_S or self._gave_up(node, float(spans["end_s"][last]), at_s):
+                return Awaited("train", node, last, float(spans["start_s"][last]))
         return Awaited("nothing", node)
 
+    def _gave_up(self, node: int, trained_s: float, at_s: float) -> bool:
+        """Returns whether a member's training ended without an update, as at its own deadline, and it was still up.
+
+        Members got their orders at different instants, so its deadline may be earlier than that of the node that waits.
+        """
+        spans = self._spans
+        if self._leader != records.NO_NODE and (self._receivers == node).any():
+            # A leader keeps its update, also one that was replaced.
+            return False
+        sent = self._sent[self._messages["kind"][self._sent] == _UPDATE]
+        if (self._messages["origin"][sent] == node).any():
+            return False
+        # It waits for the common instant of sending, exchanges noise shares, or is down.
+        rows = np.concatenate([self._span_rows["idle"], self._span_rows["share"], self._span_rows["down"]])
+        after = (spans["node"][rows] == node) & (spans["end_s"][rows] > trained_s) & (spans["start_s"][rows] < at_s)
+        return not after.any()
+
     def _owes_a_report(self, at_s: float) -> Awaited | None:
-        """Returns a member that is down and whose report the proxy had not received."""
+        """Returns a member that has sent nothing since its last order and cannot: it went down, or it has no orders.
+
+        A member that is up again remembers nothing of the round, so its report does not come either.
+        """
         messages, rows, spans = self._messages, self._control, self._spans
-        down = self._resting["down"]
-        down = down[(spans["start_s"][down] < at_s) & (spans["end_s"][down] > at_s - _TOLERANCE_S)]
-        for node in np.intersect1d(spans["node"][down], np.concatenate([self._senders, self._receivers])).tolist():
-            received_s = messages["arrived_s"][rows[(messages["receiver"][rows] == node)]]
-            said = messages["sent_s"][rows[(messages["sender"][rows] == node)]]
-            # Its last word came before the last order to it, so its report was still owed.
-            if np.nanmax(received_s, initial=-np.inf) >= said.max(initial=-np.inf):
-                return Awaited("nothing", int(node))
+        rows = rows[messages["sent_s"][rows] < at_s]
+        down = self._span_rows["down"]
+        for node in np.unique(np.concatenate([self._senders, self._receivers])).tolist():
+            orders = rows[messages["destination"][rows] == node]
+            said = rows[messages["origin"][rows] == node]
+            ordered_s = messages["sent_s"][orders].max(initial=-np.inf)
+            if not len(orders) or messages["sent_s"][said].max(initial=-np.inf) > ordered_s:
+                continue
+            mine = down[spans["node"][down] == node]
+            went = (spans["end_s"][mine] > ordered_s) & (spans["start_s"][mine] < at_s)
+            # The span of its invitation ends with its first orders.
+            if went.any() or not (spans["node"][self._span_rows["invite"]] == node).any():
+                return Awaited("nothing", node)
         return None

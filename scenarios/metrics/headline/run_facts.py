@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from p2p.log.log import Log
 from scenarios.metrics.communication.roles import Roles
-from scenarios.metrics.diagnosis import RunLimits
+from scenarios.metrics.findings import RunLimits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

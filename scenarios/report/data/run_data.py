@@ -20,7 +20,7 @@ from scenarios.metrics.headline.run_facts import RunFacts
 from scenarios.metrics.privacy.view_labels import RELATION
 from scenarios.run_folder import arrow_tables
 from scenarios.run_folder.arrow_arrays import from_numpy
-from scenarios.run_folder.reader import Run, open_run
+from scenarios.run_folder.reader import StoredRun, open_run
 from scenarios.run_folder.summary import summarise
 from scenarios.run_folder.table_checks import NEVER_NULL
 
@@ -41,7 +41,7 @@ class RunData:
         faults: rows `(start_s, end_s, kind, who)`.
     """
 
-    run: Run
+    run: StoredRun
     summary: dict[str, Any]
     log: Log
     roles: Roles
@@ -89,7 +89,7 @@ def read_run_data(path: Path) -> RunData:
     return RunData(run, run.summary, log, roles, tuple(notes), faults, tuple(damage))
 
 
-def _read_log(run: Run) -> tuple[Log, list[str]]:
+def _read_log(run: StoredRun) -> tuple[Log, list[str]]:
     """Reads every readable table; each unreadable one becomes an empty table and a note."""
     import pyarrow as pa
 
@@ -107,12 +107,19 @@ def _read_log(run: Run) -> tuple[Log, list[str]]:
                 notes.append(f"{name}.parquet is of another version: it has no {', '.join(missing)}.")
         # A report of a damaged folder shows what is left instead of failing.
         except (UserError, KeyError, ValueError, TypeError, pa.ArrowException) as error:
-            why = "missing" if not _stored(run, name) else "damaged or of another version"
-            notes.append(f"{name}.parquet is {why}; what it would show is left out ({type(error).__name__}).")
+            notes.append(f"{name}.parquet is {_trouble(run, name, error)}; what it would show is left out.")
     return log, notes
 
 
-def _stored(run: Run, name: str) -> bool:
+def _trouble(run: StoredRun, name: str, error: Exception) -> str:
+    if not _stored(run, name):
+        return "missing"
+    # The reader's own message names the file and a cure, which the note does itself; its cause is what is wrong.
+    details = str(error.__cause__ or error).strip("'\"").splitlines()
+    return f"damaged or of another version ({details[0] if details else type(error).__name__})"
+
+
+def _stored(run: StoredRun, name: str) -> bool:
     return (run.path / f"{name}.parquet").exists() or any(run.path.glob(f"parts/{name}-*.parquet"))
 
 
@@ -132,7 +139,7 @@ def _with_every_column(arrow: pa.Table, empty: Table) -> tuple[pa.Table, list[st
     return arrow, missing
 
 
-def _roles(run: Run) -> Roles:
+def _roles(run: StoredRun) -> Roles:
     # A killed run has no summary, but its scenario names the number of clients.
     nodes = (run.summary or {}).get("nodes") or run.scenario
     if not isinstance(nodes, dict) or not isinstance(nodes.get("clients"), int):
@@ -140,7 +147,7 @@ def _roles(run: Run) -> Roles:
     return Roles.from_json(nodes)
 
 
-def _faults(run: Run, last_s: float, notes: list[str]) -> tuple[tuple[float, float, str, str], ...]:
+def _faults(run: StoredRun, last_s: float, notes: list[str]) -> tuple[tuple[float, float, str, str], ...]:
     """Returns the recorded faults; one without an end lasts until `last_s`."""
     if not (run.path / "faults.parquet").exists():
         return ()
@@ -163,7 +170,7 @@ def _end_s(end_s: float | None, last_s: float) -> float:
     return last_s if end_s is None or not math.isfinite(end_s) else float(end_s)
 
 
-def _prefix_summary(run: Run, log: Log) -> dict[str, Any]:
+def _prefix_summary(run: StoredRun, log: Log) -> dict[str, Any]:
     """Computes a summary from the completed rounds of a killed run; privacy covers the releases charged so far."""
     scenario = run.scenario
     evaluation = scenario.get("evaluation") if isinstance(scenario.get("evaluation"), dict) else {}

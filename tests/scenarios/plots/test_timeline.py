@@ -23,12 +23,12 @@ from scenarios.metrics.communication.roles import Roles
 from scenarios.plots.trace.chrome_trace import chrome_trace, trace_text
 from scenarios.plots.trace.transfers import bytes_in_flight
 from scenarios.report.data.run_data import RunData
-from scenarios.run_folder.reader import Run
+from scenarios.run_folder.reader import StoredRun
 
 
 def _account(log: Log, clients: int = 6, faults: tuple[tuple[float, float, str, str], ...] = ()) -> RunData:
     summary = {"scenario": "story", "seed": 7, "headline": {}}
-    return RunData(Run(Path("run"), summary, "", {}), summary, log, Roles(clients), (), faults)
+    return RunData(StoredRun(Path("run"), summary, "", {}), summary, log, Roles(clients), (), faults)
 
 
 @settings(max_examples=20, deadline=None)

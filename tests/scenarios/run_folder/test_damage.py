@@ -196,6 +196,38 @@ def test_a_table_of_a_finished_run_says_what_is_damaged(
 
 
 @pytest.mark.parametrize(
+    ("damage", "expected"),
+    [
+        (lambda path: path.unlink(), "spans.parquet is missing; what it would show is left out."),
+        (lambda path: path.write_bytes(b"no table"), "spans.parquet is damaged or of another version (Parquet "),
+    ],
+)
+@pytest.mark.parametrize(
+    "command", [["timeline", "-o", "x.svg"], ["timeline", "-o", "x.json"], ["topology", "-o", "x.svg"]]
+)
+def test_a_picture_of_a_damaged_run_says_what_it_does_not_show(
+    tmp_path: Path,
+    folders: list[Path],
+    capsys: pytest.CaptureFixture[str],
+    damage: Callable[[Path], object],
+    expected: str,
+    command: list[str],
+) -> None:
+    """It is drawn from what is left; the reason is the reader's, not the name of an exception."""
+    run = tmp_path / "r"
+    shutil.copytree(folders[0], run)
+    name, option, out = command
+    words = [name, str(run), option, str(tmp_path / out)]
+    assert main(words) == 0
+    assert capsys.readouterr().err == ""
+    damage(run / "spans.parquet")
+    assert main(words) == 0
+    told = capsys.readouterr().err
+    assert expected in told
+    assert "Error" not in told
+
+
+@pytest.mark.parametrize(
     ("column", "values", "expected"),
     [
         ("receiver", ["zz"], "the column receiver holds string, not whole numbers"),

@@ -9,7 +9,7 @@ import pytest
 
 from scenarios.sweeps import scheduling
 from scenarios.sweeps.cell_task import CellOutcome, CellTask
-from scenarios.sweeps.executors import Place, SerialExecutor
+from scenarios.sweeps.executors import SerialExecutor, WorkerPool
 from scenarios.sweeps.grid import Cell, expand
 from scenarios.sweeps.scheduling import CellQueue
 from scenarios.sweeps.store import Store
@@ -32,5 +32,5 @@ def test_a_cell_of_this_process_is_shown_while_it_runs(tmp_path: Path, monkeypat
 
     monkeypatch.setattr(scheduling, "run_cell", run)
     cells = expand(parse_sweep("name: a\nbases: tiny\nsettings: {learning: none}\nseeds: 2")).cells
-    CellQueue(cells, Store(tmp_path), on_end=ended, on_tick=shown).run(Place(SerialExecutor(), 1))
+    CellQueue(cells, Store(tmp_path), on_end=ended, on_tick=shown).run(WorkerPool(SerialExecutor(), 1))
     assert story == ["shows 1", "runs 1", "records 1", "shows 2", "runs 2", "records 2"]

@@ -25,7 +25,7 @@ from scenarios.reproductions.value_table import value_table
 from scenarios.reproductions.waiting import state_of
 from scenarios.run_folder import atomic_write
 from scenarios.run_folder.json_text import to_json
-from scenarios.sweeps.executors import check_place
+from scenarios.sweeps.executors import check_pool
 from scenarios.sweeps.run_sweep import DEFAULT_STORE, SweepOptions
 from scenarios.sweeps.store import Store
 
@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
         return _mark_stale(args)
     if args.list or not args.results:
         return _list(args)
-    check_place(args.on)
+    check_pool(args.on)
     names = [find_result(name).id for name in args.results]
     found = [_one(name, args) for name in names]
     if args.json:

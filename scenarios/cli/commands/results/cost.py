@@ -18,7 +18,7 @@ from scenarios.metrics.headline.number_format import bytes_text, count_text, sec
 from scenarios.report.data.timeline_data import reason_words
 from scenarios.run_folder.arrow_tables import measured_from
 from scenarios.run_folder.json_text import to_json
-from scenarios.run_folder.reader import Run, explaining_damage, open_run
+from scenarios.run_folder.reader import StoredRun, explaining_damage, open_run
 
 Row = tuple[str, ...]
 _SHOWN = 5
@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def cost_of(run: Run, first_round: int | None = None) -> dict[str, Any]:
+def cost_of(run: StoredRun, first_round: int | None = None) -> dict[str, Any]:
     """Returns the cost of a run as plain data; rounds before `first_round` are left out."""
     log, roles = _measured(run.log, first_round), _roles(run)
     # Runs without a summary are read as if the transport was assumed, the default.
@@ -65,7 +65,7 @@ def _measured(log: Log, first_round: int | None) -> Log:
     return kept
 
 
-def _roles(run: Run) -> Roles:
+def _roles(run: StoredRun) -> Roles:
     nodes = (run.summary or {}).get("nodes") or run.scenario
     if not isinstance(nodes.get("clients"), int):
         raise UserError(f"RUN = {run.path}: says nowhere how many clients it had; run the scenario again")

@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import csv
 import io
-import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 
 from p2p.config.errors import UserError
 from scenarios.cli.commands.results.latex_table import Style, latex_table, latex_text
+from scenarios.cli.console import print_notes
 from scenarios.loading.problems import printable, suggestion
 from scenarios.metrics.comparison import FIGURES, cell_text, compare, unit_of
 from scenarios.metrics.headline.headline import TRANSPORT_ASSUMED
@@ -144,8 +144,7 @@ def _summary(path: Path) -> Mapping[str, Any]:
     # A killed run's figures are computed from its tables: without one of them they would be wrong.
     if found.run.summary is None and found.damage:
         raise UserError([f"RUN = {path}: {note}" for note in (*found.damage, "no figures; run the scenario again")])
-    for note in found.notes:
-        print(f"RUN = {path}: {note}", file=sys.stderr)
+    print_notes(path, found.notes)
     return found.summary
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from p2p.config.errors import UserError
+from scenarios.cli.console import print_notes
 from scenarios.plots.figure import COLUMN_WIDTHS_IN, PICTURES, check_ending, save
 from scenarios.report.data.node_sample import active_nodes
 from scenarios.report.data.run_data import RunData, read_run_data
@@ -32,6 +33,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _draw(args: argparse.Namespace, ending: str) -> None:
     run_data = read_run_data(args.run)
+    print_notes(args.run, run_data.notes)
     known = sorted({int(record["round"]) for record in run_data.log.rounds})
     if not known:
         raise UserError(f"RUN = {args.run}: has no whole round to draw; run the scenario again")

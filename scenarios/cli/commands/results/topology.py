@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from p2p.config.errors import UserError
+from scenarios.cli.console import print_notes
 from scenarios.loading.problems import printable
 from scenarios.metrics.communication.round_graphs import figure_rows, figures_of_round, graph_words
 from scenarios.plots.figure import COLUMN_WIDTHS_IN, PICTURES, check_ending, save
@@ -28,7 +29,9 @@ def run(args: argparse.Namespace) -> int:
         if args.overrides:
             raise UserError(f"--set = {args.overrides[0]}: a run is done and cannot change; give its scenario instead")
         with explaining_damage(source):
-            _draw(read_run_data(source), args, ending)
+            run_data = read_run_data(source)
+            print_notes(source, run_data.notes)
+            _draw(run_data, args, ending)
     else:
         with tempfile.TemporaryDirectory() as folder:
             _draw(_dry_run(args, Path(folder) / "run"), args, ending)
