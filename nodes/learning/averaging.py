@@ -15,6 +15,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nodes.aggregation.aggregator import ServerStep
 from nodes.learning.deferred_vectors import Matrix, Vector
@@ -26,6 +27,7 @@ from privacy.mechanisms.layer_clipping import scale_factors
 if TYPE_CHECKING:
     from torch import Tensor
 
+Floats = NDArray[np.float64]
 Weight = float | Sequence[float] | Callable[[], Sequence[float]] | None
 
 # Floats per block of updates: 2 MiB in float32, which a core's cache holds.
@@ -54,7 +56,7 @@ class AveragingStep:
     finish: ServerStep | None = None
     to_median: bool = False
 
-    def shares(self) -> Sequence[float]:
+    def shares(self) -> Floats:
         """Returns the factor of each vector."""
         shares = self._weights()
         if not self.to_median:
@@ -65,14 +67,13 @@ class AveragingStep:
         median = max(float(np.median(norms)), 1e-30)
         if self.finish is not None:
             self.finish.scale_noise(median)
-        factors = scale_factors(norms, median)
-        return [share * factor for share, factor in zip(shares, factors.tolist(), strict=True)]
+        return shares * scale_factors(norms, median)
 
-    def _weights(self) -> Sequence[float]:
+    def _weights(self) -> Floats:
         if self.weight is None:
-            return [1.0 / len(self.updates)] * len(self.updates)
+            return np.full(len(self.updates), 1.0 / len(self.updates))
         weight = self.weight() if callable(self.weight) else self.weight
-        return [weight] * len(self.updates) if isinstance(weight, float) else weight
+        return np.full(len(self.updates), weight) if isinstance(weight, float) else np.array(weight, dtype=np.float64)
 
 
 class WeightedSums:
@@ -82,17 +83,21 @@ class WeightedSums:
         # `dict.fromkeys` keeps first-use order: the columns, and so the rounding, do not depend on hashes.
         place = {vector: i for i, vector in enumerate(dict.fromkeys(chain.from_iterable(s.updates for s in steps)))}
         self._updates = [vector.array() for vector in place]
-        self._columns: dict[int, list[int]] = {}
-        self._shares: dict[int, list[float]] = {}
         self._replaced: set[int] = set()
         self._finish = {step.row: step.finish for step in steps if step.finish is not None}
+        by_row: dict[int, list[AveragingStep]] = {}
         for step in steps:
             if step.replaces:
                 # What the row was before does not matter any more.
                 self._replaced.add(step.row)
-                self._columns[step.row], self._shares[step.row] = [], []
-            self._columns.setdefault(step.row, []).extend(map(place.__getitem__, step.updates))
-            self._shares.setdefault(step.row, []).extend(step.shares())
+                by_row[step.row] = []
+            by_row.setdefault(step.row, []).append(step)
+        self._rows = list(by_row)
+        self._counts = np.array([sum(len(step.updates) for step in taken) for taken in by_row.values()])
+        ordered = list(chain.from_iterable(by_row.values()))
+        used = chain.from_iterable(step.updates for step in ordered)
+        self._columns = np.fromiter(map(place.__getitem__, used), np.int64)
+        self._shares = np.concatenate([step.shares() for step in ordered]).astype(np.float32)
 
     def subtract(self, models: Matrix) -> None:
         """Takes the steps in place."""
@@ -103,7 +108,7 @@ class WeightedSums:
 
         def subtract_block(block: slice) -> None:
             updates = torch.from_numpy(np.stack([update[block] for update in self._updates]))
-            for row, move in zip(self._columns, product(updates).numpy(), strict=True):
+            for row, move in zip(self._rows, product(updates).numpy(), strict=True):
                 finish = self._finish.get(row)
                 if row in self._replaced:
                     models[row, block] = move
@@ -117,15 +122,15 @@ class WeightedSums:
         """Returns the function from a block of update columns to the amounts that each row subtracts."""
         import torch
 
-        columns = np.array(list(chain.from_iterable(self._columns.values())))
-        shares = np.array(list(chain.from_iterable(self._shares.values())), dtype=np.float32)
-        counts = np.array([len(used) for used in self._columns.values()])
+        columns, shares, counts = self._columns, self._shares, self._counts
         if len(columns) < DENSE_FROM * len(counts) * len(self._updates):
             # `embedding_bag` in mode sum is the sparse product: each bag sums the listed rows with their weights.
             bags = partial(torch.nn.functional.embedding_bag, mode="sum", per_sample_weights=torch.from_numpy(shares))
             starts = torch.from_numpy(counts.cumsum() - counts)  # where each row's list begins
             return lambda updates: bags(torch.from_numpy(columns), updates, starts)
         weights = np.zeros((len(counts), len(self._updates)), dtype=np.float32)
-        # `add.at`, not `+=`: a row may use one update in several steps, and `+=` would keep only the last weight.
-        np.add.at(weights, (np.repeat(np.arange(len(counts)), counts), columns), shares)
+        # `add.at`, not `+=`: a row may use one update in several steps, and `+=` would keep only the last weight. Flat,
+        # which numpy adds fastest.
+        rows = np.repeat(np.arange(len(counts)), counts)
+        np.add.at(weights.reshape(-1), rows * len(self._updates) + columns, shares)
         return lambda updates: torch.from_numpy(weights) @ updates

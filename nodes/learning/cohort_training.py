@@ -79,11 +79,17 @@ class CohortTraining:
 
     def round(self, round_number: int) -> RoundTraining:
         """Returns a round's training; creates it if nothing of it is known."""
-        return self.rounds.setdefault(round_number, RoundTraining())
+        found = self.rounds.get(round_number)
+        if found is None:
+            found = self.rounds[round_number] = RoundTraining()
+        return found
 
     def computed(self, round_number: int) -> RoundTraining:
         """Returns a round's training after all pending nodes have been trained together."""
-        found = self.rounds.get(round_number, RoundTraining())
+        found = self.rounds.get(round_number)
+        if found is None:
+            # Nothing of it is known, and nothing is remembered of the question.
+            return RoundTraining()
         if found.waiting:
             self._train(round_number, found)
         return found

@@ -76,6 +76,8 @@ class DeferredLearning:
         memory: MemoryRules | None = None,
     ) -> None:
         self._aggregator = aggregator or Aggregator()
+        # Asked at every step of every node.
+        self._clips_to_median = pipeline.clips_to_median
         self._aggregations: dict[tuple[int, int], int] = {}
         self.dimension = trainer.dimension
         self._trainer, self._pipeline, self._seed = trainer, pipeline, seed
@@ -176,7 +178,7 @@ class DeferredLearning:
         if updates and not self.paused:
             if finish is not None:
                 self._take_steps()  # one at a time: momentum of the second needs that of the first
-            row, median = self._row(node), self._pipeline.clips_to_median
+            row, median = self._row(node), self._clips_to_median
             self._steps.append(AveragingStep(row, list(updates), weight, finish=finish, to_median=median))
 
     def _server_step(self, node: int, round_number: int, updates: int) -> ServerStep:

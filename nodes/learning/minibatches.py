@@ -38,33 +38,32 @@ def draw_batches(
     Each client's order comes from its own random stream, so it does not depend on the other clients of the call.
     """
     sizes = np.array([len(shards[node]) for node in nodes])
-    steps = np.array([training.steps(int(size)) for size in sizes])
-    width = training.widest_batch(int(sizes.max()))
+    distinct, kind = np.unique(sizes, return_inverse=True)
+    steps_of = [training.steps(size) for size in distinct.tolist()]
+    steps = np.array(steps_of)[kind]
+    width = training.widest_batch(int(distinct[-1]))
     # Equally many steps for all with `batch_size: all`, so the first client need not be the largest.
     rows = np.zeros((len(nodes), steps[0], width), dtype=np.int64)
     weights = np.zeros(rows.shape, dtype=np.float32)
     # Clients with equally many records have equal array shapes, so each group is filled by one assignment.
-    for size in np.unique(sizes):
+    for size, count in zip(distinct.tolist(), steps_of, strict=True):
         members = np.flatnonzero(sizes == size).tolist()
         rngs = streams(seed, [("batches", nodes[member], round_number) for member in members])
-        orders = [_orders(shards[nodes[i]], training.epochs, rng) for i, rng in zip(members, rngs, strict=True)]
-        count = training.steps(int(size))
-        rows[members, :count] = _split_batches(np.stack(orders), width)
-        weights[members, :count] = _weights(int(size), training.epochs, width)
+        pairs = zip(members, rngs, strict=True)
+        orders = [rng.permutation(shards[nodes[i]]) for i, rng in pairs for _ in range(training.epochs)]
+        stacked = np.concatenate(orders).reshape(len(members), training.epochs, size)
+        rows[members, :count] = _split_batches(stacked, width)
+        weights[members, :count] = _weights(size, training.epochs, width)
     # Steps are sorted in descending order, so the clients that still train are a prefix.
     active = (steps[None, :] > np.arange(steps[0])[:, None]).sum(axis=1)
     return Batches(_steps_first(rows), _steps_first(weights), active)
 
 
-def _orders(shard: Ints, epochs: int, rng: np.random.Generator) -> Ints:
-    """Draws a new random order of the shard for each epoch, [epochs, records]."""
-    return np.concatenate([rng.permutation(shard) for _ in range(epochs)]).reshape(epochs, -1)
-
-
 def _split_batches(orders: Ints, batch_size: int) -> Ints:
     """Reshapes orders [clients, epochs, records] to [clients, steps, batch size], padding each epoch's last batch."""
-    clients, _, size = orders.shape
-    filled = np.pad(orders, ((0, 0), (0, 0), (0, -size % batch_size)))
+    clients, epochs, size = orders.shape
+    filled = np.zeros((clients, epochs, size + -size % batch_size), dtype=np.int64)
+    filled[:, :, :size] = orders
     return filled.reshape(clients, -1, batch_size)
 
 

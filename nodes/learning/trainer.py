@@ -81,6 +81,9 @@ class Learner:
         self._test = _samples(dataset.test_x[~public], dataset.test_y[~public], dataset.classes)
         self._public = _samples(dataset.test_x[public], dataset.test_y[public], dataset.classes)
         self._shards, self._training, self._seed = shards, training, seed
+        self._counts = np.array([len(shard) for shard in shards], dtype=np.int64)
+        # By node; asked for every member of every round.
+        self._node_steps = np.array([training.steps(count) for count in self._counts.tolist()], dtype=np.int64)
         self._objective = objective or CrossEntropy()
         self.kernel = choose_kernel(self.module, self._train.records[:2])
         self.generated = None if generated is None else generated[0]
@@ -123,15 +126,16 @@ class Learner:
             losses: filled with each node's mean cross-entropy in its steps, summed over local epochs.
         """
         # Sorted by number of steps: the models that still train are then always the first rows of a stack.
-        by_length = np.argsort([-self._training.steps(self.records(node)) for node in nodes], kind="stable")
+        numbered = np.asarray(nodes, dtype=np.int64)
+        by_length = np.argsort(-self._node_steps[numbered], kind="stable")
         rate = self._training.rate(round_number)
         trained = np.empty(models.shape, dtype=np.float32)
 
         def train_chunk(chunk: slice) -> None:
             rows = by_length[chunk]
             stack = models[rows].astype(np.float32, copy=False)  # indexing copies, so the kernel may write to it
-            members = [nodes[row] for row in rows.tolist()]
-            records = torch.tensor([float(self.records(node)) for node in members])
+            members = numbered[rows].tolist()
+            records = torch.from_numpy(self._counts[members].astype(np.float32))
             summed = None if losses is None else torch.zeros(len(members))
             objectives = ClientObjectives(self._objective, records, summed)
             if self._dp_sgd is None:

@@ -202,7 +202,8 @@ class Accountant:
         """Returns whether something is violated that holds in every run: peer >= model, coalition >= its members."""
         count = self.setting.clients
         team = [node for node in self.setting.colluders if node < count]
-        outside = np.setdiff1d(np.arange(count), team)
+        outside = np.ones(count, dtype=np.bool_)
+        outside[team] = False
         slack = 1.0 + _SLACK
         # About themselves colluders learn nothing, in no view.
         broken = bool((found.peers[team][:, outside] > found.coalition[outside] * slack).any())
@@ -236,7 +237,7 @@ def _composed(totals: Mapping[LossEvent | None, float], delta: float) -> float:
 
 def _all_receivers(contents: RoundContents, count: int) -> Floats:
     """Returns mu^2 for the receivers of the clients' own updates; one that was not sent is seen in the aggregate."""
-    sent = np.setdiff1d(np.arange(len(contents.clients)), contents.inside)
+    sent = np.delete(np.arange(len(contents.clients)), contents.inside)
     found = joint_mu2(contents, sent, {RECEIVERS}, count, sums=False)
     if len(contents.inside):
         clients = contents.clients[contents.inside]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy.accounting.ancestry import Ancestry
-from privacy.accounting.content_log import Floats, RoundContents
-from privacy.accounting.gaussian_view import foreign_to, joint_mu2
+from privacy.accounting.ancestry import Ancestry, SetBits
+from privacy.accounting.content_log import Floats, Ids, RoundContents
+from privacy.accounting.gaussian_view import joint_mu2
 from privacy.accounting.setting import Learned, Setting
 
 Bools = NDArray[np.bool_]
@@ -41,15 +41,19 @@ class Paths:
         if not self._setting.followed:
             return
         self._rounds.append(contents)
+        changed = self._ancestry.add(contents)
         team = [node for node in self._setting.colluders if node < self._setting.clients]
-        for place in self._ancestry.add(contents):
+        self._learn_alone([place for place in changed if self._rounds[place].shares is None], team)
+        for place in changed:
+            if self._rounds[place].shares is None:
+                continue
             now, before = self._ancestry.held(place), self._ancestry.held_before(place)
-            self._learn(self._peers, place, now.seen, before.seen, self._teams)
+            self._learn_jointly(self._peers, place, now.seen, before.seen, self._teams)
             # An outsider who gets a client's model knows no noise, not even that client's own: empty teams.
-            self._learn(self._models, place, now.model, before.model, [()] * len(self._teams))
+            self._learn_jointly(self._models, place, now.model, before.model, [()] * len(self._teams))
             if self._setting.colluders:
                 ours, ours_before = (_together(held.seen, team) for held in (now, before))
-                self._learn(self._coalition[None], place, ours, ours_before, [self._setting.colluders])
+                self._learn_jointly(self._coalition[None], place, ours, ours_before, [self._setting.colluders])
 
     def learned(self, collected: Sequence[int] | None) -> Learned:
         """Returns the totals; the outsider follows the worst client's model, or the models collected."""
@@ -62,25 +66,26 @@ class Paths:
             model = model + self._about(place, behind, [()])[0]
         return Learned(peers, self._coalition, np.zeros(count), model)
 
-    def _learn(self, totals: Floats, place: int, now: Bools, before: Bools, teams: Teams) -> None:
-        """Adds to totals [team, client] what the releases of one round tell now and did not tell before."""
-        if self._rounds[place].shares is None:
-            self._learn_each(totals, place, now & ~before, teams)
-            return
-        # Correlated noise: the new releases may also uncover old ones, so the whole is computed twice and subtracted.
+    def _learn_alone(self, places: Sequence[int], team: Sequence[int]) -> None:
+        """Adds what new releases of these rounds tell: the noise of each is independent, so it stands alone."""
+        rounds = {place: self._rounds[place] for place in places}
+        clients = self._ancestry.by_bit({place: contents.clients for place, contents in rounds.items()}, np.int64)
+        mu2 = self._ancestry.by_bit({place: contents.mu2() for place, contents in rounds.items()}, np.float64)
+        # What a peer knows of itself is counted here, and left out of what it has learned.
+        _count(self._peers, self._ancestry.fresh_seen(places), clients, mu2)
+        # An outsider who gets a client's model knows no noise, not even that client's own.
+        _count(self._models, self._ancestry.fresh_in_models(places), clients, mu2)
+        if self._setting.colluders:
+            # About themselves colluders learn nothing.
+            foreign = np.where(np.isin(clients, self._setting.colluders), 0.0, mu2)
+            _count(self._coalition[None], self._ancestry.fresh_to(team, places), clients, foreign)
+
+    def _learn_jointly(self, totals: Floats, place: int, now: Bools, before: Bools, teams: Teams) -> None:
+        """Adds what the releases of one round with correlated noise tell now and did not tell before."""
+        # The new releases may also uncover old ones, so the whole is computed twice and subtracted.
         # What was infinite before stays so in the totals; infinity less infinity would be NaN.
         old = self._about(place, before, teams)
         totals += np.where(np.isinf(old), 0.0, self._about(place, now, teams) - np.where(np.isinf(old), 0.0, old))
-
-    def _learn_each(self, totals: Floats, place: int, new: Bools, teams: Teams) -> None:
-        """Adds what each new release tells: its noise is independent, so it stands alone."""
-        # What is new in models need not be new to peers, or the other way round.
-        if not new.any():
-            return
-        contents, count = self._rounds[place], self._setting.clients
-        rows, releases = np.nonzero(new & foreign_to(teams, contents.clients))
-        # Flat, which numpy adds fastest. Pairs of team and client may repeat: a client may have released twice.
-        np.add.at(totals.reshape(-1), rows * count + contents.clients[releases], contents.mu2()[releases])
 
     def _about(self, place: int, seen: Bools, teams: Teams) -> Floats:
         """Returns [team, client]: all that these releases of one round tell, jointly."""
@@ -101,6 +106,13 @@ class Paths:
                 self._known[key] = joint_mu2(contents, np.flatnonzero(row), key[2], count, sums=False)
             found.append(self._known[key])
         return np.array(found).reshape(-1, count)
+
+
+def _count(totals: Floats, fresh: Iterable[SetBits], clients: Ids, mu2: Floats) -> None:
+    """Adds the mu^2 of new releases to totals [team, client]; clients and mu^2 are those of each bit."""
+    for new in fresh:
+        # Flat, which numpy adds fastest. Pairs of team and client may repeat: a client may have released twice.
+        np.add.at(totals.reshape(-1), new.rows * totals.shape[1] + clients[new.bits], mu2[new.bits])
 
 
 def _together(held: Bools, nodes: list[int]) -> Bools:

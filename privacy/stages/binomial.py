@@ -106,7 +106,7 @@ class Binomial(PlainStage):
         """Returns the grid of values for updates within these bounds."""
         limit = self.limit
         if limit is None:
-            # A rotated coordinate is close to normal with variance C^2/d; it exceeds this with probability 0.1 in all.
+            # A rotated coordinate is about normal with variance C^2/d; with probability 0.1 in total it exceeds this.
             norms = bounds.largest
             usual = norms.l2 * math.sqrt(2.0 * math.log(20.0 * dimension) / dimension)
             limit = min(usual, norms.l2) if self.rotate else norms.linf

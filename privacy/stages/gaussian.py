@@ -126,14 +126,15 @@ class Gaussian(PlainStage):
     def apply(self, rows: Update, plan: Declared, batch: ReleaseBatch) -> Released:
         """Adds each client's noise to its row, from the row's own stream."""
         private = self._private_scales(rows)
-        for index, (node, generator) in enumerate(zip(batch.nodes.tolist(), batch.generators, strict=True)):
+        planned = (plan.std[batch.nodes] * batch.noise_factor).astype(np.float32)
+        for index, generator in enumerate(batch.generators):
             if private is None:
-                std: Matrix | np.float32 = np.float32(plan.std[node] * batch.noise_factor)
+                std: Matrix | np.float32 = planned[index]
             else:
                 divisor = max(float(batch.records[index]), 1.0) if self.per_record else 1.0
                 std = rows.by_coordinate(index, (self.multiplier or 0.0) * private[index] / divisor, plan.layers)
             # Nothing is drawn without noise, but each row has its own stream, so no other row's draws move.
-            if np.any(std > 0.0):
+            if (std > 0.0).any():
                 noise = generator.standard_normal(rows.sent(index), dtype=np.float32)
                 # In place and in float32, as the release: a float64 copy would double the memory of the largest array.
                 noise *= std

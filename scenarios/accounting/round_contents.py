@@ -122,7 +122,9 @@ class ContentReader:
         clients, weight, variance, uploads = self._releases(number, first_release)
         pairs = {kind: self._pairs(messages, kind) for kind in ("update", "share", "correction")}
         held = self._held(number, first_aggregation)
-        came = np.concatenate([pairs["update"][:, 0], held[:, 0]])
+        # Node numbers: searches among floats take several times as long.
+        averaged = held[:, :2].astype(np.int64)
+        came = np.concatenate([pairs["update"][:, 0], averaged[:, 0]])
         known: dict[str, Any] = {"sums": np.zeros((0, len(clients)))}
         if self.spread == "to_all":
             sums, aggregators, opened = _aggregates(held, clients, self._repaired(number))
@@ -136,7 +138,7 @@ class ContentReader:
             aggregators = np.zeros(0, dtype=np.int64)
             handed = np.concatenate([self._pairs(messages, kind) for kind in ("model", "handover")])
             # A protocol that may use updates in other ways than by averaging may use whatever reached a node.
-            entered = held[:, :2] if self.sends_first else np.concatenate([held[:, :2], pairs["update"]])
+            entered = averaged if self.sends_first else np.concatenate([averaged, pairs["update"]])
             known |= {"used": _to_releases(entered, clients), "passed_on": handed, "sends_first": self.sends_first}
         shares = None
         if self.sharing is not None:
@@ -220,11 +222,12 @@ def _aggregates(held: Floats, clients: Ids, repaired: list[int]) -> tuple[Floats
     return sums, aggregators, opened
 
 
-def _to_releases(pairs: NDArray[Any], clients: Ids) -> Ids:
+def _to_releases(pairs: Ids, clients: Ids) -> Ids:
     """Returns pairs (release, node) from pairs (client, node): every release that the client made in the round."""
     order = np.argsort(clients, kind="stable")
-    first = np.searchsorted(clients, pairs[:, 0], sorter=order, side="left")
-    last = np.searchsorted(clients, pairs[:, 0], sorter=order, side="right")
-    which = np.repeat(np.arange(len(pairs)), last - first)
-    offset = np.arange(len(which)) - np.repeat(np.cumsum(last - first) - (last - first), last - first)
-    return np.column_stack([order[first[which] + offset], pairs[which, 1]]).astype(np.int64).reshape(-1, 2)
+    # Tables by node number: there are many pairs of few clients.
+    times = np.bincount(clients, minlength=pairs[:, 0].max(initial=0) + 1)
+    first, count = np.cumsum(times) - times, times[pairs[:, 0]]
+    which = np.repeat(np.arange(len(pairs)), count)
+    offset = np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count)
+    return np.column_stack([order[first[pairs[which, 0]] + offset], pairs[which, 1]])

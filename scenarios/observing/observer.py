@@ -178,7 +178,7 @@ class RunObserver:
             return
         # Void aggregations count too: the leader saw the updates even if its result was discarded.
         contributors, aggregators = record.averaged(self._world.log, void=True).T
-        senders = np.unique(contributors[contributors != aggregators]).tolist()
+        senders = np.flatnonzero(np.bincount(contributors[contributors != aggregators])).tolist()
         matrix = self._learning.released(senders, record.round_number)
         times_s = self._first_arrivals(record, senders)
         self.linkage.observe(senders, Seen([record.addresses[node] for node in senders], matrix, times_s))

@@ -205,4 +205,7 @@ def joined_in_round(log: Log, clients: int, round_number: int, first_row: int = 
     said = (columns["round"][here] == round_number) & (columns["kind"][here] == KIND["control"])
     said &= (columns["outcome"][here] == OUTCOME["delivered"]) & (columns["sender"][here] < clients)
     away = (absent["round"] == round_number) & (absent["what"] == WHAT["absence"])
-    return len(np.setdiff1d(columns["sender"][here][said], absent["node"][away]))
+    joined = np.zeros(clients, dtype=np.bool_)
+    joined[columns["sender"][here][said]] = True
+    joined[absent["node"][away]] = False
+    return int(np.count_nonzero(joined))
