@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from p2p.log.log import Log
 from p2p.log.records import KIND, MISSING, NO_NODE, OUTCOME, REASON, UNCONNECTED
-from topologies.edge_arrays import group_starts
+from topologies.edge_arrays import group_starts, stable_order
 
 Nodes = NDArray[np.int64]
 Edges = NDArray[np.int64]
@@ -32,7 +32,7 @@ class RoundRecord:
     cohort: Nodes
     leader: int
     edges: Mapping[str, Edges]
-    addresses: dict[int, bytes] = field(default_factory=dict)
+    addresses: Mapping[int, bytes] = field(default_factory=dict)
     aggregated_s: dict[int, float] = field(default_factory=dict)
     proposed: dict[int, tuple[list[int], float]] = field(default_factory=dict)
     crashed: set[int] = field(default_factory=set)
@@ -97,13 +97,15 @@ class RoundRecord:
                 log.dropout("missing", self.round_number, sender, reason, at_s, receiver)
                 self.missing += 1
         # The upper half of a pair is the sender (see `_pairs`).
-        self._record_dropouts(log, set((heard >> 32).tolist()), reasons)
+        self._record_dropouts(log, heard >> 32, reasons)
 
     def _unreachable(self, log: Log, rows: NDArray[np.int64]) -> set[int]:
         """Returns the members that went down between their answer and their assignment, and so never took part."""
         columns = log.messages
         missed = rows[(columns["kind"][rows] == KIND["control"]) & (columns["reason"][rows] == REASON["receiver_down"])]
-        sent = np.unique(columns["origin"][rows[columns["kind"][rows] == KIND["update"]]])
+        if not len(missed):
+            return set()  # the usual case: nothing to look up among all updates
+        sent = columns["origin"][rows[columns["kind"][rows] == KIND["update"]]]
         return set(np.setdiff1d(np.intersect1d(columns["destination"][missed], self.cohort), sent).tolist())
 
     def _contributions(self, log: Log) -> NDArray[np.int64]:
@@ -122,11 +124,11 @@ class RoundRecord:
         ends = [table[end][here][rows] for end in ("contributor", "aggregator")]
         return np.column_stack(ends).astype(np.int64)
 
-    def _record_dropouts(self, log: Log, contributors: set[int], reasons: dict[int, set[str]]) -> None:
+    def _record_dropouts(self, log: Log, contributors: Nodes, reasons: dict[int, set[str]]) -> None:
         unconnected = self._unconnected()
-        for member in self.cohort.tolist():
+        for member in self.cohort[~_among(self.cohort, contributors)].tolist():
             leads = member == self.leader and member in self.aggregated_s
-            if member not in contributors and not leads:
+            if not leads:
                 late = UNCONNECTED if member in unconnected else "late"
                 usual = "crashed" if member in self.crashed else late
                 # `MISSING` is in order of precedence: a member with several reasons counts under the first.
@@ -163,7 +165,7 @@ def _record_sending(log: Log, round_number: int, rows: NDArray[np.int64], end_s:
         senders = columns["sender"][of_kind]
         # Bytes that have not left when the round ends keep the sender busy until then.
         left_s = np.where(np.isnan(columns["left_s"][of_kind]), end_s, columns["left_s"][of_kind])
-        order = np.argsort(senders, kind="stable")
+        order = stable_order(senders)
         if len(order):
             firsts = group_starts(senders[order])
             start_s = np.minimum.reduceat(columns["sent_s"][of_kind][order], firsts)

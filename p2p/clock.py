@@ -7,7 +7,7 @@ own events, the vast majority, in its event core; the clock lets it work up to S
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from enum import IntEnum
 from heapq import heappop, heappush
 from operator import attrgetter
@@ -71,6 +71,15 @@ class _NoEvents:
         return False
 
 
+class NodeProcess(simpy.Process):
+    """A process that begins at once, in the middle of an event, instead of by an event of its own."""
+
+    def __init__(self, env: simpy.Environment, generator: Generator[simpy.Event, Any, Any]) -> None:
+        # As SimPy's, but for the event: a large run has as many of them as processes.
+        self.env, self.callbacks, self._generator = env, [], generator
+        self._resume(cast(simpy.Event, Signal()))
+
+
 class Clock(simpy.Environment):
     """A SimPy environment that also schedules at absolute times, so that equal instants are equal to the bit.
 
@@ -112,6 +121,14 @@ class Clock(simpy.Environment):
         callbacks, event.callbacks = event.callbacks, None
         for callback in callbacks or ():
             callback(event)
+
+    def start(self, generator: Generator[simpy.Event, Any, Any]) -> simpy.Process:
+        """Starts a process and runs it up to its first wait."""
+        return NodeProcess(self, generator)
+
+    def first_event(self) -> object:
+        """Returns the entry of SimPy's next event; None without one."""
+        return self._queue[0] if self._queue else None
 
     def move_to(self, time_s: float) -> None:
         """Sets the time to that of a network event between two SimPy events."""

@@ -39,6 +39,18 @@ def group_starts(values: Ids) -> Ids:
     return np.flatnonzero(changes)
 
 
+def stable_order(values: Ids) -> Ids:
+    """Returns the places of values from the smallest to the largest, of equal ones as they stand.
+
+    Values and places fit in 31 bits, like the numbers of nodes and edges.
+    """
+    # Numbers that carry their place: sorting them is many times as fast as a stable `argsort`.
+    placed = values.astype(np.int64) << _ID_BITS | np.arange(len(values))
+    placed.sort()
+    places: Ids = placed & ((1 << _ID_BITS) - 1)
+    return places
+
+
 def both_ways(pairs: Edges) -> Edges:
     """Returns the edges of undirected pairs: each pair in both directions."""
     return ordered(np.concatenate([pairs, pairs[:, ::-1]]))

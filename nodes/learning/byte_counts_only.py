@@ -11,7 +11,22 @@ from nodes.learning.averaging import Weight
 from nodes.learning.carried_memory import MemoryRules
 from nodes.learning.deferred_vectors import Matrix, Vector
 from nodes.learning.interface import Scores
+from privacy.sealing.envelopes import Payload
 from privacy.stages.wire import DENSE, WireFormat
+
+
+class _SharedVector(Vector):
+    """A vector that very many messages carry: they share one payload as well."""
+
+    __slots__ = ("_payload",)
+
+    def payload(self) -> Payload:
+        # Other vectors must not keep theirs: each would refer to the other, and large arrays would stay in memory.
+        try:
+            return self._payload
+        except AttributeError:
+            self._payload: Payload = super().payload()
+            return self._payload
 
 
 class NoLearning:
@@ -31,8 +46,8 @@ class NoLearning:
     ) -> None:
         self.dimension = dimension
         # One vector serves all messages of an encoding, since its values are never changed.
-        self._shared_first = Vector(dimension, self._zeros)
-        self._shared_model = Vector(dimension, self._zeros, attached=(memory or MemoryRules()).blank(dimension))
+        self._shared_first = _SharedVector(dimension, self._zeros)
+        self._shared_model = _SharedVector(dimension, self._zeros, attached=(memory or MemoryRules()).blank(dimension))
         self._seed, self._wire, self._loss = seed, wire, float if sends_loss else None
         self._shared_releases: dict[int, Vector] = {}
 
@@ -48,7 +63,7 @@ class NoLearning:
         # The encoding may depend on the round, not on the node: there is nothing that nodes remember.
         if round_number not in self._shared_releases:
             wire = self._wire.bound(self._seed, round_number, node, {})
-            self._shared_releases = {round_number: Vector(self.dimension, self._zeros, wire, self._loss)}
+            self._shared_releases = {round_number: _SharedVector(self.dimension, self._zeros, wire, self._loss)}
         return self._shared_releases[round_number]
 
     def model(self, node: int) -> Vector:

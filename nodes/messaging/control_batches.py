@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 
 from nodes.messaging.control_messages import Answer, Control, Done, Register, is_urgent
-from p2p.transport.messages import TOPICS, Answers, Batch, CallAnswer, Delivery, Note, topic_code
+from p2p.transport.messages import TOPICS, Answers, Batch, CallAnswer, Contents, Delivery, Note, topic_code
 from privacy.anonymity.settings import Sealed
 from privacy.sealing.message_sizes import message_size
 
@@ -35,6 +35,23 @@ def own_controls(
     batch = Batch(sender, nodes, "control", round_number, sizes, overheads, controls, give_up_s)
     # Separate: each node's message keeps its own name in random draws, whatever other nodes the batch holds.
     batch.topic, batch.immediate, batch.separate = topic_code(controls[0].key)[0], is_urgent(controls[0]), True
+    return batch
+
+
+def assignments(
+    sender: int,
+    nodes: Sequence[int],
+    round_number: int,
+    contents: Contents,
+    payloads: Sequence[int],
+    give_up_s: float,
+    sealed: Sealed,
+) -> Batch:
+    """Returns for each node its assignment, of these payload bytes."""
+    overhead_bytes = message_size(0, many=False, sealed=sealed)
+    sizes = np.array(payloads, dtype=np.int64) + overhead_bytes
+    batch = Batch(sender, nodes, "control", round_number, sizes, overhead_bytes, contents, give_up_s)
+    batch.topic, batch.separate = TOPICS["orders"], True
     return batch
 
 

@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 from privacy.sealing.control_format import KEY_BYTES, assignment_size, control_size
 
+NUMBER_BYTES = 8
+
 
 class Peer(NamedTuple):
     """A peer as a member knows it: its address and one-time public key of this round."""
@@ -280,6 +282,16 @@ class Assignment(NamedTuple):
         """The inbox key it is filed under."""
         return "orders"
 
+    @property
+    def order(self) -> tuple[int, int]:
+        """Which is newer: by round, then epoch, so a re-planned round is newer than its first plan."""
+        return self.round_number, self.epoch
+
+    @property
+    def fetches(self) -> bool:
+        """Whether it only asks to fetch the first model."""
+        return bool(self.expect_from.get("bootstrap"))
+
     def closing(self, closes_s: float) -> Assignment:
         """Returns the same assignment with another closing time."""
         # `_replace` takes six times as long, and every member accepts an assignment in every round.
@@ -290,7 +302,7 @@ class Assignment(NamedTuple):
     def payload_bytes(self) -> int:
         """Bytes on the wire without framing; a weight total, planned rounds and each weight of a peer take eight."""
         numbers = bool(self.weight_total) + bool(self.planned_rounds) + len(self.mixing or ())
-        return assignment_size(self.known, self.edges, self.keyed) + 8 * numbers
+        return assignment_size(self.known, self.edges, self.keyed) + NUMBER_BYTES * numbers
 
 
 _CLOSES_S = Assignment._fields.index("closes_s")
@@ -312,7 +324,4 @@ Control = (
 
 def is_urgent(control: Control) -> bool:
     """Whether the receiver handles a control message at its arrival, whatever its process waits for."""
-    if isinstance(control, Assignment):
-        # A first assignment finds an idle member; a later one must interrupt the wait of the plan that it replaces.
-        return control.epoch > 0
     return isinstance(control, (LeaderTimeout, LeaderProbe, CommitRequest, Close))

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from nodes.messaging.control_batches import answers_to_invitations, own_controls, same_control
+from nodes.messaging.control_batches import answers_to_invitations, assignments, own_controls, same_control
 from nodes.messaging.control_messages import (
     Answer,
     Assignment,
@@ -15,11 +15,12 @@ from nodes.messaging.control_messages import (
     Invite,
     Peer,
 )
+from nodes.messaging.planned_messages import Peers
 from nodes.messaging.receiver import Receiver
 from nodes.messaging.round_session import RoundSession
 from nodes.world import World
 from p2p.log.records import KIND, KINDS, NO_NODE
-from p2p.transport.messages import Batch, CallAnswer
+from p2p.transport.messages import Batch, CallAnswer, Contents, FetchTerms
 from privacy.sealing.envelopes import Envelope, Payload
 from privacy.sealing.keys import KeyPair
 
@@ -39,11 +40,12 @@ class Endpoint(Receiver):
 
     def joining_key(self, round_number: int, life: int) -> bytes:
         """Returns the public key with which this node joined a round, `life` crashes after the beginning."""
-        held = self.session(round_number)
-        if self.is_life(life) and held is not None:
-            return held.keys.public
-        if self.is_life(life) and self._has_joined(round_number):
-            return self._joining_keys(round_number).public
+        if self.is_life(life):
+            held = self.session(round_number)
+            if held is not None:
+                return held.keys.public
+            if self._has_joined(round_number):
+                return self._joining_keys(round_number).public
         # It has crashed since, or joined another round: its assignment will find other keys, or the same drawn again.
         return self._draw_keys(round_number, life + self._world.first_incarnation).public
 
@@ -84,8 +86,11 @@ class Endpoint(Receiver):
         # The next incarnation draws other keys: the old ones may have sealed messages with the same sequence numbers.
         self.life += 1
 
-    def enter(self, assignment: Assignment) -> None:
-        """Opens a session under a round's address; the peers named in the assignment may send from now on."""
+    def enter(self, assignment: Assignment) -> RoundSession | None:
+        """Opens a session under a round's address; the peers named in the assignment may send from now on.
+
+        Returns None without one: its keys are lost.
+        """
         # Earlier arrivals are judged by the sessions that were open when they arrived.
         self.inbox.read()
         round_number = assignment.round_number
@@ -94,11 +99,12 @@ class Endpoint(Receiver):
             # Without having joined: a repeated set-up of the round has ended since, and its keys with it. Drawn by
             # name, they are the same again.
             if not self._has_joined(round_number) and not self._world.network.has_answered(self.node, round_number):
-                return
+                return None
             keys = self._joining_keys(round_number)
             if assignment.public_key not in (None, keys.public):
-                return  # crashed between joining and its assignment: the keys that peers seal for are lost
-            self._sessions += (RoundSession(assignment, keys),)
+                return None  # crashed between joining and its assignment: the keys that peers seal for are lost
+            known = RoundSession(assignment, keys)
+            self._sessions += (known,)
             self._world.network.sessions.open(self.node, round_number)
         else:
             known.update(assignment)
@@ -107,6 +113,7 @@ class Endpoint(Receiver):
             self._judge_early()
         if self._probes:
             self._answer_probes()
+        return known
 
     def end_part(self, round_number: int) -> None:
         """Ends the part of the active round: orders for it queue up like any other from here on."""
@@ -134,12 +141,14 @@ class Endpoint(Receiver):
             return
         held.sequence += 1
         world = self._world
+        if not held.has_planned_keys:
+            peers = tuple(peers)  # no part of the plan's messages: receivers then check each one by its keys
         bundle = world.sealer.seal_many(
             kind, round_number, held.sequence, held.keys, held.assignment.address, peers, payload
         )
         if world.sent_payloads is not None:
             self._show(held, kind, NO_NODE, payload)
-        receivers = self._find([address for address, _ in peers])
+        receivers = self._find_peers(round_number, peers)
         sizes = bundle.size_bytes, bundle.overhead_bytes
         batch = Batch(self.node, receivers, kind, round_number, *sizes, bundle, give_up_s, immediate=self._urgent(kind))
         world.network.send(batch)
@@ -188,6 +197,13 @@ class Endpoint(Receiver):
         """Returns whether receivers handle each message on arrival: corrections, or any if phases have listeners."""
         return kind == "correction" or bool(self._world.phase_hooks.listeners)
 
+    def _find_peers(self, round_number: int, peers: Sequence[Peer]) -> list[int]:
+        """Returns the node behind each peer of a round."""
+        # The plan has looked them up while the round's addresses are in use.
+        if isinstance(peers, Peers) and self._world.router.is_open(round_number):
+            return peers.nodes()
+        return self._find([address for address, _ in peers])
+
     def _find(self, addresses: Sequence[bytes]) -> list[int]:
         """Returns the node behind each address, NO_NODE for an unknown one."""
         return [NO_NODE if node is None else node for node in self._world.router.nodes_of(addresses)]
@@ -214,6 +230,30 @@ class Endpoint(Receiver):
             batch = own_controls(self.node, nodes, round_number, controls, give_up_s, self._world.sealed)
             batch.immediate |= urgent
             self._world.network.send(batch)
+
+    def hand_out(
+        self,
+        nodes: Sequence[int],
+        round_number: int,
+        contents: Contents,
+        payloads: Sequence[int],
+        give_up_s: float,
+        *,
+        urgent: bool,
+        fetch: FetchTerms | None,
+        lives: Sequence[int] | None,
+    ) -> None:
+        """Sends each node its assignment; see `Network.hand_out` about those that ask to fetch the first model."""
+        if not nodes:
+            return
+        sealed, network = self._world.sealed, self._world.network
+        batch = assignments(self.node, nodes, round_number, contents, payloads, give_up_s, sealed)
+        batch.immediate = urgent
+        if fetch is None:
+            network.send(batch)
+        else:
+            batch.fetch_lives = lives
+            network.hand_out(batch, fetch)
 
     def invite(
         self, nodes: Sequence[int], invite: Invite, give_up_s: float, answer: Callable[[CallAnswer], Answer]

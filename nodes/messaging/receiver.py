@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from types import MappingProxyType
+from typing import NamedTuple, Protocol
 
 from nodes.messaging.control_messages import (
     Assignment,
@@ -21,7 +22,7 @@ from nodes.messaging.round_session import Received, RoundSession
 from nodes.world import World
 from p2p.clock import Rank
 from p2p.log.records import KINDS
-from p2p.transport.core.layout import CARRIED, COPY, CORRUPTED, DOUBLED, FIRST_TOPIC
+from p2p.transport.core.layout import BY_RULE, CARRIED, COPY, CORRUPTED, DOUBLED, FETCH, FIRST_TOPIC
 from p2p.transport.inbox import Inbox
 from p2p.transport.messages import TOPICS, Delivery, Message
 from privacy.sealing.envelopes import Envelope, Rejected
@@ -32,7 +33,7 @@ _NO_EARLY: Mapping[int, Message] = MappingProxyType({})
 _NO_CONTROLS: frozenset[tuple[int, int]] = frozenset()
 _ORDERS, _REGISTER = TOPICS["orders"], TOPICS["register"]
 _FILED_TOPICS = {TOPICS[name] for name in ("register", "orders", "answer", "done")}
-_SPECIAL = CORRUPTED | CARRIED | DOUBLED | COPY
+_SPECIAL = CORRUPTED | CARRIED | DOUBLED | COPY | FETCH
 EARLY_S = 10.0
 """How long a message that overtook its receiver's assignment is kept."""
 
@@ -44,6 +45,28 @@ class Damaged:
     content: Control
 
 
+class Arrival(NamedTuple):
+    """How a control message arrived."""
+
+    sender: int
+    sequence: int
+    flags: int
+    arrived_s: float
+
+
+class Fetcher(Protocol):
+    """A node's part in fetching the first model; `by_rule`: the core has followed the order, or taken the model."""
+
+    def take_fetch_order(self, order: Assignment, arrived_s: float, by_rule: bool) -> None:
+        """Follows an order to fetch the first model."""
+
+    def take_first_model(self, round_number: int, item: Received, by_rule: bool) -> None:
+        """Takes the first model, if it is fetched in this round."""
+
+    def close_fetch(self, round_number: int) -> None:
+        """Ends a fetch, because the proxy has closed the round."""
+
+
 class Receiver:
     """Rejects altered, replayed, foreign and stale messages, with the reason; files the others in the inbox.
 
@@ -51,11 +74,12 @@ class Receiver:
         active_round: the round that the process takes part in; new orders for it interrupt its waits; else -1
         answer: called with every opened payload; returns True for one that it handles itself, which skips the inbox
         on_commit: called with every commit request at its arrival; the proxy's
+        fetcher: what follows orders to fetch the first model; a client's
     """
 
     __slots__ = (
         *("_controls", "_early", "_joined", "_latest_round", "_probes", "_sessions", "_world"),
-        *("active_round", "answer", "inbox", "node", "on_commit"),
+        *("active_round", "answer", "fetcher", "inbox", "node", "on_commit"),
     )
 
     def __init__(self, node: int, world: World) -> None:
@@ -64,6 +88,7 @@ class Receiver:
         self._latest_round = -1
         self.answer: Callable[[str, int, Received], bool] = _answers_nothing
         self.on_commit: Callable[[CommitRequest], None] = _ignores
+        self.fetcher: Fetcher | None = None
         self.forget_all()
 
     def forget_all(self) -> None:
@@ -72,13 +97,18 @@ class Receiver:
         self._joined: tuple[int, KeyPair | None] | None = None
         # Rounds that overlap are few, and a tuple of one takes less memory and time than a dictionary.
         self._sessions: tuple[RoundSession, ...] = ()
-        self._early: Mapping[int, Message] = _NO_EARLY  # by row
+        self._keep_early(_NO_EARLY)
         self._probes: Sequence[LeaderProbe] = ()
         self._controls = _NO_CONTROLS
         self.active_round = -1
         network = self._world.network
         self.inbox = Inbox(network, self.node, self._open)
         network.attach(self.node, self.receive, self.inbox)
+
+    def _keep_early(self, early: Mapping[int, Message]) -> None:
+        """Replaces what is kept of messages that have overtaken their assignment, by row."""
+        self._early = early
+        self._world.network.note_early(self.node, bool(early))
 
     def session(self, round_number: int) -> RoundSession | None:
         """Returns its session of a round."""
@@ -106,20 +136,21 @@ class Receiver:
         """
         self.inbox.read()
         if message.kind == "control":
-            return self._receive_control(message.sender, message.sequence, message.flags, message.content)
+            arrival = Arrival(message.sender, message.sequence, message.flags, message.arrived_s)
+            return self._receive_control(arrival, message.content)
         envelope: Envelope = message.content
         held = self.session(envelope.round)
         if held is None and self._has_joined(envelope.round):
-            self._early = {**self._early, message.row: message}
+            self._keep_early({**self._early, message.row: message})
             clock = self._world.clock
             # None leaves the outcome open; a message whose assignment never comes is rejected after a while.
             clock.call_at(clock.now + EARLY_S, Rank.DEADLINE, self.node, partial(self._refuse_early, message.row))
             return None
         if held is None:
             return "stale_round" if envelope.round < self._latest_round else "unknown_address"
-        return self._file_envelope(held, envelope, message.row, message.arrived_s)
+        return self._file_envelope(held, envelope, message.row, message.arrived_s, message.flags)
 
-    def _file_envelope(self, held: RoundSession, envelope: Envelope, row: int, arrived_s: float) -> str:
+    def _file_envelope(self, held: RoundSession, envelope: Envelope, row: int, arrived_s: float, flags: int) -> str:
         kind = envelope.kind
         try:
             value = held.open(self._world.sealer, self._world.router, envelope, kind)
@@ -127,7 +158,9 @@ class Receiver:
             return refusal.reason
         item = Received(envelope.sender, value, row, arrived_s)
         # A correction request is answered on arrival, even while the process waits for something else.
-        if not self.answer(kind, envelope.round, item):
+        if kind == "bootstrap" and self.fetcher is not None:
+            self.fetcher.take_first_model(envelope.round, item, bool(flags & BY_RULE))
+        elif not self.answer(kind, envelope.round, item):
             self.inbox.put((kind, envelope.round), item)
         if kind == "update":
             self._world.phase_hooks.notify(self.node, envelope.round, "aggregate")
@@ -153,8 +186,9 @@ class Receiver:
         world, network = self._world, self._world.network
         held = self.session(round_number)
         # The common case, in bulk; one irregular message sends the whole group through the individual checks.
-        if held is not None:
-            items = held.open_unaltered(kind, deliveries, network.contents.of_batches(deliveries))
+        if held is not None and kind != "bootstrap":
+            contents = network.contents.of_batches(round_number, deliveries)
+            items = held.open_unaltered(self.node, kind, deliveries, contents)
             if items is not None:
                 self.inbox.put_all((kind, round_number), items)
                 return
@@ -168,7 +202,7 @@ class Receiver:
         held = self.session(envelope.round)
         if held is None:
             return "stale_round" if envelope.round < self._latest_round else "unknown_address"
-        return self._file_envelope(held, envelope, delivery.row, delivery.arrived_s)
+        return self._file_envelope(held, envelope, delivery.row, delivery.arrived_s, delivery.flags)
 
     def _open_controls(self, topic: int, deliveries: Sequence[Delivery]) -> None:
         network = self._world.network
@@ -179,7 +213,8 @@ class Receiver:
             return
         for delivery in deliveries:
             content = network.contents.as_arrived(delivery)
-            reason = self._receive_control(delivery.sender, abs(delivery.sequence), delivery.flags, content)
+            arrival = Arrival(delivery.sender, abs(delivery.sequence), delivery.flags, delivery.arrived_s)
+            reason = self._receive_control(arrival, content)
             if reason:
                 network.refuse(delivery.row, reason)
 
@@ -187,20 +222,18 @@ class Receiver:
         """Returns whether control messages of one topic are unaltered, from known senders, and need only be filed."""
         if topic not in _FILED_TOPICS or (topic == _ORDERS and self.active_round >= 0):
             return False
-        world, serves = self._world, self._is_service(self.node)
-        knows = world.router.knows
-        for _, _, _, _, sender, _, _, flags, *_ in deliveries:
-            if flags & _SPECIAL:
+        world = self._world
+        for delivery in deliveries:
+            if delivery[7] & _SPECIAL:  # its flags, by place, which is faster than by name
                 return False
-            if serves:
-                if topic != _REGISTER and not knows(sender):
-                    return False
-            elif sender != world.proxy and sender != world.standby:
-                return False
-        return True
+        senders = {delivery[4] for delivery in deliveries}
+        if not self._is_service(self.node):
+            return senders <= {world.proxy, world.standby}
+        return topic == _REGISTER or world.router.knows_all(senders)
 
-    def _receive_control(self, sender: int, sequence: int, flags: int, control: Control | Damaged) -> str:
+    def _receive_control(self, arrival: Arrival, control: Control | Damaged) -> str:
         """Files a control message, or returns why it is rejected."""
+        sender, sequence, flags, _ = arrival
         # One end must be the proxy (or its standby), the other a registered node.
         serves, by_proxy = self._is_service(self.node), self._is_service(sender)
         if isinstance(control, Damaged):
@@ -214,18 +247,20 @@ class Receiver:
             if (sender, sequence) in self._controls:
                 return "replay"
             self._controls |= {(sender, sequence)}
-        self._file(control)
+        self._file(control, arrival)
         return ""
 
     def _is_service(self, node: int) -> bool:
         world = self._world
         return node == world.proxy or node == world.standby
 
-    def _file(self, control: Control) -> None:
+    def _file(self, control: Control, arrival: Arrival) -> None:
         """Files a control message by its key; one about the active round wakes the process that runs it."""
         if isinstance(control, LeaderProbe):
             self._probes = [*self._probes, control]
             self._answer_probes()
+        elif isinstance(control, Assignment) and control.fetches and self.fetcher is not None:
+            self.fetcher.take_fetch_order(control, arrival.arrived_s, bool(arrival.flags & BY_RULE))
         elif isinstance(control, (Assignment, Close)) and control.round_number == self.active_round:
             self._take_new_order(control)
         elif isinstance(control, CommitRequest):
@@ -233,6 +268,8 @@ class Receiver:
             self.on_commit(control)
         else:
             self.inbox.put(control.key, control)
+            if isinstance(control, Close) and self.fetcher is not None:
+                self.fetcher.close_fetch(control.round_number)
             if isinstance(control, LeaderTimeout):
                 # The proxy waits for reports; a complaint must not wait for the last of them.
                 self.inbox.wake_if_waiting(("done", control.round_number))
@@ -262,18 +299,19 @@ class Receiver:
 
     def _judge_early(self) -> None:
         """Judges messages that arrived before their assignment; those that are still early stay."""
-        early, self._early = self._early, _NO_EARLY
+        early = self._early
+        self._keep_early(_NO_EARLY)
         for row, message in early.items():
             round_number = message.content.round
             if self._has_joined(round_number) and not self.has_session(round_number):
-                self._early = {**self._early, row: message}
+                self._keep_early({**self._early, row: message})
             else:
                 self._world.network.settle(message, self.receive(message))
 
     def _refuse_early(self, row: int) -> None:
         message = self._early.get(row)
         if message is not None:
-            self._early = {other: one for other, one in self._early.items() if other != row}
+            self._keep_early({other: one for other, one in self._early.items() if other != row})
             self._world.network.settle(message, "unknown_address")
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from nodes.messaging.control_messages import Assignment, Peer
+from nodes.messaging.planned_messages import Peers, Routes
 from p2p.transport.core.layout import CARRIED, CORRUPTED
 from p2p.transport.messages import Contents, Delivery
 from privacy.anonymity.pseudonyms import Pseudonyms
@@ -26,50 +28,76 @@ class Received(NamedTuple):
 
 
 _DAMAGED = CORRUPTED | CARRIED
+_Senders = Mapping[str, dict[bytes, bytes]]
+_Accepted = Mapping[str, dict[bytes, tuple[tuple[int, int], ...]]]
+# Shared empty defaults: there is a session for every member, and most need neither.
+_NO_SENDERS: _Senders = MappingProxyType({})
+_NONE_ACCEPTED: _Accepted = MappingProxyType({})
 
 
 class RoundSession:
     """A node's admission to a round, until the round's last message has ended.
 
     Attributes:
-        expected: the peers whose messages of each kind are expected, in each plan of the round so far
+        earlier: the peers whose messages of each kind were expected by the round's earlier plans
+        has_planned_keys: whether its keys are those that the current plan's other members know
         sequence: the number of the last message that was sealed
-        accepted: by kind and sender, the sequence number and epoch of each accepted message
     """
 
-    __slots__ = ("_senders", "accepted", "assignment", "expected", "keys", "round_number", "sequence")
+    __slots__ = (
+        *("_accepted", "_groups", "_senders"),
+        *("assignment", "earlier", "has_planned_keys", "keys", "round_number", "sequence"),
+    )
 
     def __init__(self, assignment: Assignment, keys: KeyPair) -> None:
         self.assignment, self.keys, self.round_number = assignment, keys, assignment.round_number
-        self.expected: tuple[Mapping[str, Sequence[Peer]], ...] = (assignment.expect_from,)
+        self.has_planned_keys = keys.public == assignment.public_key
+        self.earlier: tuple[Mapping[str, Sequence[Peer]], ...] = ()
         self.sequence = 0
-        self.accepted: dict[str, dict[bytes, tuple[tuple[int, int], ...]]] = {}
-        self._senders: dict[str, dict[bytes, bytes]] = {}
+        # By kind and sender, the sequence number and epoch of each accepted message. Messages that were opened together
+        # are added when it is read: kind, epoch and bundles of one group after another.
+        self._accepted = _NONE_ACCEPTED
+        self._groups: tuple[Any, ...] = ()
+        self._senders = _NO_SENDERS
 
     def update(self, assignment: Assignment) -> None:
         """Adds the peers of a re-planned round; peers that have sent already may send again."""
-        self.assignment = assignment
-        self.expected += (assignment.expect_from,)
-        self._senders.clear()
+        self.earlier += (self.assignment.expect_from,)
+        self.assignment, self.has_planned_keys = assignment, self.keys.public == assignment.public_key
+        self.drop_derived()
 
     def senders(self, kind: str) -> Mapping[bytes, bytes]:
         """Returns the addresses and keys of the peers whose messages of a kind are expected."""
         known = self._senders.get(kind)
         if known is None:
+            known = {}
             # Peers of earlier plans stay welcome: their messages may be in flight when the round is re-planned.
-            known = self._senders[kind] = dict(self.expected[0].get(kind, ()))
-            for peers in self.expected[1:]:
-                known.update(peers.get(kind, ()))
+            for expected in (*self.earlier, self.assignment.expect_from):
+                known.update(expected.get(kind, ()))
+            self._senders = {**self._senders, kind: known}
         return known
 
     def drop_derived(self) -> None:
         """Drops what was derived from the plans, to save memory; a late message derives it again."""
-        self._senders = {}
+        self._senders = _NO_SENDERS
 
     def record_accepted(self, sender: bytes, kind: str, sequence: int) -> None:
         """Records an accepted message by sequence number and epoch, for the replay check."""
-        heard = self.accepted.setdefault(kind, {})
-        heard[sender] = (*heard.get(sender, ()), (sequence, self.assignment.epoch))
+        self._record(sender, kind, sequence, self.assignment.epoch)
+
+    def _record(self, sender: bytes, kind: str, sequence: int, epoch: int) -> None:
+        if kind not in self._accepted:
+            self._accepted = {**self._accepted, kind: {}}
+        heard = self._accepted[kind]
+        heard[sender] = (*heard.get(sender, ()), (sequence, epoch))
+
+    def _heard(self, kind: str) -> Mapping[bytes, tuple[tuple[int, int], ...]]:
+        """Returns the sequence numbers and epochs of the accepted messages of a kind, by sender."""
+        groups, self._groups = self._groups, ()
+        for kind_of_group, epoch, bundles in zip(groups[::3], groups[1::3], groups[2::3], strict=True):
+            for bundle in bundles:
+                self._record(bundle.sender, kind_of_group, bundle.sequence, epoch)
+        return self._accepted.get(kind, {})
 
     def open(self, sealer: Sealer, router: Pseudonyms, envelope: Envelope, kind: str) -> Any:
         """Returns a message's value; raises `Rejected` if a check fails."""
@@ -80,32 +108,34 @@ class RoundSession:
         return value
 
     def open_unaltered(
-        self, kind: str, deliveries: Sequence[Delivery], contents: Sequence[Contents]
+        self, node: int, kind: str, deliveries: Sequence[Delivery], contents: Sequence[Contents]
     ) -> list[Received] | None:
-        """Opens messages of one kind together, if none is altered, repeated, misdirected or enciphered; else None."""
-        senders, heard = self.senders(kind), self.accepted.get(kind)
-        mine, epoch = (self.assignment.address, self.keys.public), self.assignment.epoch
-        news: dict[bytes, tuple[tuple[int, int], ...]] = {}
-        opened: list[Received] = []
-        last, accepted = -1, ((-1, epoch),)
+        """Opens messages of one kind together, if all are as the current plan foresees them; else returns None.
+
+        They are unaltered, not enciphered, from different senders that were not heard before, and each is one of the
+        plan's messages for this node: sealed for it by a member with the keys of the plan (see `Endpoint.send`).
+        """
+        expected = self.assignment.expect_from
+        planned = expected.messages(kind) if isinstance(expected, Routes) and self.has_planned_keys else None
+        if planned is None:
+            return None
+        opened, receivers = [], planned.receivers
         new = tuple.__new__  # `Received(...)` takes twice as long
         for (row, _, place, _, _, _, _, flags, _, arrived_s), bundle in zip(deliveries, contents, strict=True):
             if not isinstance(bundle, Bundle) or flags & _DAMAGED or bundle.plain is ENCIPHERED:
                 return None
-            name = bundle.sender
-            if senders.get(name) != bundle.public or bundle.receivers[place] != mine:
+            to = bundle.receivers
+            if not isinstance(to, Peers) or to.messages is not planned or receivers[to.first + place] != node:
                 return None
-            if bundle.sequence != last:  # equal for most senders, whose records are then one object
-                last, accepted = bundle.sequence, ((bundle.sequence, epoch),)
-            news[name] = accepted
-            opened.append(new(Received, (name, bundle.plain, row, arrived_s)))
-        if len(news) < len(opened) or (heard is not None and not heard.keys().isdisjoint(news)):
+            opened.append(new(Received, (bundle.sender, bundle.plain, row, arrived_s)))
+        senders = {item[0] for item in opened}
+        if len(senders) < len(opened):
             return None  # a sender's second message
+        # Most members read all their messages of a kind at once, and have heard nothing before.
+        if (self._groups or self._accepted) and not self._heard(kind).keys().isdisjoint(senders):
+            return None
         # Recorded for all or none: the checks have passed for the whole group.
-        if heard is None:
-            self.accepted[kind] = news
-        else:
-            heard.update(news)
+        self._groups += (kind, self.assignment.epoch, contents)
         return opened
 
     def _check(self, router: Pseudonyms, kind: str, sender: bytes, receiver: bytes, sequence: int) -> bytes:
@@ -116,7 +146,7 @@ class RoundSession:
         if public_key is None:
             raise Rejected("unknown_address" if router.node_of(sender) is None else "not_neighbour")
         # A sequence number is used once, and a sender contributes once per plan.
-        heard, epoch = self.accepted.get(kind, {}).get(sender, ()), self.assignment.epoch
+        heard, epoch = self._heard(kind).get(sender, ()), self.assignment.epoch
         if any(number == sequence or when == epoch for number, when in heard):
             raise Rejected("replay")
         return public_key

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
+from typing import overload
 
 import numpy as np
-from numpy.typing import NDArray
 
-from nodes.messaging.control_messages import Assignment, Peer
+from nodes.messaging.control_messages import NUMBER_BYTES, Assignment, Peer
+from nodes.messaging.planned_messages import Routes, both_ways
 from nodes.protocols.api import RoundPlan
+from privacy.sealing.control_format import assignment_size
 from topologies.edge_arrays import group_starts
 
 _LOWER_HALF = (1 << 32) - 1
-Routes = dict[int, dict[str, list[Peer]]]
-_NO_ROUTES: Mapping[str, list[Peer]] = MappingProxyType({})  # shared: most holders only receive
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +22,7 @@ class RoundTerms:
     """The terms common to all assignments of a round.
 
     Attributes:
+        keyed: whether members have keys: without sealing there are none
         whole_graph: whether every member is given all members and edges
         weight_total: the denominator of the updates' weights, where updates carry weights
         lasts_s, acknowledge, planned_rounds: see Assignment
@@ -30,6 +30,7 @@ class RoundTerms:
 
     round_number: int
     closes_s: float
+    keyed: bool
     barrier_s: float | None = None
     epoch: int = 0
     whole_graph: bool = False
@@ -39,46 +40,112 @@ class RoundTerms:
     planned_rounds: float = 0.0
 
 
-def make_assignments(
-    round_plan: RoundPlan,
-    terms: RoundTerms,
-    addresses: Mapping[int, bytes],
-    keys: Mapping[int, bytes],
-    members: Collection[int],
-) -> dict[int, Assignment]:
-    """Returns one assignment for each node that has an address in the round."""
-    peers = {node: Peer(address, keys[node]) for node, address in addresses.items()}
-    send_to, expect_from = _routes(round_plan, peers)
-    mixing = _mixing(round_plan, peers)
-    members = frozenset(members)
-    edges = len(round_plan.edges.get("update", ())) if terms.whole_graph else 0
-    neighbours = _count_neighbours(round_plan)
-    number, barrier_s, closes_s, epoch = terms.round_number, terms.barrier_s, terms.closes_s, terms.epoch
-    times = terms.lasts_s, terms.acknowledge
-    assignments = {}
-    for node, (address, public_key) in peers.items():
-        sends, expects = send_to.get(node, _NO_ROUTES), expect_from.get(node, _NO_ROUTES)
-        role = _role(node, round_plan.leader, members, serves="model" in sends)
-        # Only the size on the wire depends on `known` and `edges`: a whole graph lists peers the node never contacts.
-        sizes = len(members) if edges else neighbours.get(node, 0), edges, bool(public_key)
-        weights = mixing.get(node)
-        # By place: twice as fast as by name, and there is one for every member.
-        assignments[node] = Assignment(
-            *(number, role, address, sends, expects, barrier_s, *sizes),
-            *(closes_s, epoch, terms.weight_total, *times, public_key, weights, terms.planned_rounds),
+class PlanPeers(Mapping[int, Peer]):
+    """The nodes of a plan as their peers know them, each made when it is first asked for."""
+
+    __slots__ = ("_addresses", "_known", "_nodes", "_public_key")
+
+    def __init__(
+        self, nodes: Sequence[int], addresses: Mapping[int, bytes], public_key: Callable[[int], bytes]
+    ) -> None:
+        self._nodes, self._addresses, self._public_key = nodes, addresses, public_key
+        self._known: dict[int, Peer] = {}
+
+    def __getitem__(self, node: int) -> Peer:
+        known = self._known.get(node)
+        if known is None:
+            known = self._known[node] = Peer(self._addresses[node], self._public_key(node))
+        return known
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._nodes)
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+
+class PlanAssignments:
+    """The assignments of one plan: one for each of its nodes, made when its receiver reads it.
+
+    Attributes:
+        epoch: the plan's, see Assignment
+        fetching: the nodes that are only to fetch the first model
+    """
+
+    __slots__ = (
+        *("_edges", "_heard", "_members", "_mixing", "_neighbours", "_peers", "_places", "_plan", "_sent", "_servers"),
+        *("_sizes", "_terms", "epoch", "fetching"),
+    )
+
+    def __init__(self, plan: RoundPlan, terms: RoundTerms, peers: PlanPeers, members: Collection[int]) -> None:
+        self._plan, self._terms, self._peers, self.epoch = plan, terms, peers, terms.epoch
+        ways = {kind: both_ways(peers, edges) for kind, edges in plan.edges.items()}
+        self._sent, self._heard = ({kind: way[end] for kind, way in ways.items()} for end in (0, 1))
+        self._places = {node: place for place, node in enumerate(peers)}
+        self._servers = set(plan.edges["model"][:, 0].tolist()) if "model" in plan.edges else ()
+        self._mixing, self._members = _mixing(plan, peers), frozenset(members)
+        # Only the size on the wire depends on these: a whole graph lists peers the node never contacts.
+        self._edges = len(plan.edges.get("update", ())) if terms.whole_graph else 0
+        self._neighbours = _count_neighbours(plan)
+        empty, one = (assignment_size(peers, self._edges, terms.keyed) for peers in (0, 1))
+        numbers = bool(terms.weight_total) + bool(terms.planned_rounds)
+        self._sizes = empty + NUMBER_BYTES * numbers, one - empty
+        self.fetching: Collection[int] = (
+            set(plan.edges["bootstrap"][:, 1].tolist()) if "bootstrap" in plan.edges else ()
         )
-    return assignments
+
+    def payload_bytes(self, node: int) -> int:
+        """Returns the bytes of a node's assignment on the wire without framing."""
+        empty_bytes, peer_bytes = self._sizes
+        return empty_bytes + peer_bytes * self._known(node) + NUMBER_BYTES * len(self._mixing.get(node, ()))
+
+    def address(self, node: int) -> bytes:
+        """Returns a node's address under this plan."""
+        return self._peers[node].address
+
+    def of(self, node: int) -> Assignment:
+        """Returns a node's assignment."""
+        terms, place, (address, public_key) = self._terms, self._places[node], self._peers[node]
+        role = _role(node, self._plan.leader, self._members, serves=node in self._servers)
+        # As a plain tuple first: a third of the time that names take, and there is one for every member.
+        facts = (
+            *(terms.round_number, role, address, Routes(self._sent, place), Routes(self._heard, place)),
+            *(terms.barrier_s, self._known(node), self._edges, terms.keyed, terms.closes_s, terms.epoch),
+            *(terms.weight_total, terms.lasts_s, terms.acknowledge, public_key, self._mixing.get(node)),
+            terms.planned_rounds,
+        )
+        return Assignment._make(facts)
+
+    def _known(self, node: int) -> int:
+        """Returns how many peers a node's assignment lists."""
+        return len(self._members) if self._edges else self._neighbours.get(node, 0)
 
 
-def _routes(round_plan: RoundPlan, peers: Mapping[int, Peer]) -> tuple[Routes, Routes]:
-    send_to: Routes = {}
-    expect_from: Routes = {}
-    for kind, edges in round_plan.edges.items():
-        # Each edge is seen from both ends: the sender's routes, then the receiver's.
-        for routes, mine, theirs in ((send_to, 0, 1), (expect_from, 1, 0)):
-            for node, others in _grouped(edges[:, mine], edges[:, theirs]):
-                routes.setdefault(node, {})[kind] = [peers[other] for other in others]
-    return send_to, expect_from
+class HandedOut(Sequence[Assignment]):
+    """The contents of a batch of assignments.
+
+    Args:
+        plans: the plan of each node's assignment.
+    """
+
+    __slots__ = ("_nodes", "_plans")
+
+    def __init__(self, nodes: Sequence[int], plans: Sequence[PlanAssignments]) -> None:
+        self._nodes, self._plans = nodes, plans
+
+    @overload
+    def __getitem__(self, index: int) -> Assignment: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Assignment]: ...
+
+    def __getitem__(self, index: int | slice) -> Assignment | list[Assignment]:
+        if isinstance(index, slice):
+            return [self[place] for place in range(len(self))[index]]
+        return self._plans[index].of(self._nodes[index])
+
+    def __len__(self) -> int:
+        return len(self._nodes)
 
 
 def _mixing(round_plan: RoundPlan, peers: Mapping[int, Peer]) -> dict[int, dict[bytes, float]]:
@@ -95,27 +162,15 @@ def _mixing(round_plan: RoundPlan, peers: Mapping[int, Peer]) -> dict[int, dict[
     return found
 
 
-def _grouped(nodes: NDArray[np.int64], others: NDArray[np.int64]) -> Iterator[tuple[int, list[int]]]:
-    """Yields each node with its peers, in the order of the edges."""
-    if not len(nodes):
-        return  # no two members of the round are neighbours
-    # Stable: peers keep the order of the plan's edges, which fixes the order of sending and so the message rows.
-    order = np.argsort(nodes, kind="stable")
-    ordered = nodes[order]
-    firsts = group_starts(ordered)
-    ends = [*firsts[1:].tolist(), len(nodes)]
-    sorted_others = others[order].tolist()
-    for node, first, end in zip(ordered[firsts].tolist(), firsts.tolist(), ends, strict=True):
-        yield node, sorted_others[first:end]
-
-
 def _count_neighbours(round_plan: RoundPlan) -> dict[int, int]:
     """Returns for each node the number of distinct nodes that it sends to or hears from."""
     if not round_plan.edges:
         return {}
-    ends = np.sort(np.concatenate(list(round_plan.edges.values())), axis=1)
+    edges = np.concatenate(list(round_plan.edges.values()))
     # One number for each pair, whatever its direction: node numbers fit in 31 bits.
-    pairs = np.unique(ends[:, 0] << 32 | ends[:, 1])
+    pairs = edges.min(axis=1) << 32 | edges.max(axis=1)
+    pairs.sort()  # `np.unique` takes many times as long: it puts them into a hash table first
+    pairs = pairs[group_starts(pairs)]
     counts = np.bincount(np.concatenate([pairs >> 32, pairs & _LOWER_HALF]))
     found = np.flatnonzero(counts)
     return dict(zip(found.tolist(), counts[found].tolist(), strict=True))

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from nodes.messaging.control_batches import read_registration, read_report
-from nodes.messaging.control_messages import Close
+from nodes.messaging.control_batches import read_registration, read_report, report_note, report_number
+from nodes.messaging.control_messages import Close, Done
 from nodes.messaging.endpoint import Endpoint
 from nodes.protocols.api import RoundPlan
-from nodes.proxy.assignments import RoundTerms, make_assignments
+from nodes.proxy.assignments import HandedOut, PlanAssignments, PlanPeers, RoundTerms
 from nodes.proxy.round_state import ProxyConfig, RunningRound
 from nodes.round_record import RoundRecord
 from nodes.world import World
-from p2p.transport.messages import TOPICS
+from p2p.transport.messages import TOPICS, FetchTerms
 
 
 class Orders:
@@ -27,17 +27,22 @@ class Orders:
 
     def assign(self, running: RunningRound, nodes: Sequence[int], barrier_s: float | None = None) -> None:
         """Makes the assignments of the round's current plan."""
-        addresses = self._world.router.open_round(running.round_number, nodes)
+        router, answers = self._world.router, running.answers
+        addresses = router.open_round(running.round_number, nodes)
         record = self._records.get(running.round_number)
         if record is not None:
-            record.addresses |= addresses
+            record.addresses = addresses
         whole, number = self._config.hand_out == "graph", running.round_number
         weights, times = self._weight_total(running), (running.lasts_s, running.extend)
         schedule = self._config.schedule
         planned = schedule.planned_rounds() if schedule.reads and number <= self._config.rounds else 0.0
-        terms = RoundTerms(number, running.closes_s, barrier_s, running.epoch, whole, weights, *times, planned)
-        keys = {node: self._config.public_key(running.answers[node]) for node in addresses}
-        running.assignments |= make_assignments(running.round_plan, terms, addresses, keys, running.members)
+        keyed = self._world.sealed is not False
+        terms = RoundTerms(number, running.closes_s, keyed, barrier_s, running.epoch, whole, weights, *times, planned)
+        public_key = self._config.public_key
+        known = [node for node in nodes if router.knows(node)]
+        peers = PlanPeers(known, addresses, lambda node: public_key(answers[node]))
+        plan = PlanAssignments(running.round_plan, terms, peers, running.members)
+        running.plans |= dict.fromkeys(known, plan)
         if "update" in running.round_plan.edges:
             self._world.network.prefetch(running.round_plan.edges["update"])
 
@@ -52,8 +57,30 @@ class Orders:
 
     def hand_out(self, running: RunningRound, nodes: Sequence[int], *, urgent: bool = False) -> None:
         """Sends assignments; those of a running round are urgent, since their receivers may wait inside it."""
-        orders = [running.assignments[node] for node in nodes]
-        self.endpoint.send_controls(nodes, running.round_number, orders, running.closes_s, urgent=urgent)
+        if not nodes:
+            return
+        plans = [running.plans[node] for node in nodes]
+        payloads = [plan.payload_bytes(node) for node, plan in zip(nodes, plans, strict=True)]
+        fetch, joined, lives = self._fetch_terms(running), running.answers, None
+        if fetch is not None:
+            each = zip(nodes, plans, strict=True)
+            lives = [joined[node].life if node in plan.fetching else -1 for node, plan in each]
+        # A first assignment finds an idle member; a later one must interrupt the wait of the plan that it replaces.
+        urgent |= plans[0].epoch > 0
+        what = HandedOut(nodes, plans), payloads, running.closes_s
+        self.endpoint.hand_out(nodes, running.round_number, *what, urgent=urgent, fetch=fetch, lives=lives)
+
+    def _fetch_terms(self, running: RunningRound) -> FetchTerms | None:
+        """Returns how nodes fetch the first model in this round; None if none of them does."""
+        world, number = self._world, running.round_number
+        if "bootstrap" not in running.round_plan.edges:
+            return None
+        report = report_number(Done(number, world.proxy, 0, epoch=running.epoch))
+        note, times = report_note(world.sealed, has_loss=False), (running.closes_s, running.lasts_s)
+        config = self._config
+        # Sealed models are opened one by one, by their receivers' keys.
+        taken = None if world.sealed is True else config.take_first_models
+        return FetchTerms(world.server, world.proxy, *times, note, report, config.end_late_fetch, taken)
 
     def close(self, running: RunningRound, nodes: Sequence[int]) -> None:
         """Tells nodes that their part of the round has ended."""

@@ -63,8 +63,8 @@ class Proxy:
     def _notify_partners(self, running: RunningRound, lost: int) -> None:
         """Notifies the share partners of a member whose connection the proxy sees end; they may omit its share."""
         partners = self._config.tracker.to_be_told(running.round_plan, lost) if self._config.tracker else []
-        if partners and lost in running.assignments:
-            notice = PeerLost(running.round_number, running.assignments[lost].address)
+        if partners and lost in running.plans:
+            notice = PeerLost(running.round_number, running.plans[lost].address(lost))
             self._endpoint.send_control(partners, running.round_number, notice, running.closes_s)
 
     def move_to(self, node: int) -> None:
@@ -245,7 +245,7 @@ class Proxy:
     def _await_reports(self, running: RunningRound) -> Steps:
         """Waits until all members are done or time is up, replacing a lost leader; then closes the round."""
         round_number = running.round_number
-        while (pending := running.pending()) and self._now_s < running.closes_s:
+        while (pending := running.pending()) and self._now_s < self._closes_s(running):
             reports: list[Done] = yield self._endpoint.inbox.expect(
                 ("done", round_number), len(pending), running.closes_s
             )
@@ -272,6 +272,11 @@ class Proxy:
         taken_part = self._to_forget.setdefault(round_number, {})
         taken_part.update(dict.fromkeys(running.release()))
         self._world.network.when_drained(round_number, lambda: self._forget(round_number))
+
+    def _closes_s(self, running: RunningRound) -> float:
+        """Returns when the round closes at the latest, as far as members have been promised time until now."""
+        running.extend(self._world.network.promised_s(running.round_number))
+        return running.closes_s
 
     def _close(self, record: RoundRecord, reported: Sequence[int]) -> None:
         record.close(self._world.log, self._now_s)

@@ -9,13 +9,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from nodes.messaging.control_messages import Answer, Assignment, CommitRequest, Done
+from nodes.messaging.control_messages import Answer, CommitRequest, Done
 from nodes.noise_shares.partner_graph import Tracker
 from nodes.protocols.api import PeerProtocol, RoundPlan
 from nodes.protocols.round_rules import RoundRules
+from nodes.proxy.assignments import PlanAssignments
 from nodes.round_record import RoundRecord
 from nodes.schedules.fixed import RunSchedule
-from p2p.transport.messages import CallAnswer
+from p2p.transport.messages import CallAnswer, FirstModels
 
 
 @dataclass(slots=True)
@@ -25,6 +26,8 @@ class ProxyConfig:
     Attributes:
         answer: makes an answer to an invitation when it is read
         public_key: the key with which a node has joined or registered
+        end_late_fetch: tells a node that its time to fetch the first model is up
+        take_first_models: gives nodes the first models that have arrived
         schedule: how many rounds there are
         loss_of: the loss that the schedule reads, from a round's record and the nodes that reported it
         record_shares: where updates are weighed by records, each client's share of all records; else none
@@ -40,6 +43,8 @@ class ProxyConfig:
     leader_timeout_s: float
     answer: Callable[[CallAnswer], Answer]
     public_key: Callable[[Answer], bytes]
+    end_late_fetch: Callable[[int], None]
+    take_first_models: Callable[[FirstModels], None]
     on_forming: Callable[[int, NDArray[np.int64]], None]
     on_closed: Callable[[RoundRecord], None]
     on_quiet: Callable[[int, Sequence[int]], None]
@@ -90,7 +95,7 @@ class RunningRound:
     answers: dict[int, Answer]
     round_plan: RoundPlan
     members: list[int]
-    assignments: dict[int, Assignment]
+    plans: dict[int, PlanAssignments]
     closes_s: float
     lasts_s: float
     epoch: int = 0
@@ -106,8 +111,8 @@ class RunningRound:
         """Returns the assigned nodes, and drops what is known of each, at the end of the round."""
         # Each assignment acknowledges to this round, which holds it: without this, the assignments and answers of all
         # rounds would stay until a collection, which a run makes very rarely.
-        nodes = list(self.assignments)
-        self.assignments, self.answers, self.done = {}, {}, {}
+        nodes = list(self.plans)
+        self.plans, self.answers, self.done = {}, {}, {}
         return nodes
 
     def extend(self, closes_s: float) -> None:
@@ -117,7 +122,7 @@ class RunningRound:
 
     def record_done(self, reports: Iterable[Done]) -> list[Done]:
         """Records the reports that refer to a node's latest assignment, and returns them; others are outdated."""
-        assigned = [(report, self.assignments.get(report.node)) for report in reports]
+        assigned = [(report, self.plans.get(report.node)) for report in reports]
         # An outdated report was in flight when the round was re-planned; its node has a new part to finish.
         current = [report for report, last in assigned if last is not None and report.epoch >= last.epoch]
         self.done |= {report.node: report for report in current}
@@ -140,4 +145,4 @@ class RunningRound:
 
     def pending(self) -> list[int]:
         """Returns the assigned nodes that have not reported and do not count as lost."""
-        return [node for node in self.assignments if node not in self.done and node not in self.gone]
+        return [node for node in self.plans if node not in self.done and node not in self.gone]

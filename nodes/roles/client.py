@@ -13,7 +13,8 @@ from nodes.learning.deferred_learning import Learning, Vector
 from nodes.messaging.control_messages import Assignment, Close, Done
 from nodes.messaging.round_session import Received
 from nodes.protocols.api import PeerProtocol, Steps
-from nodes.roles.participant import EVERY_ROUND, Participant
+from nodes.roles.first_model import Newcomer
+from nodes.roles.participant import EVERY_ROUND
 from nodes.roles.registration import follow_orders
 from nodes.roles.slowdown import Slow, finish_s
 from nodes.round_record import RoundRecord
@@ -43,11 +44,11 @@ class ClientProfile:
     most_trainings: int | None = None
 
 
-class Client(Participant):
+class Client(Newcomer):
     """A peer with its own privacy ledger; it declines to join when the next release would exceed its budget."""
 
     __slots__ = (
-        *("_charged", "_free_s", "_logged_call_s", "_phase", "_taken", "_training"),
+        *("_charged", "_logged_call_s", "_phase", "_training"),
         *("ledger", "profile", "protocol", "slow", "trainings"),
     )
 
@@ -64,9 +65,7 @@ class Client(Participant):
         super().__init__(node, world, learning, records)
         self.protocol, self.profile, self.ledger = protocol, profile, ledger
         self._logged_call_s = -1.0
-        self._free_s = 0.0
         self.slow: Sequence[Slow] = ()
-        self._taken = (0, -1)
         self._training = (-1, 0.0)
         # While it trains and waits to send: the round, and the begin and the end of its training.
         self._phase: tuple[int, float, float] | None = None
@@ -74,13 +73,13 @@ class Client(Participant):
         """Trainings begun so far, also those that a crash or the deadline ended: their noise and coins are used up."""
         self._charged = 0
 
-    def run(self) -> Generator[simpy.Event, Any, None]:
+    def run(self) -> Steps:
         """Runs the client until it crashes or the simulation ends."""
-        return follow_orders(self, self._take_part)
+        return follow_orders(self)
 
     def lose_state(self) -> None:
         """Discards what a crash destroys, including the training in progress."""
-        Participant.lose_state(self)
+        Newcomer.lose_state(self)
         self._training = (-1, 0.0)
         self.log_open_spans()
 
@@ -221,24 +220,22 @@ class Client(Participant):
             return 0
         return EVERY_ROUND if self.ledger is None else int(min(self.ledger.exhausted_from - 1, EVERY_ROUND))
 
-    def _take_part(self, assignment: Assignment) -> Steps:
-        round_number, epoch = assignment.round_number, assignment.epoch
+    def take_part(self, assignment: Assignment) -> Steps:
+        """Opens a session, runs the protocol's part or hands the model over for the final one, and reports."""
+        round_number, this, world, endpoint = assignment.round_number, assignment.order, self.world, self.endpoint
         if self.has_reported(assignment):
             return
-        if self.now_s >= assignment.closes_s or self._taken >= (round_number, epoch):
+        if self.now_s >= assignment.closes_s or self._taken >= this:
             return  # too late, or handed out twice (by a standby that could not know)
-        # Pairs compare by round, then epoch: a re-planned round counts as newer than its first plan.
-        self._taken = (round_number, epoch)
+        self._taken = this
         assignment = self.accept(assignment)
-        self.endpoint.enter(assignment)
-        if not self.endpoint.has_session(round_number):
+        held = endpoint.enter(assignment)
+        if held is None:
             return
         # While `active_round` is set, new orders for the round interrupt its waits instead of queueing behind them.
-        self.endpoint.active_round, self.skipped = round_number, False
-        self.world.phase_hooks.notify(self.node, round_number, "appointed")
-        if assignment.expect_from.get("bootstrap"):
-            yield from self._fetch_first_model(assignment)
-        elif assignment.send_to.get("collect"):
+        endpoint.active_round, self.skipped = round_number, False
+        world.phase_hooks.notify(self.node, round_number, "appointed")
+        if assignment.send_to.get("collect"):
             self.send(assignment, "collect", self.learning.model(self.node), assignment.closes_s)
         else:
             self._log_invitation(round_number)
@@ -249,10 +246,10 @@ class Client(Participant):
                 yield from self.protocol.take_part(self, order)
                 order = self.new_order(order)
         self._free_s = self.now_s
-        self.endpoint.end_part(round_number)
-        self.world.log.end_wait(self.node)
-        epoch, has_loss = self.endpoint.epoch(round_number), self._reports_loss(round_number)
-        self.report(Done(round_number, self.node, self.model_round, self.skipped, epoch, has_loss))
+        endpoint.end_part(round_number)
+        world.log.end_wait(self.node)
+        has_loss = world.reported_loss != "" and self._reports_loss(round_number)
+        self.report(Done(round_number, self.node, self.model_round, self.skipped, held.assignment.epoch, has_loss))
 
     def _reports_loss(self, round_number: int) -> bool:
         """Returns whether its report carries a loss: the leader's of the new model, or its own if that is charged."""
@@ -267,8 +264,3 @@ class Client(Participant):
         if called_s != self._logged_call_s:
             self._logged_call_s = called_s
             self.world.log.span(self.node, round_number, "invite", max(called_s, self._free_s), self.now_s)
-
-    def _fetch_first_model(self, assignment: Assignment) -> Steps:
-        received = yield from self.collect(assignment, "bootstrap", assignment.closes_s)
-        if received:
-            self.adopt(received[0], 0)

@@ -111,10 +111,10 @@ class ProcessSupervisor:
         return self._causes[node] > 0
 
     def _start(self, node: int) -> None:
-        self._processes[node] = self.world.clock.process(self.restartables[node].run())
+        self._processes[node] = self.world.clock.start(self.restartables[node].run())
 
     def _start_proxy(self) -> None:
-        self._processes[self.proxy.node] = self.world.clock.process(self._run_proxy())
+        self._processes[self.proxy.node] = self.world.clock.start(self._run_proxy())
 
     def _run_proxy(self) -> Generator[simpy.Event, Any, None]:
         yield from self.proxy.run()

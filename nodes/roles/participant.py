@@ -82,13 +82,16 @@ class Participant:
     def log_open_spans(self) -> None:
         """Logs what is over of an activity that ends with the process."""
 
+    def follow_kept_order(self) -> None:
+        """Follows an order that had to wait until the process is free; see `Newcomer`."""
+
     if TYPE_CHECKING:
 
         @property
         def now_s(self) -> float:
             """Simulated time."""
     else:
-        now_s = property(attrgetter("world.clock.now"), doc="Simulated time.")
+        now_s = property(attrgetter("world.clock._now"), doc="Simulated time.")
 
     def accept(self, assignment: Assignment) -> Assignment:
         """Accepts an assignment, whose time runs from its receipt, and acknowledges it to the proxy."""
@@ -152,14 +155,13 @@ class Participant:
 
     def is_superseded(self, assignment: Assignment) -> bool:
         """Returns whether an order that replaces this assignment has arrived and is not taken up yet."""
-        inbox = self.endpoint.inbox
-        inbox.read()
-        return not inbox.is_empty and inbox.has(("reorder", assignment.round_number))
+        return self.endpoint.inbox.has(("reorder", assignment.round_number))
 
     def send(self, assignment: Assignment, kind: str, vector: Vector, give_up_s: float = np.inf) -> None:
         """Seals a vector for every peer the assignment names for this kind and sends it."""
-        if kind in _PHASE_OF_KIND and assignment.send_to.get(kind):
-            self.world.phase_hooks.notify(self.node, assignment.round_number, _PHASE_OF_KIND[kind])
+        hooks = self.world.phase_hooks
+        if hooks.listeners and kind in _PHASE_OF_KIND and assignment.send_to.get(kind):
+            hooks.notify(self.node, assignment.round_number, _PHASE_OF_KIND[kind])
         self.endpoint.send(assignment.round_number, kind, vector.payload(), give_up_s)
 
     def collect(self, assignment: Assignment, kind: str, deadline_s: float, quorum: float = 1.0) -> Collecting:

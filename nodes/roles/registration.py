@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import simpy
 
@@ -10,6 +10,10 @@ from nodes.messaging.control_batches import registration_note
 from nodes.messaging.control_messages import Assignment
 from nodes.protocols.api import Steps
 from nodes.roles.participant import Participant
+
+if TYPE_CHECKING:
+    from nodes.roles.client import Client
+    from nodes.roles.server import Server
 
 AGAIN_S = 10.0
 """An unregistered node registers again after this long without orders: a corrupted registration is rejected without
@@ -32,17 +36,18 @@ def next_orders(participant: Participant) -> simpy.Event:
     return participant.endpoint.inbox.expect("orders", 1, None if known else participant.now_s + AGAIN_S)
 
 
-def follow_orders(participant: Participant, take_part: Callable[[Assignment], Steps]) -> Steps:
+def follow_orders(participant: Client | Server) -> Steps:
     """Registers (again, without a model), and takes part in what the proxy assigns, until the process is stopped."""
     if participant.model_round < 0 or not participant.world.router.knows(participant.node):
         register(participant)
     while True:
+        participant.follow_kept_order()
         orders = yield next_orders(participant)
         if not orders:
             register_again(participant)
         for order in orders:
             if isinstance(order, Assignment):
-                yield from take_part(order)
+                yield from participant.take_part(order)
         # While it waits, which may be for many rounds, it must not keep the assignments of the last one.
         order = orders = None
 

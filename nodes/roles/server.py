@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import Any
-
-import simpy
-
 from nodes.learning.deferred_learning import Learning
 from nodes.messaging.control_messages import Assignment, Done
 from nodes.messaging.round_session import Received
@@ -29,11 +24,12 @@ class Server(Participant):
         self.model_round = 0  # it has the first model from the beginning
         self.collected: list[Received] = []
 
-    def run(self) -> Generator[simpy.Event, Any, None]:
+    def run(self) -> Steps:
         """Runs the server until it crashes or the simulation ends."""
-        return follow_orders(self, self._take_part)
+        return follow_orders(self)
 
-    def _take_part(self, order: Assignment) -> Steps:
+    def take_part(self, order: Assignment) -> Steps:
+        """Hands out the first model, collects the final one, or serves as the centre, as ordered; then reports."""
         # The proxy may repeat an assignment after a failover; a finished part is reported again, not run again.
         if self.has_reported(order) or self.now_s >= order.closes_s:
             return

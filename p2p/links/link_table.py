@@ -24,12 +24,11 @@ class LatencyCache(NamedTuple):
     receivers: Nodes
     seconds: Floats
 
-    def find(self, sender: int, receivers: Sequence[int]) -> list[float] | None:
+    def find(self, sender: int, receivers: Sequence[int]) -> Floats | None:
         """The latencies of a sender's messages, if it sends to all it was expected to send to, in that order."""
         part = slice(self.starts.item(sender), self.starts.item(sender + 1))
-        known: list[float] = self.seconds[part].tolist()
         # The order counts as well: latencies are returned by place.
-        return known if self.receivers[part].tolist() == receivers else None
+        return self.seconds[part] if self.receivers[part].tolist() == receivers else None
 
 
 def prefetch_latencies(edges: Nodes, seconds: Floats, nodes: int) -> LatencyCache:
@@ -94,15 +93,15 @@ class Links:
             return self.latencies_to(receiver).item(sender)
         if sender >= self._clients:
             return self.latencies_from(sender).item(receiver)
-        return self.latency_list(sender, [receiver])[0]
+        return self.latencies_of(sender, [receiver]).item()
 
-    def latency_list(self, sender: int, receivers: Sequence[int]) -> list[float]:
+    def latencies_of(self, sender: int, receivers: Sequence[int]) -> Floats:
         """The same, fast for few receivers: of pairs in the latency cache, and to and from proxy and server."""
         if sender >= self._clients:
-            known: list[float] = self.latencies_from(sender)[np.array(receivers)].tolist()
+            known: Floats = self.latencies_from(sender)[np.array(receivers)]
             return known
         found = self._latency_cache.find(sender, receivers) if self._latency_cache is not None else None
-        return self.latencies(sender, np.array(receivers, dtype=np.int64)).tolist() if found is None else found
+        return self.latencies(sender, np.array(receivers, dtype=np.int64)) if found is None else found
 
     def prefetch(self, edges: Nodes) -> None:
         """Draws the latencies of pairs (sender, receiver) that will soon talk, all at once; a matter of speed only."""

@@ -20,20 +20,21 @@ _DAMAGED = at.CORRUPTED | at.CARRIED
 
 
 class BatchContents:
-    """Contents by batch; the network carries their numbers."""
+    """Contents by round and batch; the network carries the numbers of batches."""
 
     def __init__(self, seed: int, alter: Alter, damages: Damages) -> None:
         self._seed, self._alter, self._damages = seed, alter, damages
-        self._by_batch: dict[int, Contents] = {}
+        self._by_round: dict[int, dict[int, Contents]] = {}
         self._makers: dict[int, Make] = {}  # by topic
         self._batches = 0
-        self._of_round: dict[int, list[int]] = {}
 
     def add(self, round_number: int, contents: Contents) -> int:
         """Keeps the contents of a batch and returns its number."""
         self._batches += 1
-        self._by_batch[self._batches] = contents
-        self._of_round.setdefault(round_number, []).append(self._batches)
+        of_round = self._by_round.get(round_number)
+        if of_round is None:
+            of_round = self._by_round[round_number] = {}
+        of_round[self._batches] = contents
         return self._batches
 
     def make_with(self, topic: int, make: Make) -> None:
@@ -43,13 +44,17 @@ class BatchContents:
 
     def drop(self, round_number: int) -> None:
         """Drops the contents of a round of which no message is in flight."""
-        for batch in self._of_round.pop(round_number, ()):
-            self._by_batch.pop(batch, None)
+        self._by_round.pop(round_number, None)
 
-    def of_batches(self, deliveries: Iterable[Delivery]) -> list[Contents]:
-        """Returns for each message the contents of the batch that it belongs to."""
-        contents = self._by_batch
+    def of_batches(self, round_number: int, deliveries: Iterable[Delivery]) -> list[Contents]:
+        """Returns for each message of a round the contents of the batch that it belongs to."""
+        contents = self._by_round.get(round_number, {})
         return [contents[delivery[1]] for delivery in deliveries]  # by place, which is faster than by name
+
+    def of_each(self, round_number: int, batches: Iterable[int]) -> list[Contents]:
+        """Returns the contents of batches of a round."""
+        contents = self._by_round.get(round_number, {})
+        return [contents[batch] for batch in batches]
 
     def as_arrived(self, delivery: Delivery) -> Any:
         """Returns a message's content as it arrived; corrupted messages have other bytes."""
@@ -70,19 +75,20 @@ class BatchContents:
 
         Those of batches of one are dropped unless `keep`: a delivered message is not sent again.
         """
-        contents, makers, found = self._by_batch, self._makers, []
+        makers, found = self._makers, []
         for delivery in deliveries:
-            batch, topic = delivery[1], delivery[6]
+            batch = delivery[1]  # by place, which is faster than by name
             if batch <= at.MADE:
-                found.append(makers[topic](delivery))
+                found.append(makers[delivery[6]](delivery))
                 continue
-            of_batch = contents[batch]
+            of_round = self._by_round[delivery[5]]
+            of_batch = of_round[batch]
             found.append(of_batch[delivery[2]])
             if not keep and len(of_batch) == 1:
-                del contents[batch]
+                del of_round[batch]
         return found
 
     def _content(self, delivery: Delivery) -> Any:
         if delivery.batch <= at.MADE:
             return self._makers[delivery.topic](delivery)
-        return self._by_batch[delivery.batch][delivery.place]
+        return self._by_round[delivery.round_number][delivery.batch][delivery.place]

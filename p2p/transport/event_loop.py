@@ -24,7 +24,7 @@ from p2p.transport.core.memory import RECEIVER, TAKEN, Memory
 from p2p.transport.impairment_table import ImpairmentTable
 from p2p.transport.inbox import Inbox
 from p2p.transport.message_table import MessageTable
-from p2p.transport.messages import Delivery, Message
+from p2p.transport.messages import Delivery, FetchTerms, FirstModels, Message
 from p2p.transport.sessions import Sessions
 
 Receive = Callable[[Message], str | None]
@@ -32,8 +32,11 @@ Receive = Callable[[Message], str | None]
 
 _DELIVERED, _LOST, _REJECTED = OUTCOME["delivered"], OUTCOME["lost"], OUTCOME["rejected"]
 _FLUSH_AT = 1 << 16
+# Arrays grow by half when they are full, so a small margin is enough.
+_ROOM = 1 << 10
 # Read for every event that returns to Python, and an attribute of a module costs twice as much.
 _REACHED, _WOKEN, _WOKEN_DUE, _STATUS_BITS = at.REACHED, at.WOKEN, at.WOKEN_DUE, at.STATUS_BITS
+_ADVANCE = core.ADVANCE
 _STATUS = (1 << _STATUS_BITS) - 1
 _UNKNOWN_S = -np.inf
 _DELIVERY_FIELDS = at.OUTPUT.names or ()
@@ -66,6 +69,8 @@ class EventLoop:
         self._receivers: dict[int, Receive] = {}
         self._listeners: list[Callable[[Message], None]] = []
         self._before_answer: Callable[[int, int], None] | None = None
+        self._on_fetch_over: Callable[[int], None] = _ignores
+        self._fetch_terms: dict[int, FetchTerms] = {}  # of rounds whose first models are read together
         self._when_drained: dict[int, Callable[[], None]] = {}
         self._unwritten = False
         self.next_s = -np.inf
@@ -74,21 +79,31 @@ class EventLoop:
 
     def work(self, until_s: float, until_key: int) -> bool:
         """Handles network events up to an instant and key; returns True if a process may have changed the queue."""
-        memory, clock = self._memory, self._clock
-        self._unwritten = True
-        status = memory.call(core.ADVANCE, until_s, until_key)
-        if status == _REACHED:
-            self.next_s = memory.next_event_s()
-            return False
-        clock._now = memory.seconds[0]
-        self.next_s = _UNKNOWN_S
-        what, status = status >> _STATUS_BITS, status & _STATUS
-        if status in (_WOKEN, _WOKEN_DUE):
-            inbox = self._inboxes[what]
-            if inbox is not None:
+        memory, clock, inboxes = self._memory, self._clock, self._inboxes
+        first = clock.first_event()
+        while True:
+            # Every time: what is done for a process may write the log, and clear this mark.
+            self._unwritten = True
+            status = memory.call(_ADVANCE, until_s, until_key)
+            if status == _REACHED:
+                self.next_s = memory.next_event_s()
+                return False
+            clock._now = memory.seconds[0]
+            what, status = status >> _STATUS_BITS, status & _STATUS
+            if status in (_WOKEN, _WOKEN_DUE):
                 count = memory.words[TAKEN]
-                inbox.wake(status == _WOKEN_DUE, self._read_outputs(count) if count else ())
-        elif status == at.ARRIVED:
+                inboxes[what].wake(status == _WOKEN_DUE, self._read_outputs(count) if count else ())  # type: ignore[union-attr]
+            else:
+                self._serve(status, what)
+            # A process may have queued an earlier event, or an interrupt may have come.
+            if clock.first_event() is not first or clock.stopping:
+                self.next_s = _UNKNOWN_S
+                return True
+
+    def _serve(self, status: int, what: int) -> None:
+        """Does what the core needs, other than waking a process."""
+        memory, clock = self._memory, self._clock
+        if status == at.ARRIVED:
             self._on_arrived(what)
         elif status == at.ROUND_DRAINED:
             self._on_drained(what)
@@ -96,13 +111,14 @@ class EventLoop:
             if self._before_answer is not None:
                 self._before_answer(what, int(memory.nodes["call_round"][what]))
             self._enter(core.ANSWER_NOW, 0.0, what)
+        elif status == at.FETCH_OVER:
+            self._on_fetch_over(what)
         elif status == at.NEEDS_DELAY:
             self._fill()
         elif status == at.NEEDS_BURST:
             self._impairments.draw_bursts(what, clock.now)
         else:
             self._make_room()
-        return True
 
     def _enter(self, operation: int, x: float, a: int, b: int = 0, c: int = 0, d: int = 0) -> None:
         self._memory.call(operation, x, a, b, c, d)
@@ -114,7 +130,7 @@ class EventLoop:
         # Ended messages hold their slots until they are written, so writing them comes before enlarging arrays.
         if int(self._memory.record["ended"]) > _FLUSH_AT // 2:
             self._table.write_ended()
-        self._memory.reserve(messages + len(self._inboxes) + _FLUSH_AT)
+        self._memory.reserve(messages + _ROOM)
 
     def _fill(self) -> None:
         """Fills in the missing delays of all messages: the latency of the pair, and jitter drawn by name."""
@@ -141,10 +157,14 @@ class EventLoop:
         return Message(slot, row, kind, round_number, sender, receiver, abs(sequence), flags, content, arrived_s)
 
     def _on_drained(self, round_number: int) -> None:
+        # Not earlier: until then a node that reads its model keeps a session, against copies of it.
+        if round_number in self._fetch_terms:
+            self._read_first_models(round_number)
         self.read_inboxes()
         self._show_passed()
         # Inboxes and listeners come first: they still need the contents that are dropped below.
         self.sessions.close_all(round_number)
+        self._fetch_terms.pop(round_number, None)
         self._when_drained.pop(round_number)()
         self.contents.drop(round_number)
 
@@ -208,6 +228,20 @@ class EventLoop:
                     inbox.read()
                 first = node + 1
 
+    def _read_first_models(self, round_number: int) -> None:
+        """Reads the first models of a round where nothing else lies in the inbox, many at once."""
+        memory, taken, first = self._memory, self._fetch_terms[round_number].taken, 0
+        most = len(memory.outputs) // 2
+        memory.grow("ended", int(memory.record["ended"]) + 2 * most + _FLUSH_AT)
+        while taken is not None and (count := memory.call(core.TAKE_FETCHED, 0.0, round_number, first, most)):
+            orders, models = memory.outputs[: 2 * count : 2], memory.outputs[1 : 2 * count : 2]
+            nodes = models["sender"].astype(np.int64)
+            contents = self.contents.of_each(round_number, models["batch"].tolist())
+            times_s = orders["arrived_s"].copy(), models["arrived_s"].copy()
+            taken(FirstModels(round_number, nodes, *times_s, models["row"].copy(), contents))
+            first = int(nodes[-1]) + 1
+            memory.grow("ended", int(memory.record["ended"]) + 2 * most + _FLUSH_AT)
+
     def close(self) -> None:
         """Completes the message log at the end of a run, and frees the event core: nothing moves any more."""
         self.write()
@@ -221,3 +255,7 @@ class EventLoop:
             self._unwritten = False
         else:
             self._log.write_used()
+
+
+def _ignores(node: int) -> None:
+    """Does nothing about a fetch that is over: nothing fetches in a network whose nodes follow no such orders."""

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import simpy
 
 from p2p.transport.messages import Delivery, topic_code
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 Open = Callable[[Sequence[Delivery]], None]
 _NO_ITEMS: Mapping[Hashable, list[Any]] = MappingProxyType({})  # shared by all empty inboxes
 _NOT_WAITING = object()
+_NEVER_S = float("inf")
 
 
 class Inbox:
@@ -60,18 +60,16 @@ class Inbox:
             self._file_awaited()
         network, node = self._network, self._node
         # Reading first: items that have arrived count towards the wait, and the core counts only new ones.
-        self._awaited = self.take(key) if self._items or network.inbox_counts[node] else []
+        self._awaited = awaited = self.take(key) if self._items or network.inbox_counts[node] else []
         self._key, self._needed = key, count
-        topic, round_number = topic_code(key)
-        missing = count - len(self._awaited)
-        network.expect(node, topic, round_number, missing, np.inf if deadline_s is None else deadline_s)
-        return cast(simpy.Event, self)
+        network.expect(node, *topic_code(key), count - len(awaited), _NEVER_S if deadline_s is None else deadline_s)
+        return self  # type: ignore[return-value]  # a cast would be a call
 
     def sleep(self, until_s: float) -> simpy.Event:
         """Returns an event at an instant, with the rank of a start of the node."""
         self._key = _NOT_WAITING
         self._network.sleep(self._node, until_s)
-        return cast(simpy.Event, self)
+        return self  # type: ignore[return-value]
 
     def read(self) -> None:
         """Opens arrived messages; a wait continues with the number still missing."""
@@ -163,6 +161,10 @@ class Inbox:
         """Returns whether there are items under a key."""
         self.read()
         return key in self._items or (key == self._key and bool(self._awaited))
+
+    def awaits(self, key: Hashable) -> bool:
+        """Returns whether the process waits for items under a key."""
+        return key == self._key
 
     def wake_if_waiting(self, *keys: Hashable) -> None:
         """Wakes the process with what has arrived, if it waits for one of these keys."""

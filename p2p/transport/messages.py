@@ -40,6 +40,8 @@ class Batch:
         immediate: the receiver handles each message at its arrival instead of reading it from its inbox
         separate: messages are named in random draws as if each had been handed over alone
         call: the receivers' rules answer, see `Network.call`
+        fetch_lives: for each receiver its life to which an order to fetch the first model applies, -1 with any other
+            order; None if none of the messages is such an order, see `Network.hand_out`
     """
 
     sender: int
@@ -54,6 +56,7 @@ class Batch:
     immediate: bool = False
     separate: bool = False
     call: bool = False
+    fetch_lives: Sequence[int] | None = None
 
 
 class CallAnswer(NamedTuple):
@@ -120,6 +123,46 @@ class Note(NamedTuple):
     size_bytes: int
     overhead_bytes: int
     outlives_round: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FetchTerms:
+    """The terms on which nodes fetch the first model in a round.
+
+    Attributes:
+        sender: the node that sends the model
+        proxy: the node that reports go to
+        closes_s: when an order has no effect any more
+        lasts_s: how long a node may take from the receipt of its order, if that is longer
+        note, report: the form of the reports, and the number that they carry
+        over: called with a node whose time is up before it has the model
+        taken: called with nodes that have the model, together; None if each node has to open its own
+    """
+
+    sender: int
+    proxy: int
+    closes_s: float
+    lasts_s: float
+    note: Note
+    report: int
+    over: Callable[[int], None]
+    taken: Callable[[FirstModels], None] | None = None
+
+
+class FirstModels(NamedTuple):
+    """First models that have arrived at nodes, in order of the nodes.
+
+    Attributes:
+        ordered_s: when each node received its order
+        contents: of each model the contents of the batch that it belongs to
+    """
+
+    round_number: int
+    nodes: NDArray[np.int64]
+    ordered_s: NDArray[np.float64]
+    arrived_s: NDArray[np.float64]
+    rows: NDArray[np.int64]
+    contents: Sequence[Any]
 
 
 class Message(NamedTuple):

@@ -25,7 +25,7 @@ from p2p.transport.core import layout as at
 from p2p.transport.event_loop import EventLoop, Receive
 from p2p.transport.impairments import Impairment, Partition
 from p2p.transport.inbox import Inbox
-from p2p.transport.messages import Answers, Batch, Delivery, Note
+from p2p.transport.messages import Answers, Batch, Delivery, FetchTerms, Note
 from p2p.transport.relays import Relays
 from p2p.transport.sharing import Fair, Sharing
 
@@ -69,6 +69,7 @@ class Network(EventLoop):
         self._model_rounds = memoryview(memory.nodes["model_round"])
         self._last_rounds = memoryview(memory.nodes["last_round"])
         self._called_s = memoryview(memory.nodes["called_s"])
+        self._early = memoryview(memory.nodes["early"])
         self._redirects: dict[int, int] = {}
         self._delays_to: dict[int, memoryview] = {}
 
@@ -80,16 +81,52 @@ class Network(EventLoop):
         Args:
             before: called with node and round before each answer, if given.
         """
-        record, nodes = self._memory.record, self._memory.nodes
+        record = self._memory.record
         record["answer_bytes"], record["answer_overhead"] = answers.size_bytes, answers.overhead_bytes
         record["refusal_bytes"], record["calls_watched"] = answers.refusal_bytes, before is not None
         self._before_answer = before
-        receivers = list(batch.receivers)
-        jittered = self._jitter is not None
-        nodes["answer_delay_s"][receivers] = np.nan if jittered else self._links.latencies_to(batch.sender)[receivers]
+        self._set_reply_delays(batch)
         self.contents.make_with(at.ANSWER_TOPIC, answers.of)
         batch.call = True
         self.send(batch)
+
+    def hand_out(self, batch: Batch, fetch: FetchTerms) -> None:
+        """Sends orders, some to fetch the first model: the core follows those while processes wait for orders."""
+        record, one = self._memory.record, self._memory.rounds[batch.round_number]
+        one["closes_s"], one["lasts_s"], one["first_from"] = fetch.closes_s, fetch.lasts_s, fetch.sender
+        one["report"] = fetch.report
+        record["proxy"], record["report_bytes"] = fetch.proxy, fetch.note.size_bytes
+        record["report_overhead"] = fetch.note.overhead_bytes
+        self._on_fetch_over = fetch.over
+        if fetch.taken is not None:
+            self._fetch_terms[batch.round_number] = fetch
+        self._set_reply_delays(batch)
+        self.sessions.prepare(batch.round_number)
+        self.send(batch)
+        self._memory.inputs["fetch_life"] = -1  # no other message is such an order
+
+    def _set_reply_delays(self, batch: Batch) -> None:
+        """Sets how long replies to a batch take from each receiver to its sender; NaN where jitter is drawn."""
+        receivers = list(batch.receivers)
+        delays_s = np.nan if self._jitter is not None else self._links.latencies_to(batch.sender)[receivers]
+        self._memory.nodes["answer_delay_s"][receivers] = delays_s
+
+    def begin_fetch(self, node: int, round_number: int) -> None:
+        """Lets a node, whose process waits for orders, fetch the first model in a round."""
+        self._memory.reserve(1)
+        self._enter(core.BEGIN_FETCH, 0.0, node, round_number)
+
+    def end_fetch(self, node: int) -> None:
+        """Ends a node's fetch without a report, if it is not over yet."""
+        self._enter(core.END_FETCH, 0.0, node)
+
+    def note_early(self, node: int, keeps: bool) -> None:
+        """Notes whether a node keeps messages that have overtaken its order: it then reads the order at once."""
+        self._early[node] = keeps
+
+    def promised_s(self, round_number: int) -> float:
+        """Returns until when nodes of a round have been given time to fetch the first model."""
+        return float(self._memory.rounds["promised_s"][round_number])
 
     def set_rule(self, node: int, model_round: int, last_round: int) -> None:
         """Sets how a node answers calls: the round of its model (-1 without one), and the last round that it joins."""
@@ -116,15 +153,21 @@ class Network(EventLoop):
         # Single messages are the most frequent case, and numpy's field access on one row is slow.
         if count == 1:
             size, overhead = batch.size_bytes, batch.overhead_bytes
-            if not isinstance(size, int) or not isinstance(overhead, int):
-                size, overhead = int(size[0]), int(overhead[0])  # type: ignore[index]
+            if not isinstance(size, int):
+                size = int(size[0])
+            if not isinstance(overhead, int):
+                overhead = int(overhead[0])
             delay_s = np.nan if self._jitter is not None else self._links.latency(sender, receivers[0])
-            memory.write_input(receivers[0], size, overhead, delay_s)
+            life = -1 if batch.fetch_lives is None else batch.fetch_lives[0]
+            memory.write_input(receivers[0], size, overhead, delay_s, life)
         else:
             some: Any = memory.inputs[:count]
-            some["route"] = -1
+            if self._relays is not None:
+                some["route"] = -1  # of messages that go over no relay; without relays it stays so
+            if batch.fetch_lives is not None:
+                some["fetch_life"] = batch.fetch_lives  # see `hand_out`
             some["receiver"], some["size_bytes"], some["overhead"] = receivers, batch.size_bytes, batch.overhead_bytes
-            some["delay_s"] = np.nan if self._jitter is not None else self._links.latency_list(sender, receivers)
+            some["delay_s"] = np.nan if self._jitter is not None else self._links.latencies_of(sender, receivers)
         kind = KIND[batch.kind]
         if self._relays is not None and kind:
             self._wrap(batch, receivers)

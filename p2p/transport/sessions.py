@@ -18,9 +18,13 @@ class Sessions:
 
     def open(self, node: int, round_number: int) -> None:
         """Opens a node's session of a round."""
+        self.prepare(round_number)
+        self._bytes[self._columns[round_number] * self._nodes + node] = 1
+
+    def prepare(self, round_number: int) -> None:
+        """Makes room for the sessions of a round."""
         if round_number not in self._columns:
             self._add_column(round_number)
-        self._bytes[self._columns[round_number] * self._nodes + node] = 1
 
     def close(self, node: int, round_number: int) -> None:
         """Closes a node's session of a round."""

@@ -138,7 +138,10 @@ class Bundle:
         plain: the value, available to receivers with the right keys; or `ENCIPHERED`
     """
 
-    __slots__ = ("_fields", "content", "plain", "public", "receivers", "sender", "sequence", "size_bytes", "wraps")
+    __slots__ = (
+        *("_code", "_payload_bytes", "_round", "content", "plain", "public", "receivers"),
+        *("sender", "sequence", "size_bytes", "wraps"),
+    )
 
     def __init__(
         self,
@@ -149,9 +152,9 @@ class Bundle:
         wraps: Sequence[bytes | tuple[object, ...]] | None,
         size_bytes: int,
     ) -> None:
-        self._fields, self.public, self.receivers = named, public, receivers
+        self._code, self._round, self.sequence, self.sender, self._payload_bytes = named
+        self.public, self.receivers = public, receivers
         self.content, self.wraps, self.size_bytes = content, wraps, size_bytes
-        self.sequence, self.sender = named[2], named[3]
         self.plain = content.value if wraps is None and isinstance(content, Payload) else ENCIPHERED
 
     def __len__(self) -> int:
@@ -161,9 +164,8 @@ class Bundle:
         return (self[index] for index in range(len(self.receivers)))
 
     def __getitem__(self, index: int, /) -> Envelope:
-        code, round_number, sequence, sender, payload_bytes = self._fields
         address, public_key = self.receivers[index]
-        name = (code, round_number, sequence, sender, address, payload_bytes, self.content)
+        name = (self._code, self._round, self.sequence, self.sender, address, self._payload_bytes, self.content)
         # In mode `sizes` the wrap is a copy of keys and header, which opening compares with the envelope.
         wrap = (self.public, public_key, *name) if self.wraps is None else self.wraps[index]
         return Envelope(*name, wrap, self.size_bytes)
@@ -171,4 +173,4 @@ class Bundle:
     @property
     def overhead_bytes(self) -> int:
         """Bytes of header and seal of each message."""
-        return self.size_bytes - self._fields[4]
+        return self.size_bytes - self._payload_bytes

@@ -14,6 +14,7 @@ from nodes.protocols import roles_of
 from nodes.protocols.central import Central
 from nodes.proxy.round_state import ProxyConfig
 from nodes.roles.client import Client, ClientProfile
+from nodes.roles.first_model import take_first_models
 from nodes.roles.lifecycle import ProcessSupervisor
 from nodes.roles.server import Server
 from nodes.round_record import RoundRecord
@@ -91,6 +92,8 @@ def make_proxy_config(
         leader_timeout_s=getattr(protocol, "leader_timeout", 0.0),
         answer=answer,
         public_key=public_key,
+        end_late_fetch=lambda node: participants.clients[node].end_late_fetch(),
+        take_first_models=lambda models: take_first_models(models, participants.clients),
         on_forming=observer.on_forming,
         on_closed=observer.on_closed,
         on_quiet=observer.on_quiet,

@@ -1,7 +1,7 @@
 """Calls: requests that their receiver's rule answers inside the core (compiled).
 
-A call and its answer are two ordinary messages. A node answers while its process waits for orders; a call that arrives
-meanwhile is kept until then, and a newer one replaces it.
+A call and its answer are two ordinary messages. A node answers while its process waits for orders and it does not fetch
+the first model; a call that arrives otherwise is kept until then, and a newer one replaces it.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from p2p.transport.core.starts import start
 
 @kernel
 def queue_answer(h: Handle, node_number: int) -> None:
-    """Queues the answer to a kept call as a start of this instant, if there is one."""
+    """Queues the answer to a kept call as a start of this instant, if there is one; not while the node fetches."""
     node = at.node(h, node_number)
-    if node.call_round >= 0:
+    if node.call_round >= 0 and node.fetch_round < 0:
         row = at.PENDING_ROW + node.call_row
         push(h, at.state(h).now_s, at.START_RANK, node_number, row, node_number, at.ANSWER)
 

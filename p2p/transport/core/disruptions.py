@@ -60,7 +60,8 @@ def take_down(h: Handle, node_number: int) -> None:
     node, now_s = at.node(h, node_number), at.state(h).now_s
     node.down = 1
     node.life += 1
-    node.call_round = node.called_round = node.called_batch = -1
+    node.call_round = node.called_round = node.called_batch = node.fetch_round = -1
+    node.held = 0
     slot = at.link(h, 2 * node_number).head
     # Queued messages first: aborting the moving one would otherwise start the next of the FIFO uplink.
     while slot >= 0:

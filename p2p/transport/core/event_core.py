@@ -15,6 +15,15 @@ from p2p.transport.core.compiled import kernel
 from p2p.transport.core.disruptions import count_listed, cut, set_capacity, take_down
 from p2p.transport.core.event_queue import delist_down, delist_up, pop
 from p2p.transport.core.fates import UNKNOWN_ADDRESS, draw_delays
+from p2p.transport.core.fetches import (
+    begin_fetch,
+    end_fetch,
+    is_late,
+    report_fetched,
+    take_fetched,
+    take_model,
+    take_order,
+)
 from p2p.transport.core.fifo_queues import free_downlink, held_by, take_first_byte
 from p2p.transport.core.layout import Handle
 from p2p.transport.core.max_min import bottleneck_of, is_same_instant, next_mark, next_on, part, solve, touch
@@ -80,12 +89,15 @@ def arrive(h: Handle, slot: int) -> int:
     if message.flag_bits & at.CALL:
         take_call(h, slot)
         return at.REACHED
+    if message.flag_bits & at.FETCH and take_order(h, slot):
+        return at.REACHED
     # Control messages need no session: they come from and go to the proxy, whatever the round.
     column = at.round_(h, message.round_number).column
     in_session = message.kind == 0 or (
         column >= 0 and at.session(h, column * state.nodes + message.receiver).value != 0
     )
-    if message.flag_bits & at.IMMEDIATE or not in_session:
+    judged = message.kind == at.FIRST_MODEL_KIND and in_session and not take_model(h, slot)
+    if message.flag_bits & at.IMMEDIATE or not in_session or judged:
         message.state = at.HANDED
         show(h, 0, slot)
         state.receiver = message.receiver
@@ -124,6 +136,8 @@ def handle_next(h: Handle) -> int:
         return start_waiting(h, what)
     if kind == at.ANSWER:
         return answer_call(h, what, row)
+    if kind == at.FETCHED:
+        return report_fetched(h, what, row)
     pop(h)
     if kind == at.LEFT:
         leave_fifo(h, what)
@@ -139,6 +153,8 @@ def handle_next(h: Handle) -> int:
         pass_deadline(h, what, row)
     elif kind == at.WAKE:
         return wake(h, what, row)
+    elif kind == at.FETCH_LATE and is_late(h, what, row):
+        return at.FETCH_OVER + (what << at.STATUS_BITS)
     return at.REACHED
 
 
@@ -181,7 +197,7 @@ def advance(h: Handle, until_s: float, until_key: int) -> int:
 # Operations of the entry point.
 ADVANCE, SEND, TAKE_INBOX, EXPECT, SLEEP, TAKE_DOWN, CUT, SET_CAPACITY = 0, 1, 2, 3, 4, 5, 6, 7
 SETTLE, WAITING_NODES, RELEASE, ASK_WAKE, WAIT_ON, COUNT_LISTED, FILLED, DRAW = 8, 9, 10, 11, 12, 13, 14, 15
-ANSWER_NOW = 16
+ANSWER_NOW, BEGIN_FETCH, END_FETCH, TAKE_FETCHED = 16, 17, 18, 19
 
 
 def enter(h: Handle) -> int:
@@ -222,6 +238,12 @@ def enter(h: Handle) -> int:
         fill(h)
     elif operation == ANSWER_NOW:
         answer(h, a)
+    elif operation == BEGIN_FETCH:
+        begin_fetch(h, a, b)
+    elif operation == END_FETCH:
+        end_fetch(h, a)
+    elif operation == TAKE_FETCHED:
+        return take_fetched(h, a, b, c)
     elif operation == COUNT_LISTED:
         return count_listed(h, a)
     return 0

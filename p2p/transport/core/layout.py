@@ -68,9 +68,9 @@ SLOT = np.dtype(
         ("down_prev", "i4"),
         ("queue_next", "i4"),
         ("attempt", "i2"),
+        ("flag_bits", "i2"),
         ("kind", "i1"),
         ("topic", "i1"),
-        ("flag_bits", "i1"),
         ("outcome", "i1"),
         ("reason", "i1"),
         ("bottleneck", "i1"),
@@ -134,6 +134,9 @@ NODE = np.dtype(
         ("call_round", "i4"),
         ("called_round", "i4"),
         ("caller", "i4"),
+        # The round whose first model it fetches (-1: none), and which of its fetches that is.
+        ("fetch_round", "i4"),
+        ("fetches", "i4"),
         ("model_round", "i4"),
         ("last_round", "i4"),
         ("inbox_head", "i4"),
@@ -144,6 +147,11 @@ NODE = np.dtype(
         ("attached", "i1"),
         ("due", "i1"),
         ("waking", "i1"),
+        # A wake-up that was asked for while the node fetches its first model.
+        ("held", "i1"),
+        ("fetched", "i1"),
+        # Whether it keeps messages that have overtaken their assignment.
+        ("early", "i1"),
     ],
     align=True,
 )
@@ -151,7 +159,22 @@ NODE = np.dtype(
 EVENT = np.dtype([("time_s", "f8"), ("key", "i8"), ("row", "i8"), ("what", "i4"), ("type", "i4")], align=True)
 """An entry of the event queue, ordered by (time_s, key, row); the key is rank and node."""
 
-ROUND = np.dtype([("open", "i8"), ("column", "i4"), ("watched", "i1"), ("closed", "i1")], align=True)
+ROUND = np.dtype(
+    [
+        ("open", "i8"),
+        # The latest hand-out of the first model in this round: when it ends at the earliest, how long a node may take
+        # from the receipt of its order, the number that it reports, and until when a node has been given time so far.
+        ("closes_s", "f8"),
+        ("lasts_s", "f8"),
+        ("promised_s", "f8"),
+        ("report", "i8"),
+        ("first_from", "i4"),
+        ("column", "i4"),
+        ("watched", "i1"),
+        ("closed", "i1"),
+    ],
+    align=True,
+)
 """The number of a round's open messages, its column of `sessions`, and whether to report when none is left."""
 
 IMPAIRMENT = np.dtype(
@@ -218,6 +241,10 @@ STATE = np.dtype(
         ("answer_bytes", "i8"),
         ("answer_overhead", "i8"),
         ("refusal_bytes", "i8"),
+        # Reports of nodes that have fetched the first model.
+        ("proxy", "i8"),
+        ("report_bytes", "i8"),
+        ("report_overhead", "i8"),
         # The operation that is asked for, and its arguments: `Memory.call` writes all of them at once.
         ("x", "f8"),
         ("operation", "i8"),
@@ -239,9 +266,18 @@ STATE = np.dtype(
 on the time of the next event, valid until the core is entered again."""
 
 INPUT = np.dtype(
-    [("receiver", "i8"), ("size_bytes", "f8"), ("overhead", "i8"), ("route", "i8"), ("delay_s", "f8")], align=True
+    [
+        ("receiver", "i8"),
+        ("size_bytes", "f8"),
+        ("overhead", "i8"),
+        ("route", "i8"),
+        ("delay_s", "f8"),
+        ("fetch_life", "i8"),
+    ],
+    align=True,
 )
-"""A message to hand over; `route` is a row of `routes`, or -1."""
+"""A message to hand over; `route` is a row of `routes`, or -1. `fetch_life` is the receiver's life to which an order to
+fetch the first model applies; -1 for all other messages."""
 
 OUTPUT = np.dtype(
     [
@@ -333,6 +369,9 @@ DOUBLED = 8
 CARRIED = 16
 OUTLIVES = 32
 CALL = 64
+# An order to fetch the first model; and such an order, or a first model, that the receiver's rule has taken.
+FETCH = 128
+BY_RULE = 256
 
 PENDING_ROW = 1 << 60
 """Added to the predecessor's row: identifies a message that waits to start and has no row of its own yet."""
@@ -364,6 +403,8 @@ DEADLINE = 6
 WAKE = 7
 START = 8
 ANSWER = 9
+FETCHED = 10
+FETCH_LATE = 11
 
 # Statuses that `advance` returns in the low bits; the other bits hold the node, slot or round concerned.
 REACHED = 0  # no event is left before the given instant
@@ -375,6 +416,7 @@ NEEDS_DELAY = 5  # slots of `unfilled` have no latency yet, and at least one of 
 NEEDS_BURST = 6  # burst states have to be drawn beyond now for a sender
 NEEDS_ROOM = 7  # an array is almost full
 CALLED = 8  # a node is about to answer a call
+FETCH_OVER = 9  # a node's time to fetch the first model is up
 STATUS_BITS = 4
 
 # Topics of control messages start here; message kinds have the numbers below.
@@ -382,6 +424,8 @@ FIRST_TOPIC = 16
 TOPIC_NAMES = ("other", "register", "orders", "answer", "done")
 ORDERS_TOPIC = FIRST_TOPIC + TOPIC_NAMES.index("orders")
 ANSWER_TOPIC = FIRST_TOPIC + TOPIC_NAMES.index("answer")
+DONE_TOPIC = FIRST_TOPIC + TOPIC_NAMES.index("done")
+FIRST_MODEL_KIND = 1  # "bootstrap" in p2p/log/records.py
 ANY_ROUND = -1
 NO_TOPIC = -1
 

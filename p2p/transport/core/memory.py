@@ -30,7 +30,7 @@ _ROOM_OF = {name: _PLACE["room_" + name] for name in ("slots", "events", "ended"
 """Where the state has the length of each array that grows while messages move."""
 # Records have no gaps, so that `struct` reads and writes them, in a third of the time of numpy's records.
 _read_outputs = Struct("=qqqqiiiiqd").iter_unpack
-_write_input = Struct("=qdqqd").pack_into
+_write_input = Struct("=qdqqdq").pack_into
 _write_call = Struct("=dqqqqq").pack_into
 
 
@@ -87,7 +87,7 @@ class Memory:
         for name in at.ARRAYS:
             setattr(self, name, np.zeros(lengths[name], dtype=at.DTYPES[name]))
         self._enter: Callable[..., int] = load("event_core", enter)
-        self.inputs["route"] = -1
+        self.inputs["route"] = self.inputs["fetch_life"] = -1
         for name in ("head", "tail", "queue_head", "queue_tail"):
             self.links[name] = -1
         for name in (
@@ -98,6 +98,7 @@ class Memory:
             "call_round",
             "called_round",
             "called_batch",
+            "fetch_round",
         ):
             self.nodes[name] = -1
         self.rounds["column"] = -1
@@ -133,9 +134,9 @@ class Memory:
         """Yields the first messages of the output buffer."""
         return _read_outputs(self._output_bytes[: count * at.OUTPUT.itemsize])
 
-    def write_input(self, receiver: int, size_bytes: int, overhead: int, delay_s: float) -> None:
+    def write_input(self, receiver: int, size_bytes: int, overhead: int, delay_s: float, fetch_life: int = -1) -> None:
         """Writes a single message to the input buffer of `send`, without a route."""
-        _write_input(self._input_bytes, 0, receiver, size_bytes, overhead, -1, delay_s)
+        _write_input(self._input_bytes, 0, receiver, size_bytes, overhead, -1, delay_s, fetch_life)
 
     def spare_ended(self) -> int:
         """Returns how many more messages may end before the message log has to be written."""
@@ -189,7 +190,7 @@ class Memory:
         """Makes room in the input buffer of `send`."""
         if len(self.inputs) < count:
             self.grow("inputs", count)
-            self.inputs["route"] = -1
+            self.inputs["route"] = self.inputs["fetch_life"] = -1
 
     def add_mask(self, index: int, mask: Any) -> None:
         """Writes a mask over all nodes into row `index` of the masks."""

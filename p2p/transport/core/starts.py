@@ -222,5 +222,8 @@ def send(h: Handle, count: int, sender: int, packed: int, batch: int, give_up_s:
         message.give_up_s, message.life, message.destination_life = give_up_s, node.life, 0
         if message.destination >= 0:
             message.destination_life = at.node(h, message.destination).life
+        if given.fetch_life >= 0:
+            message.flag_bits |= at.FETCH
+            message.destination_life = given.fetch_life
         start(h, slot)
     return at.REACHED

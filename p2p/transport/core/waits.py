@@ -13,9 +13,11 @@ from p2p.transport.core.outcomes import DELIVERED, count_out, finish
 
 @kernel
 def ask_wake(h: Handle, node_number: int) -> None:
-    """Queues the wake-up of a process as a start of this instant, at most once per wait."""
+    """Queues the wake-up of a process as a start of this instant, at most once per wait; not while it fetches."""
     node = at.node(h, node_number)
-    if not node.waking:
+    if node.fetch_round >= 0:
+        node.held = 1
+    elif not node.waking:
         node.waking = 1
         push(h, at.state(h).now_s, at.START_RANK, node_number, at.WAKE_ROW + node.version, node_number, at.WAKE)
 
@@ -32,9 +34,8 @@ def put_in_inbox(h: Handle, slot: int) -> None:
         at.slot(h, node.inbox_tail).queue_next = slot
     node.inbox_tail = slot
     node.inbox_count += 1
-    if node.wait_topic == message.topic and (
-        node.wait_round == at.ANY_ROUND or node.wait_round == message.round_number
-    ):
+    counts = node.wait_round == at.ANY_ROUND or node.wait_round == message.round_number
+    if counts and node.wait_topic == message.topic and not message.flag_bits & at.BY_RULE:
         node.got += 1
         if node.got >= node.needed:
             ask_wake(h, message.receiver)

@@ -98,4 +98,4 @@ def test_the_quick_way_finds_the_same_latencies(clients: int) -> None:
         (4, list(range(9))),
     ]
     for sender, receivers in cases:
-        assert links.latency_list(sender, receivers) == links.latencies(sender, np.array(receivers)).tolist()
+        assert links.latencies_of(sender, receivers).tolist() == links.latencies(sender, np.array(receivers)).tolist()

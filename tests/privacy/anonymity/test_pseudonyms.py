@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -51,7 +52,7 @@ def test_rounds_share_no_address() -> None:
 def test_never_keeps_addresses() -> None:
     """With `never` a node has one address for the run, also after its rounds were closed."""
     pseudonyms = registered(rehash="never")
-    first = pseudonyms.open_round(0, range(5))
+    first = dict(pseudonyms.open_round(0, range(5)))
     pseudonyms.close_round(0)
     assert pseudonyms.node_of(first[2]) is None
     assert pseudonyms.open_round(1, range(5)) == first
@@ -62,9 +63,14 @@ def test_closing_forgets_one_round_only() -> None:
     """A closed round's addresses lead nowhere; another's still do; closing twice is no mistake."""
     pseudonyms = registered()
     old, new = pseudonyms.open_round(0, range(5)), pseudonyms.open_round(1, range(5))
+    known = old[4]
     pseudonyms.close_round(0)
     pseudonyms.close_round(0)
-    assert pseudonyms.node_of(old[4]) is None
+    assert pseudonyms.node_of(known) is None
+    # What nothing had asked for can be computed no more.
+    assert dict(old) == {4: known}
+    with pytest.raises(KeyError):
+        old[3]
     assert pseudonyms.node_of(new[4]) == 4
     assert not pseudonyms._secrets.keys() & {0}
 
@@ -77,10 +83,12 @@ def test_who_never_registered_gets_no_address() -> None:
 def test_members_may_be_admitted_later() -> None:
     """The last leader gets an address in a round that is already open, without moving the others'."""
     pseudonyms = registered()
-    early = pseudonyms.open_round(3, [0, 1])
+    early = dict(pseudonyms.open_round(3, [0, 1]))
     late = pseudonyms.open_round(3, [4])
-    assert [pseudonyms.node_of(a) for a in (*early.values(), *late.values())] == [0, 1, 4]
-    assert {**early, **late} == registered().open_round(3, [0, 1, 4])
+    assert [pseudonyms.node_of(address) for address in late.values()] == [0, 1, 4]
+    assert late == {**early, 4: registered().open_round(3, [4])[4]}
+    with pytest.raises(KeyError):
+        late[2]
 
 
 def test_another_seed_gives_other_addresses() -> None:
@@ -114,3 +122,14 @@ def test_chained_addresses_admit_late_registrants() -> None:
     assert late[9] == hashlib.sha256(first).digest()
     second = hmac.new(stream(1, "round-secret", 2).bytes(32), first, "sha256").digest()
     assert pseudonyms.open_round(2, [9]) == {9: hashlib.sha256(second).digest()}
+
+
+def test_what_is_registered_and_open_can_be_asked() -> None:
+    """Of many nodes at once, and of a round."""
+    pseudonyms = registered()
+    assert pseudonyms.knows_all({0, 4})
+    assert not pseudonyms.knows_all({0, 5})
+    pseudonyms.open_round(2, [1])
+    assert (pseudonyms.is_open(2), pseudonyms.is_open(1)) == (True, False)
+    pseudonyms.close_round(2)
+    assert not pseudonyms.is_open(2)

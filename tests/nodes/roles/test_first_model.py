@@ -1,0 +1,140 @@
+"""Clients fetch the first model by a rule; what is irregular about orders and models is theirs to judge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nodes.messaging.control_messages import Assignment
+from p2p.clock import Rank
+from p2p.log.records import SPAN
+from p2p.transport.impairments import Partition
+from scenarios.composition.simulation import Simulation
+
+Prepare = Callable[..., Simulation]
+Rows = Callable[..., list[dict[str, Any]]]
+PROXY = 3
+# Orders are sent at 0.315 s and arrive, with 173 bytes, at 0.588 s; models come at 0.537 s where the order is faster.
+
+
+def waits(simulation: Simulation, node: int, round_number: int = 0) -> list[tuple[float, float]]:
+    """When a node waited in a round."""
+    spans = simulation.log.spans
+    rows = (spans["node"] == node) & (spans["round"] == round_number) & (spans["name"] == SPAN["wait"])
+    return list(zip(spans["start_s"][rows].round(6).tolist(), spans["end_s"][rows].round(6).tolist(), strict=True))
+
+
+def cut(simulation: Simulation, sender: int, receiver: int, start_s: float, end_s: float) -> None:
+    """Loses what one node hands to another meanwhile."""
+    node = np.arange(len(simulation.world.network.links.up))
+    partition, clock, network = (
+        Partition(node == sender, node == receiver, False),
+        simulation.clock,
+        simulation.world.network,
+    )
+    clock.call_at(start_s, Rank.FAULT, 0, lambda: network.impair(partition))
+    clock.call_at(end_s, Rank.FAULT, 0, lambda: network.repair(partition))
+
+
+def reports(rows: list[dict[str, Any]], node: int) -> list[tuple[float, str]]:
+    """A node's reports of round 0: when they were sent, and what became of them."""
+    mine = [row for row in rows if row["sender"] == node and row["size_bytes"] == 87]
+    return [(round(row["sent_s"], 6), row["outcome"]) for row in mine]
+
+
+def test_the_wait_for_the_model_is_logged(prepare: Prepare, message_rows: Rows) -> None:
+    """From the order's arrival to the model's; the report is sent at once."""
+    simulation = prepare("data.features=100")
+    simulation.run()
+    rows = message_rows(simulation.log, round=0)
+    for node in range(3):
+        (order,) = [row for row in rows if row["receiver"] == node and row["kind"] == "control"]
+        (model,) = [row for row in rows if row["receiver"] == node and row["kind"] == "bootstrap"]
+        assert order["arrived_s"] < model["arrived_s"]
+        assert waits(simulation, node) == [(round(order["arrived_s"], 6), round(model["arrived_s"], 6))]
+        assert reports(rows, node) == [(round(model["arrived_s"], 6), "delivered")]
+        assert model["used"]
+
+
+def test_without_a_model_the_client_reports_when_its_time_is_up(prepare: Prepare, message_rows: Rows) -> None:
+    """Its model is lost for good; it reports that it has none, and gets one before round 1."""
+    simulation = prepare("network.retransmit={tries: 1}", "data.features=100")
+    cut(simulation, 6, 0, 0.0, 5.0)
+    simulation.run()
+    rows = message_rows(simulation.log, round=0)
+    ((start_s, end_s),) = waits(simulation, 0)
+    assert end_s - start_s > simulation.scenario.protocol.longest_s
+    assert reports(rows, 0) == [(end_s, "delivered")]
+    assert simulation.proxy.outcome.rounds_completed == 1
+
+
+def test_a_crash_forgets_the_fetch(prepare: Prepare) -> None:
+    """Between order and model: no wait is logged over the time that it is down, also when it fetches again."""
+    simulation = prepare("data.features=400", "faults=[{kind: crash, who: 0, start: 900 ms, end: 40 s}]")
+    simulation.run()
+    assert waits(simulation, 1)
+    assert waits(simulation, 0) == []
+    for start_s, end_s in waits(simulation, 0, 1):
+        assert end_s <= 0.9 or start_s >= 40
+
+
+def test_a_report_is_repeated_when_the_order_comes_again(prepare: Prepare, message_rows: Rows) -> None:
+    """The proxy loses a report and goes down; its standby orders again, and the client reports again, at once."""
+    simulation = prepare(
+        "proxy={standby: true, takeover: 1 s}",
+        "network.retransmit={tries: 1}",
+        "faults=[{kind: crash, who: proxy, start: 3 s}]",
+    )
+    cut(simulation, 0, PROXY, 0.4, 3.0)
+    simulation.run()
+    rows = message_rows(simulation.log, round=0)
+    first, second = reports(rows, 0)
+    assert first[1] == "lost"
+    (again,) = [row for row in rows if row["receiver"] == 0 and row["sender"] == PROXY + 1]
+    assert second == (round(again["arrived_s"], 6), "delivered")
+    assert len([row for row in rows if row["receiver"] == 0 and row["kind"] == "bootstrap"]) == 1
+
+
+def test_a_round_stays_open_for_an_order_that_its_model_has_overtaken(prepare: Prepare, message_rows: Rows) -> None:
+    """The client has the model with its order, but its report is lost: the round closes its time after the receipt."""
+    slow = ("network.downlink=100 B/s", "data.features=1", "network.retransmit={tries: 1}")
+    simulation = prepare(*slow)
+    cut(simulation, 0, PROXY, 1.0, 6.0)
+    simulation.run()
+    rows = message_rows(simulation.log, round=0)
+    (order,) = [row for row in rows if row["receiver"] == 0 and row["kind"] == "control"]
+    assert reports(rows, 0) == [(round(order["arrived_s"], 6), "lost")]
+    first_invitation = message_rows(simulation.log, round=1)[0]["sent_s"]
+    rules = simulation.scenario.protocol
+    assert first_invitation == pytest.approx(order["arrived_s"] + rules.longest_s + rules.grace)
+
+
+def test_a_busy_client_follows_the_order_when_it_is_free(prepare: Prepare) -> None:
+    """An order to fetch that arrives while it trains; the process follows it before it waits for orders again."""
+    simulation = prepare()
+    client, network = simulation.clients[0], simulation.world.network
+    begun: list[float] = []
+    begin = network.begin_fetch
+
+    def note(node: int, round_number: int) -> None:
+        begun.append(simulation.clock.now)
+        begin(node, round_number)
+
+    network.begin_fetch = note  # type: ignore[method-assign]
+
+    def order() -> None:
+        held = client.endpoint.session(1)
+        assert held is not None
+        assert not client.endpoint.inbox.awaits("orders")
+        peers = {"bootstrap": held.assignment.expect_from["update"]}
+        fetch: Assignment = held.assignment._replace(epoch=1, expect_from=peers, closes_s=90.0)
+        client.take_fetch_order(fetch, simulation.clock.now, by_rule=False)
+        assert begun == []
+
+    simulation.clock.call_at(1.8, Rank.START, 0, order)
+    simulation.run()
+    ends_s = simulation.log.spans["end_s"][(simulation.log.spans["node"] == 0) & (simulation.log.spans["round"] == 1)]
+    assert begun[0] == pytest.approx(ends_s.max())
