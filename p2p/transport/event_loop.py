@@ -31,7 +31,7 @@ Receive = Callable[[Message], str | None]
 """Handles a message on arrival: returns the reason of a rejection, "" to accept, None to `settle` it later."""
 
 _DELIVERED, _LOST, _REJECTED = OUTCOME["delivered"], OUTCOME["lost"], OUTCOME["rejected"]
-_FLUSH_AT = 1 << 16
+_FLUSH_AT = 1 << 13
 # Arrays grow by half when they are full, so a small margin is enough.
 _ROOM = 1 << 10
 # Read for every event that returns to Python, and an attribute of a module costs twice as much.

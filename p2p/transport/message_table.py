@@ -8,18 +8,9 @@ from typing import Any
 import numpy as np
 
 from p2p.log.log import Log
-from p2p.log.records import KIND, NO_NODE, OUTCOME, REASON
+from p2p.log.records import MESSAGES, NO_NODE, OUTCOME, REASON
 from p2p.transport.core import event_core as core
-from p2p.transport.core import layout as at
 from p2p.transport.core.memory import Memory
-
-_FIELDS = {
-    **{name: name for name in ("kind", "sender", "receiver", "attempt", "sent_s", "left_s", "arrived_s")},
-    **{name: name for name in ("outcome", "reason", "bottleneck", "left_bytes", "origin", "destination", "previous")},
-    **{"round": "round_number", "size_bytes": "size_bytes", "overhead_bytes": "overhead"},
-}
-_AT_ONCE = 1 << 16
-"""How many ended messages are written together."""
 
 
 class MessageTable:
@@ -39,24 +30,17 @@ class MessageTable:
         """Writes the rows of ended messages and frees their slots."""
         memory = self._memory
         self._before_release()  # listeners see a message while its slot still holds it
-        count = int(memory.record["ended"])
-        # In pieces, since their copies take memory.
-        for first in range(0, count, _AT_ONCE):
-            self._write(memory.gather_slots(memory.ended["value"][first : min(first + _AT_ONCE, count)]))
-        if count:
-            memory.call(core.RELEASE)
+        most = len(memory.logged)
+        for first in range(0, int(memory.record["ended"]), most):
+            self._write(memory.call(core.COPY_ENDED, 0.0, first, most))
 
     def write_all(self) -> None:
         """Brings the table up to date, including messages in flight."""
         self.write_ended()
-        used = self._memory.slots[: int(self._memory.record["used_slots"])]
-        under_way = (used["state"] != at.FREE) & (used["state"] != at.WAITING)
-        if under_way.any():
-            # The end of a message in flight is precomputed but may still change, so its row shows only the hand-over.
-            some = self._memory.gather_slots(np.flatnonzero(under_way))
-            moving = some["state"] < at.INBOX
-            some["left_s"][moving], some["bottleneck"][moving] = np.nan, 0
-            self._write(some)
+        memory, first = self._memory, 0
+        while first < memory.record["used_slots"]:
+            self._write(memory.call(core.COPY_UNDER_WAY, 0.0, first, len(memory.logged)))
+            first = int(memory.record["next_slot"])
         # After all rows are written: a rejection overrides the outcome "delivered" of its row.
         if self._refused:
             rows, reasons = np.array(self._refused, dtype=np.int64).T
@@ -65,14 +49,14 @@ class MessageTable:
             self._table.written("reason")[rows] = reasons
         self._log.write_used()
 
-    def _write(self, messages: Any) -> None:
+    def _write(self, count: int) -> None:
+        """Writes the rows that stand in the core's buffer."""
+        messages: Any = self._memory.logged[:count]
         table, rows = self._table, messages["row"]
         table.stretch(int(self._memory.record["rows"]))
-        for column, field in _FIELDS.items():
-            table.written(column)[rows] = messages[field]
-        # Control messages are used on arrival; the others are marked by the node that uses them.
-        table.written("used")[rows] = messages["kind"] == KIND["control"]
-        damaged = (messages["flag_bits"] & at.CORRUPTED) != 0
+        for name in MESSAGES:
+            table.written(name)[rows] = messages[name]
+        damaged = messages["corrupted"] != 0
         if damaged.any():
             self._corrupted.update(rows[damaged].tolist())
 

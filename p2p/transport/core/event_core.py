@@ -26,8 +26,9 @@ from p2p.transport.core.fetches import (
 )
 from p2p.transport.core.fifo_queues import free_downlink, held_by, take_first_byte
 from p2p.transport.core.layout import Handle
+from p2p.transport.core.log_rows import copy_ended, copy_under_way
 from p2p.transport.core.max_min import bottleneck_of, is_same_instant, next_mark, next_on, part, solve, touch
-from p2p.transport.core.outcomes import REJECTED, drained, finish, overhear, release_ended, settle
+from p2p.transport.core.outcomes import REJECTED, drained, finish, overhear, settle
 from p2p.transport.core.starts import ROOM, has_no_room, leave_fifo, left, relay, send, start_waiting
 from p2p.transport.core.waits import (
     ask_wake,
@@ -196,8 +197,8 @@ def advance(h: Handle, until_s: float, until_key: int) -> int:
 
 # Operations of the entry point.
 ADVANCE, SEND, TAKE_INBOX, EXPECT, SLEEP, TAKE_DOWN, CUT, SET_CAPACITY = 0, 1, 2, 3, 4, 5, 6, 7
-SETTLE, WAITING_NODES, RELEASE, ASK_WAKE, WAIT_ON, COUNT_LISTED, FILLED, DRAW = 8, 9, 10, 11, 12, 13, 14, 15
-ANSWER_NOW, BEGIN_FETCH, END_FETCH, TAKE_FETCHED = 16, 17, 18, 19
+SETTLE, WAITING_NODES, COPY_ENDED, ASK_WAKE, WAIT_ON, COUNT_LISTED, FILLED, DRAW = 8, 9, 10, 11, 12, 13, 14, 15
+ANSWER_NOW, BEGIN_FETCH, END_FETCH, TAKE_FETCHED, COPY_UNDER_WAY = 16, 17, 18, 19, 20
 
 
 def enter(h: Handle) -> int:
@@ -226,8 +227,10 @@ def enter(h: Handle) -> int:
         settle(h, a, b, c)
     elif operation == WAITING_NODES:
         return waiting_nodes(h, a, b)
-    elif operation == RELEASE:
-        release_ended(h)
+    elif operation == COPY_ENDED:
+        return copy_ended(h, a, b)
+    elif operation == COPY_UNDER_WAY:
+        return copy_under_way(h, a, b)
     elif operation == ASK_WAKE:
         ask_wake(h, a)
     elif operation == WAIT_ON:

@@ -225,6 +225,8 @@ STATE = np.dtype(
         ("taken", "i8"),
         # The receiver of the message that needs it at once, which is the first of the output buffer.
         ("receiver", "i8"),
+        # The slot with which to go on copying messages under way.
+        ("next_slot", "i8"),
         ("blocked", "i8"),
         ("dirty", "i8"),
         ("stamp", "i8"),
@@ -296,6 +298,33 @@ OUTPUT = np.dtype(
 )
 """A message taken from an inbox; `life` is its sender's."""
 
+LOGGED = np.dtype(
+    [
+        ("row", "i8"),
+        ("previous", "i8"),
+        ("size_bytes", "i8"),
+        ("overhead_bytes", "i8"),
+        ("left_bytes", "i8"),
+        ("sent_s", "f8"),
+        ("left_s", "f8"),
+        ("arrived_s", "f8"),
+        ("round", "i4"),
+        ("sender", "i4"),
+        ("receiver", "i4"),
+        ("origin", "i4"),
+        ("destination", "i4"),
+        ("attempt", "i2"),
+        ("corrupted", "i2"),
+        ("kind", "i1"),
+        ("outcome", "i1"),
+        ("reason", "i1"),
+        ("bottleneck", "i1"),
+        ("used", "i1"),
+    ],
+    align=True,
+)
+"""A row of the message log, whose columns have the same names, and whether it was corrupted on this hop."""
+
 DELAY = np.dtype(
     [("slot", "i8"), ("sender", "i8"), ("receiver", "i8"), ("pair_draw", "f8"), ("jitter_draw", "f8")], align=True
 )
@@ -314,6 +343,7 @@ DTYPES = {
     "rounds": ROUND,
     "inputs": INPUT,
     "outputs": OUTPUT,
+    "logged": LOGGED,
     "delays": DELAY,
     "impairments": IMPAIRMENT,
     "fill": FILL,
@@ -344,6 +374,7 @@ event, copy_event = _element("events"), copy_within(ARRAYS.index("events"), EVEN
 entry, copy_entry = _element("fill"), copy_within(ARRAYS.index("fill"), FILL)
 link, node, round_, impairment = _element("links"), _element("nodes"), _element("rounds"), _element("impairments")
 input_, output, delay = _element("inputs"), _element("outputs"), _element("delays")
+logged = _element("logged")
 ended_slot, passed_slot, unfilled_slot = _element("ended"), _element("passed"), _element("unfilled")
 dirty_link, region_link, border_link = _element("dirty"), _element("region"), _element("border")
 free_flow, route = _element("flows"), _element("routes")

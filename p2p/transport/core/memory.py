@@ -12,9 +12,10 @@ from p2p.transport.core import layout as at
 from p2p.transport.core.compiled import handle_table, load
 
 _FIRST_SLOTS = 1 << 10
-# Ended messages keep their slots until the log is written, when this array is full: with little room the same slots,
-# which are in the cache, are used again and again.
-_FIRST_ENDED = 1 << 16
+# Ended messages keep their slots until the log is written, when this array is full: with little room they are still in
+# the cache then, and the same slots are used again and again.
+_FIRST_ENDED = 1 << 13
+_LOGGED_AT_ONCE = 1 << 12
 # Messages in flight per node for which there is room from the start. The system provides pages on first use, so room
 # that is never used costs nothing, while arrays that grow are copied.
 _SLOTS_PER_NODE = 8
@@ -59,6 +60,7 @@ class Memory:
         rounds: Any
         inputs: Any
         outputs: Any
+        logged: Any
         delays: Any
         impairments: Any
         fill: Any
@@ -79,7 +81,14 @@ class Memory:
 
         slots = _FIRST_SLOTS + _SLOTS_PER_NODE * nodes
         lengths = dict.fromkeys(at.ARRAYS, _FIRST_SLOTS) | {
-            **{"state": 1, "nodes": nodes, "links": 2 * nodes, "rounds": rounds, "ended": _FIRST_ENDED + nodes},
+            **{
+                "state": 1,
+                "nodes": nodes,
+                "links": 2 * nodes,
+                "rounds": rounds,
+                "ended": _FIRST_ENDED,
+                "logged": _LOGGED_AT_ONCE,
+            },
             **{"dirty": 2 * nodes + 1, "region": 2 * nodes + 1, "border": 2 * nodes + 1},
             **{"slots": slots, "flows": slots, "fill": slots + 2 * nodes, "events": 3 * slots + 2 * nodes},
             **{"sessions": nodes, "masks": 1, "impairments": 1, "burst_change": 1, "burst_bad": 1, "routes": 1},

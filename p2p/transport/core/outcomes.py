@@ -123,16 +123,3 @@ def release_unsent(h: Handle, slot: int) -> None:
     state.free_slot = slot
     state.free_slots += 1
     count_out(h, round_number)
-
-
-@kernel
-def release_ended(h: Handle) -> None:
-    """Frees the slots whose rows the message log has written."""
-    state = at.state(h)
-    for place in range(state.ended):
-        slot = at.ended_slot(h, place).value
-        at.slot(h, slot).state, at.slot(h, slot).row = at.FREE, -1
-        at.slot(h, slot).up_next = state.free_slot
-        state.free_slot = slot
-        state.free_slots += 1
-    state.ended = 0
