@@ -146,6 +146,8 @@ class Endpoint(Receiver):
         bundle = world.sealer.seal_many(
             kind, round_number, held.sequence, held.keys, held.assignment.address, peers, payload
         )
+        if isinstance(peers, Peers):
+            bundle.planned, bundle.first = peers.messages, peers.first
         if world.sent_payloads is not None:
             self._show(held, kind, NO_NODE, payload)
         receivers = self._find_peers(round_number, peers)

@@ -168,27 +168,19 @@ class Receiver:
 
     def _open(self, deliveries: Sequence[Delivery]) -> None:
         """Checks and files messages from the inbox; every change of sessions reads the inbox first."""
-        # Most inboxes hold messages of one topic and round; by index, which is faster than by name.
-        number, first = deliveries[0][5:7]
-        if len(deliveries) == 1 or (len({one[5] for one in deliveries}) == len({one[6] for one in deliveries}) == 1):
-            self._open_alike(first, number, deliveries)
-            return
-        for (topic, round_number), group in _by_topic(deliveries):
-            self._open_alike(topic, round_number, group)
-
-    def _open_alike(self, topic: int, round_number: int, deliveries: Sequence[Delivery]) -> None:
-        if topic >= FIRST_TOPIC:
-            self._open_controls(topic, deliveries)
-        else:
-            self._open_sealed(KINDS[topic], round_number, deliveries)
+        # Most inboxes hold messages of one topic and round.
+        for topic, round_number, group in _by_topic(deliveries):
+            if topic >= FIRST_TOPIC:
+                self._open_controls(topic, group)
+            else:
+                self._open_sealed(KINDS[topic], round_number, group)
 
     def _open_sealed(self, kind: str, round_number: int, deliveries: Sequence[Delivery]) -> None:
         world, network = self._world, self._world.network
         held = self.session(round_number)
         # The common case, in bulk; one irregular message sends the whole group through the individual checks.
         if held is not None and kind != "bootstrap":
-            contents = network.contents.of_batches(round_number, deliveries)
-            items = held.open_unaltered(self.node, kind, deliveries, contents)
+            items = held.open_unaltered(self.node, kind, deliveries, network.contents.of_round(round_number))
             if items is not None:
                 self.inbox.put_all((kind, round_number), items)
                 return
@@ -323,7 +315,11 @@ def _ignores(request: CommitRequest) -> None:
     """Receives a commit request that reached a node other than the proxy."""
 
 
-def _by_topic(deliveries: Sequence[Delivery]) -> list[tuple[tuple[int, int], Sequence[Delivery]]]:
+def _by_topic(deliveries: Sequence[Delivery]) -> Sequence[tuple[int, int, Sequence[Delivery]]]:
     """Groups consecutive messages of one topic and round, in the order of arrival."""
-    groups = groupby(deliveries, key=lambda delivery: (delivery.topic, delivery.round_number))
-    return [(name, list(group)) for name, group in groups]
+    number, topic = deliveries[0][5:7]  # by place, which is faster than by name
+    for one in deliveries:
+        if one[6] != topic or one[5] != number:
+            groups = groupby(deliveries, key=lambda delivery: (delivery.topic, delivery.round_number))
+            return [(*name, list(group)) for name, group in groups]
+    return ((topic, number, deliveries),)  # the usual case

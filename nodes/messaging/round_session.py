@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nodes.messaging.control_messages import Assignment, Peer
-from nodes.messaging.planned_messages import Peers, Routes
+from nodes.messaging.planned_messages import Routes
 from p2p.transport.core.layout import CARRIED, CORRUPTED
 from p2p.transport.messages import Contents, Delivery
 from privacy.anonymity.pseudonyms import Pseudonyms
@@ -108,7 +108,7 @@ class RoundSession:
         return value
 
     def open_unaltered(
-        self, node: int, kind: str, deliveries: Sequence[Delivery], contents: Sequence[Contents]
+        self, node: int, kind: str, deliveries: Sequence[Delivery], contents: Mapping[int, Contents]
     ) -> list[Received] | None:
         """Opens messages of one kind together, if all are as the current plan foresees them; else returns None.
 
@@ -119,15 +119,16 @@ class RoundSession:
         planned = expected.messages(kind) if isinstance(expected, Routes) and self.has_planned_keys else None
         if planned is None:
             return None
-        opened, receivers = [], planned.receivers
+        opened, bundles, receivers = [], [], planned.receivers
         new = tuple.__new__  # `Received(...)` takes twice as long
-        for (row, _, place, _, _, _, _, flags, _, arrived_s), bundle in zip(deliveries, contents, strict=True):
-            if not isinstance(bundle, Bundle) or flags & _DAMAGED or bundle.plain is ENCIPHERED:
+        for row, batch, place, _, _, _, _, flags, _, arrived_s in deliveries:
+            bundle = contents[batch]
+            if not isinstance(bundle, Bundle) or bundle.planned is not planned or flags & _DAMAGED:
                 return None
-            to = bundle.receivers
-            if not isinstance(to, Peers) or to.messages is not planned or receivers[to.first + place] != node:
+            if receivers[bundle.first + place] != node or bundle.plain is ENCIPHERED:
                 return None
             opened.append(new(Received, (bundle.sender, bundle.plain, row, arrived_s)))
+            bundles.append(bundle)
         senders = {item[0] for item in opened}
         if len(senders) < len(opened):
             return None  # a sender's second message
@@ -135,7 +136,7 @@ class RoundSession:
         if (self._groups or self._accepted) and not self._heard(kind).keys().isdisjoint(senders):
             return None
         # Recorded for all or none: the checks have passed for the whole group.
-        self._groups += (kind, self.assignment.epoch, contents)
+        self._groups += (kind, self.assignment.epoch, bundles)
         return opened
 
     def _check(self, router: Pseudonyms, kind: str, sender: bytes, receiver: bytes, sequence: int) -> bytes:

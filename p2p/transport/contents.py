@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ Make = Callable[[Delivery], Any]
 Damages = Callable[[int], Sequence[tuple[int, int, bool]]]
 """Returns (sender, attempt, whether first hop) of each hop that corrupted the message of a row."""
 _DAMAGED = at.CORRUPTED | at.CARRIED
+_NONE: Mapping[int, Contents] = MappingProxyType({})
 
 
 class BatchContents:
@@ -46,15 +48,9 @@ class BatchContents:
         """Drops the contents of a round of which no message is in flight."""
         self._by_round.pop(round_number, None)
 
-    def of_batches(self, round_number: int, deliveries: Iterable[Delivery]) -> list[Contents]:
-        """Returns for each message of a round the contents of the batch that it belongs to."""
-        contents = self._by_round.get(round_number, {})
-        return [contents[delivery[1]] for delivery in deliveries]  # by place, which is faster than by name
-
-    def of_each(self, round_number: int, batches: Iterable[int]) -> list[Contents]:
-        """Returns the contents of batches of a round."""
-        contents = self._by_round.get(round_number, {})
-        return [contents[batch] for batch in batches]
+    def of_round(self, round_number: int) -> Mapping[int, Contents]:
+        """Returns the contents of a round's messages, by batch."""
+        return self._by_round.get(round_number, _NONE)
 
     def as_arrived(self, delivery: Delivery) -> Any:
         """Returns a message's content as it arrived; corrupted messages have other bytes."""

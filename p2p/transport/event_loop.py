@@ -236,7 +236,8 @@ class EventLoop:
         while taken is not None and (count := memory.call(core.TAKE_FETCHED, 0.0, round_number, first, most)):
             orders, models = memory.outputs[: 2 * count : 2], memory.outputs[1 : 2 * count : 2]
             nodes = models["sender"].astype(np.int64)
-            contents = self.contents.of_each(round_number, models["batch"].tolist())
+            of_round = self.contents.of_round(round_number)
+            contents = [of_round[batch] for batch in models["batch"].tolist()]
             times_s = orders["arrived_s"].copy(), models["arrived_s"].copy()
             taken(FirstModels(round_number, nodes, *times_s, models["row"].copy(), contents))
             first = int(nodes[-1]) + 1

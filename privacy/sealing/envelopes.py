@@ -136,10 +136,12 @@ class Bundle:
         receivers: their addresses and keys
         wraps: the content key as wrapped for each receiver; none without encryption
         plain: the value, available to receivers with the right keys; or `ENCIPHERED`
+        planned, first: the plan's messages that these are a part of, if they are, and the number of the first of them;
+            set by the sender's endpoint
     """
 
     __slots__ = (
-        *("_code", "_payload_bytes", "_round", "content", "plain", "public", "receivers"),
+        *("_code", "_payload_bytes", "_round", "content", "first", "plain", "planned", "public", "receivers"),
         *("sender", "sequence", "size_bytes", "wraps"),
     )
 
@@ -156,6 +158,8 @@ class Bundle:
         self.public, self.receivers = public, receivers
         self.content, self.wraps, self.size_bytes = content, wraps, size_bytes
         self.plain = content.value if wraps is None and isinstance(content, Payload) else ENCIPHERED
+        self.planned: object = None
+        self.first = 0
 
     def __len__(self) -> int:
         return len(self.receivers)

@@ -32,12 +32,15 @@ def sent_by(node: int, sequence: int = 1) -> Bundle:
     """The update of a node, sealed for all its peers."""
     held = member(node)
     peers, payload = held.assignment.send_to["update"], Payload(f"from {node}", 4, lambda: b"four")
-    return SEALER.seal_many("update", 1, sequence, held.keys, held.assignment.address, peers, payload)
+    bundle = SEALER.seal_many("update", 1, sequence, held.keys, held.assignment.address, peers, payload)
+    assert isinstance(peers, Peers)
+    bundle.planned, bundle.first = peers.messages, peers.first
+    return bundle
 
 
-def arrival(place: int, flags: int = 0) -> Delivery:
+def arrival(place: int, flags: int = 0, batch: int = 1) -> Delivery:
     """A message that stands at a place of its bundle."""
-    return Delivery(9, 1, place, 1, 0, 1, 2, flags, 0, 5.0)
+    return Delivery(9, batch, place, 1, 0, 1, 2, flags, 0, 5.0)
 
 
 @pytest.mark.parametrize("node", NODES)
@@ -66,7 +69,7 @@ def test_a_view_is_a_mapping_of_sequences() -> None:
 
 def test_messages_of_the_plan_are_opened_together() -> None:
     """Node 7 hears from 3 and from 0, whose second peer it is."""
-    opened = member(7).open_unaltered(7, "update", [arrival(0), arrival(1)], [sent_by(3), sent_by(0)])
+    opened = member(7).open_unaltered(7, "update", [arrival(0), arrival(1, batch=2)], {1: sent_by(3), 2: sent_by(0)})
     assert opened is not None
     assert [(item.sender[0], item.value) for item in opened] == [(3, "from 3"), (0, "from 0")]
 
@@ -74,21 +77,22 @@ def test_messages_of_the_plan_are_opened_together() -> None:
 def test_other_messages_are_not() -> None:
     """For another node, altered, twice in a group, of a kind that the plan does not have, or after a restart."""
     held = member(7)
-    assert held.open_unaltered(7, "update", [arrival(1)], [sent_by(3)]) is None
-    assert held.open_unaltered(7, "update", [arrival(0, flags=255)], [sent_by(3)]) is None
-    assert held.open_unaltered(7, "update", [arrival(0)] * 2, [sent_by(3), sent_by(3, sequence=2)]) is None
-    assert held.open_unaltered(7, "model", [arrival(0)], [sent_by(3)]) is None
-    assert held.open_unaltered(7, "update", [arrival(0)], [[sent_by(3)[0]]]) is None
+    assert held.open_unaltered(7, "update", [arrival(1)], {1: sent_by(3)}) is None
+    assert held.open_unaltered(7, "update", [arrival(0, flags=255)], {1: sent_by(3)}) is None
+    twice = {1: sent_by(3), 2: sent_by(3, sequence=2)}
+    assert held.open_unaltered(7, "update", [arrival(0), arrival(0, batch=2)], twice) is None
+    assert held.open_unaltered(7, "model", [arrival(0)], {1: sent_by(3)}) is None
+    assert held.open_unaltered(7, "update", [arrival(0)], {1: [sent_by(3)[0]]}) is None
     reborn = RoundSession(held.assignment, KeyPair(None, b"other keys"))
-    assert reborn.open_unaltered(7, "update", [arrival(0)], [sent_by(3)]) is None
+    assert reborn.open_unaltered(7, "update", [arrival(0)], {1: sent_by(3)}) is None
 
 
 def test_a_sender_is_heard_once() -> None:
     """Also if its messages come in different groups; another sender's message is opened."""
     held = member(7)
-    assert held.open_unaltered(7, "update", [arrival(0)], [sent_by(3)]) is not None
-    assert held.open_unaltered(7, "update", [arrival(0)], [sent_by(3, sequence=2)]) is None
-    assert held.open_unaltered(7, "update", [arrival(1)], [sent_by(0)]) is not None
+    assert held.open_unaltered(7, "update", [arrival(0)], {1: sent_by(3)}) is not None
+    assert held.open_unaltered(7, "update", [arrival(0)], {1: sent_by(3, sequence=2)}) is None
+    assert held.open_unaltered(7, "update", [arrival(1)], {1: sent_by(0)}) is not None
 
 
 def test_a_newer_plan_has_messages_of_its_own() -> None:
@@ -96,5 +100,5 @@ def test_a_newer_plan_has_messages_of_its_own() -> None:
     held = member(7)
     heard = {"update": both_ways(PEERS, EDGES)[1]}
     held.update(held.assignment._replace(epoch=1, expect_from=Routes(heard, NODES.index(7))))
-    assert held.open_unaltered(7, "update", [arrival(0)], [sent_by(3)]) is None
+    assert held.open_unaltered(7, "update", [arrival(0)], {1: sent_by(3)}) is None
     assert held.senders("update") == {PEERS[3].address: PEERS[3].public_key, PEERS[0].address: PEERS[0].public_key}
