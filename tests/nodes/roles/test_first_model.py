@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nodes.messaging.control_messages import Assignment
+from nodes.messaging.control_messages import Assignment, Peer
 from p2p.clock import Rank
 from p2p.log.records import SPAN
 from p2p.transport.impairments import Partition
@@ -71,9 +71,14 @@ def test_without_a_model_the_client_reports_when_its_time_is_up(prepare: Prepare
     assert simulation.proxy.outcome.rounds_completed == 1
 
 
-def test_a_crash_forgets_the_fetch(prepare: Prepare) -> None:
-    """Between order and model: no wait is logged over the time that it is down, also when it fetches again."""
-    simulation = prepare("data.features=400", "faults=[{kind: crash, who: 0, start: 900 ms, end: 40 s}]")
+@pytest.mark.parametrize("also", ["", ", {kind: duplicate, probability: 1, start: 0 s, end: 90 s}"])
+def test_a_crash_forgets_the_fetch(prepare: Prepare, also: str) -> None:
+    """Between order and model: no wait is logged over the time that it is down, also when it fetches again.
+
+    Orders that are copied are not followed by the rule.
+    """
+    crash = "{kind: crash, who: 0, start: 900 ms, end: 40 s}"
+    simulation = prepare("data.features=400", f"faults=[{crash}{also}]")
     simulation.run()
     assert waits(simulation, 1)
     assert waits(simulation, 0) == []
@@ -112,29 +117,57 @@ def test_a_round_stays_open_for_an_order_that_its_model_has_overtaken(prepare: P
     assert first_invitation == pytest.approx(order["arrived_s"] + rules.longest_s + rules.grace)
 
 
+def order_while_busy(simulation: Simulation, acknowledge: Callable[[float], None] | None = None) -> None:
+    """Gives client 0 an order to fetch while it trains in round 1."""
+    client = simulation.clients[0]
+    held = client.endpoint.session(1)
+    assert held is not None
+    assert not client.endpoint.inbox.awaits("orders")
+    peers = {"bootstrap": held.assignment.expect_from["update"]}
+    order = held.assignment._replace(epoch=1, expect_from=peers, closes_s=90.0, acknowledge=acknowledge)
+    client.take_fetch_order(order, simulation.clock.now, by_rule=False)
+
+
 def test_a_busy_client_follows_the_order_when_it_is_free(prepare: Prepare) -> None:
     """An order to fetch that arrives while it trains; the process follows it before it waits for orders again."""
     simulation = prepare()
-    client, network = simulation.clients[0], simulation.world.network
     begun: list[float] = []
-    begin = network.begin_fetch
+    begin = simulation.world.network.begin_fetch
 
     def note(node: int, round_number: int) -> None:
         begun.append(simulation.clock.now)
         begin(node, round_number)
 
-    network.begin_fetch = note  # type: ignore[method-assign]
-
-    def order() -> None:
-        held = client.endpoint.session(1)
-        assert held is not None
-        assert not client.endpoint.inbox.awaits("orders")
-        peers = {"bootstrap": held.assignment.expect_from["update"]}
-        fetch: Assignment = held.assignment._replace(epoch=1, expect_from=peers, closes_s=90.0)
-        client.take_fetch_order(fetch, simulation.clock.now, by_rule=False)
-        assert begun == []
-
-    simulation.clock.call_at(1.8, Rank.START, 0, order)
+    simulation.world.network.begin_fetch = note  # type: ignore[method-assign]
+    simulation.clock.call_at(1.8, Rank.START, 0, lambda: order_while_busy(simulation))
+    simulation.clock.call_at(1.8, Rank.START, 1, lambda: begun.append(0.0))
     simulation.run()
+    assert begun.pop(0) == 0.0  # nothing had begun by then
     ends_s = simulation.log.spans["end_s"][(simulation.log.spans["node"] == 0) & (simulation.log.spans["round"] == 1)]
     assert begun[0] == pytest.approx(ends_s.max())
+
+
+def test_a_crash_forgets_an_order_that_had_to_wait(prepare: Prepare) -> None:
+    """It is not followed, nor acknowledged, by the next life."""
+    simulation = prepare("faults=[{kind: crash, who: 0, start: 1900 ms, end: 10 s}]")
+    acknowledged: list[float] = []
+    simulation.clock.call_at(1.8, Rank.START, 0, lambda: order_while_busy(simulation, acknowledged.append))
+    simulation.run()
+    assert simulation.clients[0].endpoint.life == 1
+    assert acknowledged == []
+
+
+def test_a_report_is_repeated_after_models_were_read_together(prepare: Prepare, message_rows: Rows) -> None:
+    """The round has drained at 0.724 s; a proxy that knows of no report orders once more."""
+    simulation = prepare()
+    client = simulation.clients[0]
+
+    def order_again() -> None:
+        assert client.model_round == 0
+        assert client.endpoint.inbox.awaits("orders")
+        peers = {"bootstrap": [Peer(b"server", b"")]}
+        client.take_fetch_order(Assignment(0, "member", b"member", {}, peers), simulation.clock.now, by_rule=False)
+
+    simulation.clock.call_at(0.8, Rank.START, 0, order_again)
+    simulation.run()
+    assert [sent_s for sent_s, _ in reports(message_rows(simulation.log, round=0), 0)] == [0.537, 0.8]

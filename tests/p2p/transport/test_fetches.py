@@ -107,8 +107,8 @@ def test_models_are_read_together_when_the_round_has_drained() -> None:
         hand.wait_for_orders(node)
     hand.order(1, 2, 3, 4)
     hand.at(0.5, lambda: hand.send_model(1, 2, 3, 4))
-    # Node 4 has something else to read, so it reads all by itself.
-    hand.at(0.5, lambda: hand.post.send(1, [4], kind="bootstrap", round_number=2))
+    # Node 4 has something else to read, between order and model, so it reads all by itself.
+    hand.at(0.3, lambda: hand.post.send(1, [4], kind="bootstrap", round_number=2))
     hand.post.network.sessions.open(4, 2)
     hand.at(0.6, lambda: hand.post.network.when_drained(1, lambda: None))
     hand.post.clock.run(until=5.0)

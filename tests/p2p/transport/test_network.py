@@ -9,7 +9,7 @@ import pytest
 
 from p2p.clock import Rank
 from p2p.config.distributions import Uniform
-from p2p.log.records import NO_NODE
+from p2p.log.records import NO_NODE, OUTCOME
 from p2p.transport.impairments import Chance, Partition
 from tests.p2p.small_network import EACH_SHARING, Rows, SmallNetwork, nodes
 
@@ -142,6 +142,23 @@ def test_the_message_log_is_up_to_date_whenever_it_is_read() -> None:
     post.log.mark_used([1])
     assert post.log.messages["used"].tolist() == [False, True]
     assert post.log.messages["arrived_s"].tolist() == [0.6, 0.6]
+
+
+@EACH_SHARING
+def test_the_row_of_a_message_in_flight_shows_only_its_start(sharing: str) -> None:
+    """Its end may be known to the core, and may still change; more messages than the core copies at once."""
+    post, count = SmallNetwork(sharing=sharing, tries=1), 5000
+    post.send(0, [1] * count, texts=["many"] * count)
+    post.clock.run(until=0.05)
+    some = post.log.messages
+    assert np.isnan(some["left_s"]).all()
+    assert np.isnan(some["arrived_s"]).all()
+    assert not some["bottleneck"].any()
+    assert not some["outcome"].any()
+    assert some["sent_s"].tolist() == [0.0] * count
+    post.clock.run()
+    assert np.isfinite(post.log.messages["left_s"]).all()
+    assert (post.log.messages["outcome"] == OUTCOME["delivered"]).all()
 
 
 def test_a_listener_hears_what_is_on_its_way_when_it_begins() -> None:
