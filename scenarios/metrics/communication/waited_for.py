@@ -64,6 +64,9 @@ class Waits:
         # Hops of relays are left out: the first one tells when the message was sent.
         first = log.messages["sender"][rows] == log.messages["origin"][rows]
         self._sent, self._unused = rows[payload & first], rows[payload & first & ~useful]
+        # Over relays the last hop tells when a message came.
+        last = log.messages["receiver"][rows] == log.messages["destination"][rows]
+        self._delivered = rows[payload & last & (log.messages["outcome"][rows] == _DELIVERED)]
         self._senders, self._receivers = log.graphs["sender"][edges], log.graphs["receiver"][edges]
         self._span_rows = self._sorted_spans()
 
@@ -102,6 +105,7 @@ class Waits:
         rows = rows[~(messages["arrived_s"][rows] <= since_s)]
         # A rejected message had come: what was wrong with it was not its lateness.
         rows = rows[messages["outcome"][rows] != records.OUTCOME["rejected"]]
+        rows = rows[~self._came_after_all(rows, node, at_s)]
         if not len(rows):
             return None
         kinds = [kind for kind in _ORDER if (messages["kind"][rows] == kind).any()]
@@ -110,6 +114,19 @@ class Waits:
         # On a tie the one that was sent last, then the smallest id.
         row = int(rows[np.lexsort((messages["origin"][rows], -messages["sent_s"][rows], -arrived_s))[0]])
         return self._message(row, at_s)
+
+    def _came_after_all(self, rows: NDArray[np.int64], node: int, at_s: float) -> NDArray[np.bool_]:
+        """Returns which messages to `node` were lost, and came by `at_s` when they were sent again."""
+        messages, delivered = self._messages, self._delivered
+        came = delivered[messages["destination"][delivered] == node]
+        came = came[messages["arrived_s"][came] <= at_s + _TOLERANCE_S]
+        lost: NDArray[np.bool_] = messages["outcome"][rows] == _LOST
+        return lost & np.isin(self._kind_and_origin(rows), self._kind_and_origin(came))
+
+    def _kind_and_origin(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Returns one number for each message: kinds and nodes fit in 31 bits."""
+        messages = self._messages
+        return messages["kind"][rows].astype(np.int64) << 32 | messages["origin"][rows]
 
     def _message(self, row: int, at_s: float) -> Awaited:
         messages = self._messages

@@ -152,25 +152,21 @@ def test_rounds_that_all_were_lost_are_told_first(simulate: Callable[..., Simula
     assert found.problem.startswith("all 2 rounds were lost: no update was used; 100% of their updates were late")
 
 
-def test_a_lost_message_is_named(add_message: Callable[..., int], round_record: Callable[..., dict[str, Any]]) -> None:
-    """The update of 0 is lost and never comes; 1 waits for it until its deadline at 9 s."""
+@pytest.mark.parametrize("again", [False, True])
+def test_a_lost_message_is_named_unless_it_came_after_all(
+    add_message: Callable[..., int], round_record: Callable[..., dict[str, Any]], again: bool
+) -> None:
+    """The update of 0 is lost; 1 waits until its deadline at 9 s, for it, or if it came on another try, for others."""
     log = Log(rounds=[round_record(1, 0.0, 10.0)])
     log.span(1, 1, "wait", 3.0, 9.0)
-    add_message(
-        log,
-        sender=0,
-        receiver=1,
-        sent_s=2.0,
-        left_s=2.5,
-        arrived_s=float("nan"),
-        outcome="lost",
-        reason="random",
-        used=False,
-    )
+    lost = {"left_s": 2.5, "arrived_s": float("nan"), "outcome": "lost", "reason": "random", "used": False}
+    add_message(log, sender=0, receiver=1, sent_s=2.0, **lost)
+    if again:
+        add_message(log, sender=0, receiver=1, sent_s=4.5, left_s=5.0, arrived_s=5.1, attempt=2)
     add_message(log, kind="control", sender=1, receiver=3, sent_s=9.0, arrived_s=10.0)
-    (found,) = [one for one in diagnose(log, Roles(3), None) if one.code == "deadline_resend"]
-    assert "a message of client 0 was lost" in found.problem
-    assert findings_text([found.to_json()]) == [f"{found.problem}. {found.cure}."]
+    found = [one for one in diagnose(log, Roles(3), None) if one.code == "deadline_resend"]
+    assert ["a message of client 0 was lost" in one.problem for one in found] == [True] * (not again)
+    assert findings_text([one.to_json() for one in found]) == [f"{one.problem}. {one.cure}." for one in found]
 
 
 def test_waste_is_told_from_a_quarter_on(
