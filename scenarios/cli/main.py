@@ -197,6 +197,10 @@ def _parse(name: str, command: Command, argv: list[str]) -> argparse.Namespace:
 def _option_hint(word: str, argv: list[str], options: list[str]) -> str:
     """Returns the option that was probably meant: `--rounds 5` is a key of the scenario, set by `--set rounds=5`."""
     name, _, value = word.partition("=")
+    # `timeline` draws several rounds, `topology` one.
+    other_number = name[:-1] if name.endswith("s") else f"{name}s"
+    if other_number in options:
+        return f"did you mean `{other_number}`?"
     if name.startswith("--") and "--set" in options:
         # Imported here: the keys are needed for this message only.
         from scenarios.loading.key_paths import paths_of

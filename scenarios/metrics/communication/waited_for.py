@@ -126,7 +126,8 @@ class Waits:
     def _kind_and_origin(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Returns one number for each message: kinds and nodes fit in 31 bits."""
         messages = self._messages
-        return messages["kind"][rows].astype(np.int64) << 32 | messages["origin"][rows]
+        numbers: NDArray[np.int64] = messages["kind"][rows].astype(np.int64) << 32 | messages["origin"][rows]
+        return numbers
 
     def _message(self, row: int, at_s: float) -> Awaited:
         messages = self._messages

@@ -76,6 +76,7 @@ def test_list_shows_the_catalog(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["rnu"], "rnu: unknown command; did you mean `run`?"),
         (["check", "tiny", "--sed", "3"], "--sed: unknown option; did you mean `--se"),
+        (["topology", "tiny", "--rounds", "3"], "--rounds: unknown option; did you mean `--round`?"),
         (["check"], "peerveil check: the following arguments are required: SCENARIO; see `peerveil check --help`"),
         (["check", "tiny", "--seed", "x"], "argument --seed: invalid int value: 'x'"),
         (["run", "tiny", "--seeds", "0"], "argument --seeds: must be a whole number >= 1"),

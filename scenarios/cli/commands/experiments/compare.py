@@ -73,11 +73,13 @@ def _axis(args: argparse.Namespace) -> tuple[str, list[str]]:
         raise UserError("compare: needs one axis; give --protocols gossip,central or --over network.loss=0,0.05")
     key, equals, text = given[0].partition("=")
     values = split_values(text)
+    said = f"--protocols = {args.protocols}" if args.protocols else f"--over = {given[0]}"
+    if args.protocols and len(values) < 2:
+        raise UserError(f"{said}: must be two protocols or more, such as gossip,rotating_leader,central")
     if not equals or not key.strip() or len(values) < 2:
-        raise UserError(f"--over = {given[0]}: must be a key with two values or more, such as network.loss=0,0.05")
+        raise UserError(f"{said}: must be a key with two values or more, such as network.loss=0,0.05")
     if len(values) > _MOST or len(set(values)) < len(values):
-        rule = f"must have at most {_MOST} different values; a sweep takes more"
-        raise UserError(f"--over = {given[0]}: {rule}")
+        raise UserError(f"{said}: must have at most {_MOST} different values; a sweep takes more")
     return key.strip(), values
 
 

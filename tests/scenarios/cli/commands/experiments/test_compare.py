@@ -221,7 +221,8 @@ def test_another_axis_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ("words", "told"),
     [
         ([], "needs one axis"),
-        (["--protocols", "gossip"], "must be a key with two values or more"),
+        (["--protocols", "gossip"], "--protocols = gossip: must be two protocols or more"),
+        (["--over", "network.loss=0"], "--over = network.loss=0: must be a key with two values or more"),
         (["--protocols", "gossip,gossip"], "at most 8 different values"),
         (["--over", "network.loss=0,2"], "network.loss = 2: must be <= 1"),
         (["--protocols", "gossip,leader"], "did you mean `rotating_leader`?"),
