@@ -14,6 +14,7 @@ from p2p.config.errors import UserError
 from privacy.attacks.attack import Result
 from scenarios.run_folder import atomic_write
 from scenarios.run_folder.json_text import to_json
+from scenarios.run_folder.parquet_files import write_table
 
 FOLDER = "attacks"
 
@@ -32,13 +33,11 @@ class StoredResult:
 def write_result(run: Path, stem: str, result: Result) -> None:
     """Writes one result; the JSON file comes last and promises the others."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     folder = run / FOLDER
     atomic_write.make_folder(folder)
     if result.table:
-        table = pa.table(dict(result.table))
-        atomic_write.write_with(folder / f"{stem}.parquet", lambda path: pq.write_table(table, path))
+        write_table(folder / f"{stem}.parquet", pa.table(dict(result.table)))
     if result.grids:
         images = {f"grid-{place}": np.ascontiguousarray(grid.images) for place, grid in enumerate(result.grids)}
         atomic_write.write_tensors(folder / f"{stem}.safetensors", images)

@@ -22,6 +22,7 @@ from privacy.attacks.observation_columns import ADDRESS_BYTES, COLUMNS, DIRECTIO
 from privacy.attacks.observations import Observations
 from scenarios.run_folder import atomic_write
 from scenarios.run_folder.arrow_arrays import from_bytes, from_numpy, from_strings
+from scenarios.run_folder.parquet_files import read_table, write_table
 from scenarios.run_folder.tensor_format import header_text
 
 if TYPE_CHECKING:
@@ -65,17 +66,11 @@ def merge_parts(run: Path, headers: Mapping[str, Mapping[str, Any]], *, keep_par
         columns, origin = _rows(files)
         _merge_tensors(run / FOLDER / f"{name}.safetensors", files)
         atomic_write.make_folder(run / TRUTH)
-        _write_table(run / TRUTH / f"{name}.parquet", _truth_table(origin))
+        write_table(run / TRUTH / f"{name}.parquet", _truth_table(origin))
         # Last: a table without its tensors would promise vectors that are not there.
-        _write_table(run / FOLDER / f"{name}.parquet", _table(columns, {**header, "format": FORMAT}))
+        write_table(run / FOLDER / f"{name}.parquet", _table(columns, {**header, "format": FORMAT}))
     if not keep_parts:
         shutil.rmtree(run / PARTS, ignore_errors=True)
-
-
-def _write_table(path: Path, table: pa.Table) -> None:
-    import pyarrow.parquet as pq
-
-    atomic_write.write_with(path, lambda temporary: pq.write_table(table, temporary))
 
 
 def observed_names(run: Path) -> list[str]:
@@ -86,11 +81,10 @@ def observed_names(run: Path) -> list[str]:
 def read_observations(run: Path, name: str) -> tuple[Observations, dict[str, Any]]:
     """Returns an observer's rows and what its file says about itself."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     path = run / FOLDER / f"{name}.parquet"
     try:
-        table = pq.ParquetFile(path).read()
+        table = read_table(path)
         header = json.loads((table.schema.metadata or {})[b"peerveil"])
         if header["format"] != FORMAT:
             raise ValueError(f"format {header['format']} is not {FORMAT}")
@@ -102,11 +96,10 @@ def read_observations(run: Path, name: str) -> tuple[Observations, dict[str, Any
 def read_truth(run: Path, name: str) -> NDArray[np.int64]:
     """Returns the true sender of each row."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     path = run / TRUTH / f"{name}.parquet"
     try:
-        return np.asarray(pq.ParquetFile(path).read().column("origin")).astype(np.int64)
+        return np.asarray(read_table(path).column("origin")).astype(np.int64)
     except (OSError, KeyError, pa.ArrowException) as error:
         raise UserError(f"RUN = {path}: is missing or damaged ({error}); run the scenario again") from error
 

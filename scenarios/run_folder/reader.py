@@ -17,6 +17,7 @@ from p2p.config.errors import UserError
 from p2p.log.log import Log
 from scenarios.run_folder import arrow_tables
 from scenarios.run_folder.arrow_tables import FORMAT
+from scenarios.run_folder.parquet_files import read_table
 from scenarios.run_folder.table_checks import check_table, table_schema
 from scenarios.run_folder.writer import INTERRUPTED
 
@@ -170,11 +171,9 @@ def _json(path: Path) -> dict[str, Any] | None:
 
 def _read(name: str, path: Path) -> pa.Table:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     try:
-        # One file; a folder in its place would be read as all files in it.
-        table = pq.ParquetFile(path).read()
+        table = read_table(path)
         check_table(name, table)
         return table
     except (OSError, ValueError, MemoryError, pa.ArrowException) as error:

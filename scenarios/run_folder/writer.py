@@ -18,6 +18,7 @@ from scenarios.run_folder import atomic_write
 from scenarios.run_folder.json_text import to_json
 from scenarios.run_folder.new_rows import FreshRows, count_rows
 from scenarios.run_folder.observation_files import Arrays, drop_parts_after, merge_parts, write_parts
+from scenarios.run_folder.parquet_files import write_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -167,12 +168,10 @@ class RunFolder:
         atomic_write.write_tensors(self.path / "model.safetensors", arrays)
 
     def _write_table(self, name: str, arrow: pa.Table) -> None:
-        import pyarrow.parquet as pq
-
         path = self.path / name
         atomic_write.make_folder(path.parent)
         settings = {"compression": "zstd", "use_dictionary": [each for each in arrow.column_names if each in _REPEATED]}
-        atomic_write.write_with(path, lambda temporary: pq.write_table(arrow, temporary, **settings))
+        write_table(path, arrow, **settings)
 
 
 def folder_name(name: str, seed: int) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from p2p.config.errors import UserError
+from scenarios.run_folder.parquet_files import read_table
 
 CELLS, RUNS = "cells.json", "runs.parquet"
 CELL_PAGE = "report.html"
@@ -51,11 +52,10 @@ def is_sweep(path: Path) -> bool:
 def read_sweep(path: Path) -> SweepTable:
     """Reads a sweep's folder; raises a `UserError` if it is none."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     try:
         content = json.loads((path / CELLS).read_text(encoding="utf-8"))
-        rows = pq.ParquetFile(path / RUNS).read().to_pylist()
+        rows = read_table(path / RUNS).to_pylist()
     except (OSError, ValueError, pa.ArrowException) as error:
         why = str(error).splitlines()[0]
         raise UserError(f"SWEEP = {path}: is no folder of a sweep, or damaged ({why}); sweep again") from error

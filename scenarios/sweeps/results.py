@@ -14,6 +14,7 @@ from scenarios.metrics.comparison import FIGURES
 from scenarios.run_folder import atomic_write
 from scenarios.run_folder.arrow_arrays import from_numbers, from_strings, from_values
 from scenarios.run_folder.json_text import to_json
+from scenarios.run_folder.parquet_files import write_table
 from scenarios.sweeps.grid import Cell, Grid, base_name
 from scenarios.sweeps.read_sweep import CELLS, RUNS
 from scenarios.sweeps.store import Store
@@ -107,12 +108,7 @@ class SweepFolder:
         )
 
     def _write(self, rows: Sequence[Row]) -> None:
-        import pyarrow.parquet as pq
-
-        table = to_table(rows, self._sweep.axes)
-        atomic_write.write_with(
-            self.path / RUNS, lambda temporary: pq.write_table(table, temporary, compression="zstd")
-        )
+        write_table(self.path / RUNS, to_table(rows, self._sweep.axes), compression="zstd")
 
     @contextmanager
     def _only_writer(self) -> Iterator[None]:

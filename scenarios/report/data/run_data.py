@@ -20,6 +20,7 @@ from scenarios.metrics.headline.run_facts import RunFacts
 from scenarios.metrics.privacy.view_labels import RELATION
 from scenarios.run_folder import arrow_tables
 from scenarios.run_folder.arrow_arrays import from_numpy
+from scenarios.run_folder.parquet_files import read_table
 from scenarios.run_folder.reader import StoredRun, open_run
 from scenarios.run_folder.summary import summarise
 from scenarios.run_folder.table_checks import NEVER_NULL
@@ -152,10 +153,9 @@ def _faults(run: StoredRun, last_s: float, notes: list[str]) -> tuple[tuple[floa
     if not (run.path / "faults.parquet").exists():
         return ()
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     try:
-        rows = pq.read_table(run.path / "faults.parquet").to_pylist()
+        rows = read_table(run.path / "faults.parquet").to_pylist()
         return tuple(
             (float(row["start_s"]), _end_s(row["end_s"], last_s), str(row["kind"]), str(row["who"]))
             for row in rows
