@@ -24,6 +24,8 @@ class RoundRecord:
     """One round as it happened: its cohort, its planned edges, and the time of each aggregation.
 
     Attributes:
+        addresses: the round's addresses, also of nodes to which its set-up gave one
+        assigned: the nodes that have an assignment of the round, for each of its plans
         proposed: the averages for which leaders have asked for a commit and have none: contributors and time, by leader
     """
 
@@ -33,6 +35,7 @@ class RoundRecord:
     leader: int
     edges: Mapping[str, Edges]
     addresses: Mapping[int, bytes] = field(default_factory=dict)
+    assigned: list[Sequence[int]] = field(default_factory=list)
     aggregated_s: dict[int, float] = field(default_factory=dict)
     proposed: dict[int, tuple[list[int], float]] = field(default_factory=dict)
     crashed: set[int] = field(default_factory=set)

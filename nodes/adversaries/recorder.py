@@ -155,7 +155,8 @@ class Recorder:
         """Records what was seen up to the end of a round; called after its learning has been computed."""
         central = record.leader == self._reader.server
         aggregator = (record.leader,) if record.leader in record.aggregated_s or central else ()
-        cohort = Members(record.round_number, record.start_s, dict(record.addresses))
+        addresses = {node: record.addresses[node] for nodes in record.assigned for node in nodes}
+        cohort = Members(record.round_number, record.start_s, addresses)
         self._look(log, record.leader, aggregator, [cohort], record.round_number)
 
     def end_round(self, round_number: int) -> None:

@@ -24,20 +24,6 @@ def same_control(
     return batch
 
 
-def own_controls(
-    sender: int, nodes: Sequence[int], round_number: int, controls: Sequence[Control], give_up_s: float, sealed: Sealed
-) -> Batch:
-    """Returns for each node its own control message; all have the same topic."""
-    payloads = [control.payload_bytes for control in controls]
-    totals = [message_size(payload, many=False, sealed=sealed) for payload in payloads]
-    sizes = np.array(totals, dtype=np.int64)
-    overheads = sizes - np.array(payloads, dtype=np.int64)
-    batch = Batch(sender, nodes, "control", round_number, sizes, overheads, controls, give_up_s)
-    # Separate: each node's message keeps its own name in random draws, whatever other nodes the batch holds.
-    batch.topic, batch.immediate, batch.separate = topic_code(controls[0].key)[0], is_urgent(controls[0]), True
-    return batch
-
-
 def assignments(
     sender: int,
     nodes: Sequence[int],

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from nodes.messaging.control_batches import answers_to_invitations, assignments, own_controls, same_control
+from nodes.messaging.control_batches import answers_to_invitations, assignments, same_control
 from nodes.messaging.control_messages import (
     Answer,
     Assignment,
@@ -108,7 +108,7 @@ class Endpoint(Receiver):
             self._world.network.sessions.open(self.node, round_number)
         else:
             known.update(assignment)
-        self._latest_round = max(self._latest_round, round_number)
+        self.note_round(round_number)
         if self._early:
             self._judge_early()
         if self._probes:
@@ -216,21 +216,6 @@ class Endpoint(Receiver):
         """Sends one control message to each node; one end is always the proxy."""
         if nodes:
             batch = same_control(self.node, nodes, round_number, control, give_up_s, self._world.sealed)
-            self._world.network.send(batch)
-
-    def send_controls(
-        self,
-        nodes: Sequence[int],
-        round_number: int,
-        controls: Sequence[Control],
-        give_up_s: float = np.inf,
-        *,
-        urgent: bool = False,
-    ) -> None:
-        """Sends each node its own control message; all have the same topic."""
-        if nodes:
-            batch = own_controls(self.node, nodes, round_number, controls, give_up_s, self._world.sealed)
-            batch.immediate |= urgent
             self._world.network.send(batch)
 
     def hand_out(

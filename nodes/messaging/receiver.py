@@ -124,6 +124,10 @@ class Receiver:
     def _has_joined(self, round_number: int) -> bool:
         return self._joined is not None and self._joined[0] == round_number
 
+    def note_round(self, round_number: int) -> None:
+        """Notes that it has an assignment of a round: messages of earlier rounds are stale from now on."""
+        self._latest_round = max(self._latest_round, round_number)
+
     def epoch(self, round_number: int) -> int:
         """Returns the epoch of the latest assignment for a round; -1 without one."""
         held = self.session(round_number)

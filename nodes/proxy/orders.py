@@ -29,9 +29,11 @@ class Orders:
         """Makes the assignments of the round's current plan."""
         router, answers = self._world.router, running.answers
         addresses = router.open_round(running.round_number, nodes)
+        known = [node for node in nodes if router.knows(node)]
         record = self._records.get(running.round_number)
         if record is not None:
             record.addresses = addresses
+            record.assigned.append(known)
         whole, number = self._config.hand_out == "graph", running.round_number
         weights, times = self._weight_total(running), (running.lasts_s, running.extend)
         schedule = self._config.schedule
@@ -39,7 +41,6 @@ class Orders:
         keyed = self._world.sealed is not False
         terms = RoundTerms(number, running.closes_s, keyed, barrier_s, running.epoch, whole, weights, *times, planned)
         public_key = self._config.public_key
-        known = [node for node in nodes if router.knows(node)]
         peers = PlanPeers(known, addresses, lambda node: public_key(answers[node]))
         plan = PlanAssignments(running.round_plan, terms, peers, running.members)
         running.plans |= dict.fromkeys(known, plan)

@@ -108,6 +108,7 @@ class Newcomer(Participant):
 
     def take_by_rule(self, round_number: int, model: Vector, arrived_s: float) -> None:
         """Takes the first model where the core has done all else that there is to do."""
+        self.endpoint.note_round(round_number)
         self.learning.adopt(self.node, model)
         self.model_round = 0
         self._free_s, self._taken = arrived_s, (round_number, 0)
@@ -125,6 +126,8 @@ class Newcomer(Participant):
         self.endpoint.inbox.read()  # the order may be unread
         if self._fetch is not None:
             self.close_fetch(self._fetch.round_number)
+        else:
+            self.world.network.end_fetch(self.node)
 
     def _report_end(self, done: Done) -> None:
         self.report(done)
@@ -133,7 +136,7 @@ class Newcomer(Participant):
 
     def _end(self, fetch: Fetch, end_s: float) -> None:
         self._fetch = None
-        self._free_s = end_s
+        self._free_s = max(end_s, fetch.arrived_s)  # the model may have come before its order
         self._log_wait(fetch, end_s)
         held = self.endpoint.session(fetch.round_number)
         if held is not None:

@@ -30,6 +30,11 @@ class BatchContents:
         self._makers: dict[int, Make] = {}  # by topic
         self._batches = 0
 
+    @property
+    def next_number(self) -> int:
+        """The number that the next batch will have."""
+        return self._batches + 1
+
     def add(self, round_number: int, contents: Contents) -> int:
         """Keeps the contents of a batch and returns its number."""
         self._batches += 1

@@ -94,7 +94,7 @@ class Network(EventLoop):
         """Sends orders, some to fetch the first model: the core follows those while processes wait for orders."""
         record, one = self._memory.record, self._memory.rounds[batch.round_number]
         one["closes_s"], one["lasts_s"], one["first_from"] = fetch.closes_s, fetch.lasts_s, fetch.sender
-        one["report"] = fetch.report
+        one["report"], one["orders"] = fetch.report, self.contents.next_number
         record["proxy"], record["report_bytes"] = fetch.proxy, fetch.note.size_bytes
         record["report_overhead"] = fetch.note.overhead_bytes
         self._on_fetch_over = fetch.over

@@ -42,8 +42,8 @@ class RoundAddresses(Mapping[int, bytes]):
         return self._by_address.get(address)
 
     def close(self) -> None:
-        """Forgets how addresses are computed."""
-        self._compute = None
+        """Forgets how addresses are computed, and whose they are."""
+        self._compute, self._by_address = None, {}
         self._members = dict.fromkeys(self._known)
 
     def __getitem__(self, node: int) -> bytes:

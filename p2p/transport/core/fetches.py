@@ -47,8 +47,10 @@ def take_order(h: Handle, slot: int) -> bool:
     # The model may have come already.
     if node.early:
         return False
-    # An earlier life's keys are lost, and an order that comes too late has no effect.
-    if message.destination_life != node.life or at.state(h).now_s >= at.round_(h, message.round_number).closes_s:
+    # An earlier life's keys are lost, an order of an earlier hand-out has other terms, and one that comes too late has
+    # no effect.
+    one = at.round_(h, message.round_number)
+    if message.destination_life != node.life or message.batch != one.orders or at.state(h).now_s >= one.closes_s:
         return False
     message.flag_bits |= at.BY_RULE
     # Filed before the wait changes, and as an order that wakes no process.

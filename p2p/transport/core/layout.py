@@ -162,8 +162,10 @@ EVENT = np.dtype([("time_s", "f8"), ("key", "i8"), ("row", "i8"), ("what", "i4")
 ROUND = np.dtype(
     [
         ("open", "i8"),
-        # The latest hand-out of the first model in this round: when it ends at the earliest, how long a node may take
-        # from the receipt of its order, the number that it reports, and until when a node has been given time so far.
+        # The latest hand-out of the first model in this round: its batch, when it ends at the earliest, how long a node
+        # may take from the receipt of its order, the number that it reports, and until when a node has been given time
+        # so far.
+        ("orders", "i8"),
         ("closes_s", "f8"),
         ("lasts_s", "f8"),
         ("promised_s", "f8"),
