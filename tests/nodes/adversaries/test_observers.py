@@ -121,6 +121,27 @@ def test_the_proxy_knows_who_is_who(simulate: Callable[..., Simulation]) -> None
     assert set(together["truth.origin"][updates].tolist()) == {0, 1, 2}
 
 
+REPEATED = (
+    *("clients=6", "data.samples=120", "data.features=1", "seed=1116", "rounds=1", "anonymity.rehash=chained"),
+    "protocol={kind: gossip, train_per_round: 5, exchange_with: 2, deadline: 20 s, grace: 1 s, invite_window: 30 s, "
+    "invite_timeout: 200 s, min_updates: 0, selection: uniform}",
+    *("network.sharing=ideal", "network.uplink=40 B/s", "network.downlink=300 B/s", "network.loss=0.5"),
+    *("network.latency={kind: lognormal, median: 1 s, sigma: 1.5}", "network.retransmit={tries: 2, timeout: 6 s}"),
+    "faults=[{kind: intruder, every: 500 ms, start: 0 s, end: 1 s}, {kind: crash, who: 3, start: 0 s, end: 3 s}]",
+    "proxy={standby: false, takeover: 1 s}",
+)
+"""A world in which the set-up is repeated and has not drained when its round begins."""
+
+
+def test_the_proxy_sees_members_only(simulate: Callable[..., Simulation]) -> None:
+    """Not those that had an address from the round's set-up: neither the server nor clients that stay out."""
+    simulation = simulate("anonymity.sealed=true", "adversaries=[{kind: proxy}]", *REPEATED)
+    seen = columns_of(simulation, "proxy")
+    members = seen["truth.origin"][seen["rows.kind"] == MEMBER].tolist()
+    assert members == simulation.records[1].cohort.tolist()
+    assert len(members) < 6
+
+
 @pytest.mark.slow
 @settings(max_examples=40 * TIMES, deadline=None, suppress_health_check=list(HealthCheck))
 @given(troubled_worlds(), st.integers(0, 2))

@@ -9,7 +9,7 @@ from nodes.messaging.control_messages import Assignment, Peer
 from nodes.messaging.planned_messages import Peers, Routes, both_ways
 from nodes.messaging.round_session import RoundSession
 from p2p.transport.messages import Delivery
-from privacy.sealing.envelopes import Bundle, Payload
+from privacy.sealing.envelopes import ENCIPHERED, Bundle, Payload
 from privacy.sealing.keys import KeyPair
 from privacy.sealing.sealers import make_sealer
 
@@ -83,8 +83,20 @@ def test_other_messages_are_not() -> None:
     assert held.open_unaltered(7, "update", [arrival(0), arrival(0, batch=2)], twice) is None
     assert held.open_unaltered(7, "model", [arrival(0)], {1: sent_by(3)}) is None
     assert held.open_unaltered(7, "update", [arrival(0)], {1: [sent_by(3)[0]]}) is None
+    enciphered = sent_by(3)
+    enciphered.plain = ENCIPHERED
+    assert held.open_unaltered(7, "update", [arrival(0)], {1: enciphered}) is None
     reborn = RoundSession(held.assignment, KeyPair(None, b"other keys"))
     assert reborn.open_unaltered(7, "update", [arrival(0)], {1: sent_by(3)}) is None
+
+
+def test_a_newer_plan_may_know_other_keys() -> None:
+    """Whether its keys are those of the plan is asked of every plan."""
+    held = member(7)
+    held.update(held.assignment._replace(epoch=1, public_key=b"other keys"))
+    assert held.open_unaltered(7, "update", [arrival(0)], {1: sent_by(3)}) is None
+    held.update(held.assignment._replace(epoch=2, public_key=held.keys.public))
+    assert held.open_unaltered(7, "update", [arrival(0)], {1: sent_by(3)}) is not None
 
 
 def test_a_sender_is_heard_once() -> None:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
 
 from nodes.messaging.control_messages import Assignment, Peer
 from p2p.clock import Rank
 from p2p.log.records import SPAN
 from p2p.transport.impairments import Partition
 from scenarios.composition.simulation import Simulation
+from scenarios.run_folder.digest import events_digest
+from tests.random_worlds import TIMES, troubled_worlds
 
 Prepare = Callable[..., Simulation]
 Rows = Callable[..., list[dict[str, Any]]]
@@ -171,3 +175,44 @@ def test_a_report_is_repeated_after_models_were_read_together(prepare: Prepare, 
     simulation.clock.call_at(0.8, Rank.START, 0, order_again)
     simulation.run()
     assert [sent_s for sent_s, _ in reports(message_rows(simulation.log, round=0), 0)] == [0.537, 0.8]
+
+
+OVERTAKEN = (
+    *("clients=6", "data.samples=120", "data.features=4", "seed=1869", "rounds=4", "anonymity.sealed=false"),
+    "protocol={kind: rotating_leader, train_per_round: 3, leader_timeout: 2 s, deadline: 20 s, grace: 1 s, "
+    "invite_window: 1 s, invite_timeout: 200 s, min_updates: 0}",
+    *("network.sharing=ideal", "network.uplink={kind: lognormal, median: 200 B/s, sigma: 1.0}"),
+    *("network.downlink=12 B/s", "network.latency=100 ms", "network.loss=0.5"),
+    *("network.retransmit={tries: 5, timeout: 6 s}", "network.jitter={kind: uniform, low: 0 ms, high: 900 ms}"),
+    "faults=[{kind: crash, who: proxy, start: 0 s, end: 30 s}, {kind: slow_link, who: 0-3, factor: 20, start: 3 s, "
+    "end: 6 s}, {kind: crash, who: proxy, start: 5 s, end: 6 s}]",
+)
+"""A world in which a model comes ten seconds before its order, while an invitation waits for both."""
+
+
+def test_a_client_is_busy_until_its_order_has_come(prepare: Prepare, message_rows: Rows) -> None:
+    """Also if the model came first: the span of the invitation begins when it is free."""
+    simulation = prepare(*OVERTAKEN)
+    simulation.run()
+    arrived = [row for row in message_rows(simulation.log, round=1, outcome="delivered") if row["receiver"] == 2]
+    (model,) = [row["arrived_s"] for row in arrived if row["kind"] == "bootstrap"]
+    order = min(row["arrived_s"] for row in arrived if row["size_bytes"] == 173)
+    assert model + 5 < order
+    spans = simulation.log.spans
+    mine = (spans["node"] == 2) & (spans["round"] == 1) & (spans["name"] == SPAN["invite"])
+    assert spans["start_s"][mine].tolist() == [order]
+
+
+@pytest.mark.slow
+@pytest.mark.soak
+@settings(max_examples=100 * TIMES, deadline=None, suppress_health_check=list(HealthCheck))
+@given(troubled_worlds())
+def test_models_may_be_read_one_by_one(prepare: Prepare, world: list[str]) -> None:
+    """Reading them together changes nothing that is logged, whatever goes wrong."""
+    together, one_by_one = prepare(*world), prepare(*world)
+    network = one_by_one.world.network
+    hand_out = network.hand_out
+    network.hand_out = lambda batch, fetch: hand_out(batch, replace(fetch, taken=None))  # type: ignore[method-assign]
+    for simulation in (together, one_by_one):
+        simulation.run()
+    assert events_digest(together.log) == events_digest(one_by_one.log)

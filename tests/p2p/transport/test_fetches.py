@@ -258,3 +258,31 @@ def test_a_lost_order_is_sent_again_and_followed(message_rows: Rows) -> None:
     assert any(row["outcome"] == "lost" and row["sender"] == PROXY for row in rows)
     models = {row["receiver"]: row["arrived_s"] for row in rows if row["kind"] == "bootstrap" and row["arrived_s"] > 0}
     assert {node: at_s for at_s, node, _ in hand.reports(rows)[::-1]} == pytest.approx(models)
+
+
+def test_an_order_is_late_by_its_own_terms() -> None:
+    """It closed at 0.05 s and comes at 0.1 s; a hand-out to another node, open until 3 s, does not open it again."""
+    hand = Hand()
+    hand.wait_for_orders(2)
+    hand.order(2, closes_s=0.05)
+    hand.at(0.06, lambda: hand.order(3, closes_s=3.0))
+    hand.post.clock.run(until=5.0)
+    assert hand.resumed == [(0.1, 2, 1)]
+    assert hand.over == []
+
+
+def test_only_what_the_rule_has_taken_is_read_together() -> None:
+    """Node 1 was busy when its order came; node 2 got two orders and no model; node 3 fetches in another round."""
+    hand = Hand()
+    hand.wait_for_orders(1, from_s=2.0)
+    for node in (2, 3, 4):
+        hand.wait_for_orders(node)
+    hand.order(1, 2, 4)
+    hand.order(3, number=2)
+    hand.at(0.5, lambda: hand.send_model(1, 4))
+    hand.at(0.5, lambda: hand.send_model(3, number=2))
+    hand.at(3.5, lambda: hand.order(2, closes_s=9.0))
+    hand.at(3.7, lambda: hand.post.network.when_drained(1, lambda: None))
+    hand.post.clock.run(until=3.8)
+    assert [models.nodes.tolist() for models in hand.taken] == [[4]]
+    assert hand.post.network.inbox_counts[3] == 2 or not hand.post.network.inbox_counts[3]
