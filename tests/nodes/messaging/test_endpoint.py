@@ -321,3 +321,21 @@ def test_counting_seals_gives_the_same_message_log_as_sealing(
         simulation.run()
         logs.append(repr(message_rows(simulation.log)))
     assert logs[0] == logs[1]
+
+
+def test_a_member_with_other_keys_than_its_plan_knows_is_refused(prepare: Prepare, message_rows: Rows) -> None:
+    """Its message is one of the plan's, from its address, to the right receiver; only the keys are not."""
+    at_s = training_s(prepare, 1, "anonymity.sealed=sizes")
+    simulation = prepare(*RING, "anonymity.sealed=sizes")
+
+    def change_keys() -> None:
+        held = simulation.clients[0].endpoint.session(1)
+        assert held is not None
+        held.keys = Forger(simulation).keys(0, 99)
+        held.update(held.assignment._replace(epoch=1))
+
+    simulation.clock.call_at(at_s, Rank.START, 0, change_keys)
+    simulation.run()
+    updates = message_rows(simulation.log, round=1, kind="update")
+    # What is sent to it is sealed for the keys that the plan knows.
+    assert all((row["outcome"] == "rejected") == (0 in (row["sender"], row["receiver"])) for row in updates)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 
 from nodes.messaging.control_messages import Assignment, Peer
 from p2p.clock import Rank
@@ -203,9 +203,23 @@ def test_a_client_is_busy_until_its_order_has_come(prepare: Prepare, message_row
     assert spans["start_s"][mine].tolist() == [order]
 
 
+STALE = [
+    *("clients=6", "data.samples=120", "data.features=1", "seed=2275", "rounds=4", "anonymity.sealed=sizes"),
+    "protocol={kind: gossip, train_per_round: 5, exchange_with: 1, deadline: 10 s, grace: 0 s, invite_window: 5 s, "
+    "invite_timeout: 200 s, min_updates: 0}",
+    *("network.sharing=fair", "network.uplink=1 kB/s", "network.downlink=300 B/s", "network.latency=100 ms"),
+    *("network.loss=0.2", "network.retransmit={tries: 8, timeout: 6 s}"),
+    "network.jitter={kind: uniform, low: 0 ms, high: 900 ms}",
+    "faults=[{kind: intruder, every: 300 ms, start: 0 s, end: 400 s}, {kind: reorder, probability: 0.8, delay: 40 s, "
+    "start: 8 s, end: 9 s}]",
+]
+"""A world in which stale messages come after first models were read together."""
+
+
 @pytest.mark.slow
 @pytest.mark.soak
 @settings(max_examples=100 * TIMES, deadline=None, suppress_health_check=list(HealthCheck))
+@example(STALE)
 @given(troubled_worlds())
 def test_models_may_be_read_one_by_one(prepare: Prepare, world: list[str]) -> None:
     """Reading them together changes nothing that is logged, whatever goes wrong."""

@@ -84,6 +84,7 @@ def test_members_may_be_admitted_later() -> None:
     """The last leader gets an address in a round that is already open, without moving the others'."""
     pseudonyms = registered()
     early = dict(pseudonyms.open_round(3, [0, 1]))
+    assert pseudonyms.node_of(early[1]) == 1
     late = pseudonyms.open_round(3, [4])
     assert [pseudonyms.node_of(address) for address in late.values()] == [0, 1, 4]
     assert late == {**early, 4: registered().open_round(3, [4])[4]}
