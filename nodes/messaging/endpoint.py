@@ -57,12 +57,8 @@ class Endpoint(Receiver):
         return self._world.sealer.draw_keys(self._world.seed, self.node, round_number, life)
 
     def join(self, round_number: int) -> None:
-        """Keeps messages of a round until its assignment arrives; drops keys of rounds without a session."""
+        """Keeps messages of a round until its assignment arrives, unless it answers an invitation to another one."""
         self.inbox.read()
-        if self._joined is not None and self.session(self._joined[0]) is None:
-            self._joined = None
-        if self._early:
-            self._judge_early()
         if not self.has_session(round_number):
             self._joined = round_number, None
 
@@ -98,7 +94,8 @@ class Endpoint(Receiver):
         if known is None:
             # Without having joined: a repeated set-up of the round has ended since, and its keys with it. Drawn by
             # name, they are the same again.
-            if not self._has_joined(round_number) and not self._world.network.has_answered(self.node, round_number):
+            answered = self._world.network.answered_round(self.node) == round_number
+            if not answered and not self._has_joined(round_number):
                 return None
             keys = self._joining_keys(round_number)
             if assignment.public_key not in (None, keys.public):
@@ -130,6 +127,8 @@ class Endpoint(Receiver):
         self._sessions = tuple([held for held in self._sessions if held.round_number != round_number])
         if self._joined is not None and self._joined[0] == round_number:
             self._joined = None
+        if self._world.network.answered_round(self.node) == round_number:
+            self._left_s = self._world.clock.now
         if self.active_round != round_number and not self.inbox.is_empty:
             self.inbox.clear(round_number, KINDS)
 

@@ -78,7 +78,7 @@ class Receiver:
     """
 
     __slots__ = (
-        *("_controls", "_early", "_joined", "_latest_round", "_probes", "_sessions", "_world"),
+        *("_controls", "_early", "_joined", "_latest_round", "_left_s", "_probes", "_sessions", "_world"),
         *("active_round", "answer", "fetcher", "inbox", "node", "on_commit"),
     )
 
@@ -93,8 +93,10 @@ class Receiver:
 
     def forget_all(self) -> None:
         """Begins with an empty inbox, without keys, and without anything kept from earlier arrivals."""
-        # The round that it has joined last, with the keys for it, once drawn; a session has its own keys.
+        # The round that it has registered for, or that keys were drawn for, and these keys; a session has its own.
         self._joined: tuple[int, KeyPair | None] | None = None
+        # When it has left the round that it had joined by an answer.
+        self._left_s = -1.0
         # Rounds that overlap are few, and a tuple of one takes less memory and time than a dictionary.
         self._sessions: tuple[RoundSession, ...] = ()
         self._keep_early(_NO_EARLY)
@@ -122,6 +124,15 @@ class Receiver:
         return self.session(round_number) is not None
 
     def _has_joined(self, round_number: int) -> bool:
+        """Returns whether it has joined a round and neither left it nor joined another.
+
+        It joins by its answer to an invitation, or as it registers.
+        """
+        network = self._world.network
+        # Asked in the core: the content of an answer is made when the proxy reads it, whenever that is.
+        answered = network.answered_round(self.node)
+        if answered >= 0:
+            return answered == round_number and network.called_s(self.node) > self._left_s
         return self._joined is not None and self._joined[0] == round_number
 
     def note_round(self, round_number: int) -> None:

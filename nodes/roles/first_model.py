@@ -52,8 +52,6 @@ class Newcomer(Participant):
         """Follows an order to fetch the first model, at once or when the process waits for orders."""
         if by_rule:
             self._begin(order, arrived_s)
-        elif self.world.network.is_down(self.node):
-            return  # read while it goes down
         elif self.endpoint.inbox.awaits("orders"):
             self._follow(order)
         else:

@@ -132,8 +132,6 @@ class Participant:
 
     def answer(self, call: CallAnswer) -> Answer:
         """Returns the content of this node's answer to an invitation, as its rule gave it."""
-        if self.endpoint.is_life(call.life):
-            self.endpoint.join(call.round_number)
         # A client without budget still gives a key: it may hold the current model and hand it on.
         keyed = self.world.sealed is not False
         why_not = _WHY_NOT[call.refuses]

@@ -69,6 +69,7 @@ class Network(EventLoop):
         self._model_rounds = memoryview(memory.nodes["model_round"])
         self._last_rounds = memoryview(memory.nodes["last_round"])
         self._called_s = memoryview(memory.nodes["called_s"])
+        self._answered_rounds = memoryview(memory.nodes["called_round"])
         self._early = memoryview(memory.nodes["early"])
         self._redirects: dict[int, int] = {}
         self._delays_to: dict[int, memoryview] = {}
@@ -132,9 +133,9 @@ class Network(EventLoop):
         """Sets how a node answers calls: the round of its model (-1 without one), and the last round that it joins."""
         self._model_rounds[node], self._last_rounds[node] = model_round, last_round
 
-    def has_answered(self, node: int, round_number: int) -> bool:
-        """Returns whether the last call that a node has answered, since it is up, was about a round."""
-        return bool(self._memory.nodes["called_round"][node] == round_number)
+    def answered_round(self, node: int) -> int:
+        """Returns the round of the last call that a node has answered since it is up; -1 without one."""
+        return self._answered_rounds[node]
 
     def called_s(self, node: int) -> float:
         """Returns when a node answered its last call."""
@@ -295,6 +296,10 @@ class Network(EventLoop):
 
     def take_down(self, node: int) -> None:
         """Takes a node down: its transfers are aborted, and their bandwidth is free at once."""
+        inbox = self._inboxes[node]
+        # What has arrived came to a node that was up, whenever it is read.
+        if inbox is not None:
+            inbox.read()
         self._memory.reserve(self._memory.call(core.COUNT_LISTED, 0.0, node))
         self._enter(core.TAKE_DOWN, 0.0, node)
 

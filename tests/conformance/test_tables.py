@@ -9,9 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from p2p.clock import Rank
 from p2p.log.records import KIND
 from scenarios.composition.simulation import Simulation
 from scenarios.run_folder.arrow_tables import log_to_arrow
+from scenarios.run_folder.digest import events_digest
 from tests.outside_checks import RULES, Row, Tables, charges_are_releases, violations
 from tests.random_worlds import TIMES, troubled_worlds
 
@@ -51,6 +53,26 @@ def test_what_is_cut_off_after_its_round_was_late(prepare: Prepare) -> None:
     updates = [row for row in tables.last_hops("update") if row["reason"] == "receiver_down"]
     assert {(row["origin"], row["receiver"]) for row in updates if row["left_s"] < crash_s} & late
     assert violations(tables) == []
+
+
+@pytest.mark.slow
+@pytest.mark.soak
+@settings(max_examples=100 * TIMES, deadline=None, suppress_health_check=list(HealthCheck))
+@given(troubled_worlds())
+def test_a_look_at_the_log_changes_nothing(prepare: Prepare, world: list[str]) -> None:
+    """Inboxes are opened before the log is read: at whatever instants that happens, the end is the same."""
+    alone, watched = prepare(*world), prepare(*world)
+    looks = iter(range(2000))
+
+    def look() -> None:
+        assert len(watched.log.messages["outcome"]) >= 0
+        if next(looks, None) is not None:
+            watched.clock.call_at(watched.clock.now + 0.173, Rank.FAULT, 0, look)
+
+    watched.clock.call_at(0.0, Rank.FAULT, 0, look)
+    for simulation in (alone, watched):
+        simulation.run()
+    assert events_digest(alone.log) == events_digest(watched.log)
 
 
 LONELY = (

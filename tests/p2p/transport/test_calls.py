@@ -72,8 +72,7 @@ def test_an_idle_node_answers_at_the_arrival_of_the_call(message_rows: Rows) -> 
     assert sent_back(rows) == [(0.1, 2, 70, "delivered")]
     assert answers == [CallAnswer(1, 2, JOINS, 3, 0)]
     assert post.network.called_s(2) == 0.1
-    assert post.network.has_answered(2, 1)
-    assert not post.network.has_answered(2, 2)
+    assert post.network.answered_round(2) == 1
 
 
 def test_a_refusal_is_longer_and_says_why(message_rows: Rows) -> None:
