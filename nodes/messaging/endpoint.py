@@ -82,10 +82,13 @@ class Endpoint(Receiver):
         # The next incarnation draws other keys: the old ones may have sealed messages with the same sequence numbers.
         self.life += 1
 
-    def enter(self, assignment: Assignment) -> RoundSession | None:
+    def enter(self, assignment: Assignment, *, has_joined: bool = False) -> RoundSession | None:
         """Opens a session under a round's address; the peers named in the assignment may send from now on.
 
         Returns None without one: its keys are lost.
+
+        Args:
+            has_joined: it is known to have joined, in this life; it may have joined another round since.
         """
         # Earlier arrivals are judged by the sessions that were open when they arrived.
         self.inbox.read()
@@ -95,7 +98,7 @@ class Endpoint(Receiver):
             # Without having joined: a repeated set-up of the round has ended since, and its keys with it. Drawn by
             # name, they are the same again.
             answered = self._world.network.answered_round(self.node) == round_number
-            if not answered and not self._has_joined(round_number):
+            if not has_joined and not answered and not self._has_joined(round_number):
                 return None
             keys = self._joining_keys(round_number)
             if assignment.public_key not in (None, keys.public):

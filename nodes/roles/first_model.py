@@ -51,7 +51,7 @@ class Newcomer(Participant):
     def take_fetch_order(self, order: Assignment, arrived_s: float, by_rule: bool) -> None:
         """Follows an order to fetch the first model, at once or when the process waits for orders."""
         if by_rule:
-            self._begin(order, arrived_s)
+            self._begin(order, arrived_s, by_rule)
         elif self.endpoint.inbox.awaits("orders"):
             self._follow(order)
         else:
@@ -70,20 +70,21 @@ class Newcomer(Participant):
         if self._fetch is not None:
             self._log_wait(self._fetch, self.now_s)
             self.world.network.end_fetch(self.node)
-        self._begin(order, self.now_s)
+        self._begin(order, self.now_s, by_rule=False)
         if order.acknowledge is not None:
             order.acknowledge(max(order.closes_s, self.now_s + order.lasts_s))
         # Not if the model has overtaken its order, and was taken with it.
         if self._fetch is not None:
             self.world.network.begin_fetch(self.node, number)
 
-    def _begin(self, order: Assignment, arrived_s: float) -> None:
+    def _begin(self, order: Assignment, arrived_s: float, by_rule: bool) -> None:
         number, epoch = order.round_number, order.epoch
         self._taken = (number, epoch)
         closes_s = max(order.closes_s, arrived_s + order.lasts_s)
         # Before it enters: that opens what has overtaken the order.
         self._fetch = Fetch(number, epoch, arrived_s)
-        if self.endpoint.enter(order.closing(closes_s)) is None:
+        # The rule follows orders for the life that has joined; it may have joined the next round before this is read.
+        if self.endpoint.enter(order.closing(closes_s), has_joined=by_rule) is None:
             self._fetch = None  # crashed since it joined: the keys are lost
         for item in self.endpoint.inbox.take(("bootstrap", number)):
             self.take_first_model(number, item, by_rule=False)

@@ -339,3 +339,30 @@ def test_a_member_with_other_keys_than_its_plan_knows_is_refused(prepare: Prepar
     updates = message_rows(simulation.log, round=1, kind="update")
     # What is sent to it is sealed for the keys that the plan knows.
     assert all((row["outcome"] == "rejected") == (0 in (row["sender"], row["receiver"])) for row in updates)
+
+
+OVERTAKES = (
+    *("clients=3", "data.samples=60", "seed=2732", "rounds=1", "anonymity.sealed=true"),
+    "protocol={kind: gossip, train_per_round: 3, deadline: 20 s, selection: first_come, send_at: barrier, "
+    "invite_timeout: 60 s, grace: 0 s, min_updates: 2, exchange_with: 2}",
+    *("network.sharing=ideal", "network.uplink=1 MB/s", "network.downlink=1 MB/s", "network.loss=0.2"),
+    *("network.latency={kind: uniform, low: 10 ms, high: 400 ms}", "network.retransmit={tries: 5, timeout: 2 s}"),
+    "compute={kind: lognormal, median: 20 samples/s, sigma: 0.5}",
+    "faults=[{kind: crash, who: proxy, start: 8 s, end: 38 s}, {kind: intruder, every: 500 ms, start: 8 s, end: 38 s}]",
+    "proxy={standby: true, takeover: 3 s}",
+    "update=[{kind: clip_coordinates, bound: 0.1}, {kind: gaussian, multiplier: 2, scale: own_norm, per_record: true}]",
+)
+"""A world in which the server's order for the collection is lost at first, and the model comes before it."""
+
+
+def test_a_message_that_overtakes_its_order_is_kept_for_whoever_has_answered(
+    prepare: Prepare, message_rows: Rows
+) -> None:
+    """The model that is collected is the client's own message, not a copy of it that an intruder sends later."""
+    simulation = prepare(*OVERTAKES)
+    simulation.run()
+    rows = message_rows(simulation.log, kind="collect")
+    assert [(row["sender"] < 3, row["outcome"], row["reason"]) for row in rows] == [
+        (True, "delivered", ""),
+        (False, "rejected", "replay"),
+    ]

@@ -8,6 +8,7 @@ import pytest
 
 from p2p.clock import Rank
 from p2p.transport.impairments import Partition
+from p2p.transport.inbox import Inbox
 from p2p.transport.messages import Message
 from p2p.transport.sharing import SHARINGS
 from tests.p2p.small_network import EACH_SHARING, Rows, SmallNetwork, nodes
@@ -22,6 +23,18 @@ def test_a_message_that_was_kept_is_lost_when_its_receiver_goes_down(message_row
     post.clock.run()
     told = [(row["attempt"], row["sent_s"], row["outcome"], row["reason"]) for row in message_rows(post.log)]
     assert told == [(1, 0.0, "lost", "receiver_down"), (2, 3.0, "in_flight", "")]
+
+
+def test_what_has_come_to_a_node_is_read_before_it_goes_down() -> None:
+    """It came to a node that was up, with the keys of that life; nothing else has opened it by then."""
+    post, up = SmallNetwork(), list[bool]()
+    post.network.sessions.open(1, 1)
+    post.inboxes[1] = Inbox(post.network, 1, lambda deliveries: up.append(not post.network.is_down(1)))
+    post.network.attach(1, lambda message: "", post.inboxes[1])
+    post.send(0, [1])
+    post.clock.call_at(1.0, Rank.FAULT, 1, lambda: post.network.take_down(1))
+    post.clock.run()
+    assert up == [True]
 
 
 @EACH_SHARING
