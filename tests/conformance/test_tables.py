@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from p2p.clock import Rank
@@ -55,9 +55,28 @@ def test_what_is_cut_off_after_its_round_was_late(prepare: Prepare) -> None:
     assert violations(tables) == []
 
 
+BUSY = [
+    *("clients=6", "data.samples=120", "data.features=4", "seed=941", "rounds=1", "anonymity.sealed=sizes"),
+    "protocol={kind: rotating_leader, train_per_round: 5, leader_timeout: 10 s, deadline: 2 s, grace: 5 s, "
+    "invite_window: 30 s, invite_timeout: 200 s, min_updates: 0}",
+    *(
+        "anonymity.rehash=never",
+        "network.sharing=fifo",
+        "network.uplink={kind: lognormal, median: 200 B/s, sigma: 1.0}",
+    ),
+    *("network.downlink={kind: lognormal, median: 20 B/s, sigma: 1.5}", "network.loss=0.5"),
+    *("network.latency={kind: uniform, low: 10 ms, high: 400 ms}", "network.retransmit={tries: 8, timeout: 2 s}"),
+    "faults=[{kind: slow_link, who: 2, factor: 20, start: 2 s, end: 10 s}, {kind: intruder, every: 500 ms, start: 5 s, "
+    "end: 13 s}, {kind: crash, who: 3, start: 3 s, end: 63 s}]",
+    "proxy={standby: true, takeover: 3 s}",
+]
+"""A world in which a client that has fetched its model answers the next invitation before it reads its order."""
+
+
 @pytest.mark.slow
 @pytest.mark.soak
 @settings(max_examples=100 * TIMES, deadline=None, suppress_health_check=list(HealthCheck))
+@example(BUSY)
 @given(troubled_worlds())
 def test_a_look_at_the_log_changes_nothing(prepare: Prepare, world: list[str]) -> None:
     """Inboxes are opened before the log is read: at whatever instants that happens, the end is the same."""

@@ -341,6 +341,28 @@ def test_a_member_with_other_keys_than_its_plan_knows_is_refused(prepare: Prepar
     assert all((row["outcome"] == "rejected") == (0 in (row["sender"], row["receiver"])) for row in updates)
 
 
+def test_a_message_of_a_round_that_was_left_is_refused_at_once(prepare: Prepare, message_rows: Rows) -> None:
+    """All its messages have ended, and the next invitation has not come: it is not early."""
+    slow = "network.proxy_uplink=200 B/s"
+    quiet = prepare(*RING, slow)
+    quiet.run()
+    drained_s = max(row["arrived_s"] for row in message_rows(quiet.log, round=1))
+    answered_s = min(row["sent_s"] for row in message_rows(quiet.log, round=2) if row["sender"] < 5)
+    assert drained_s + 0.3 < answered_s
+    simulation = prepare(*RING, slow)
+
+    def act() -> None:
+        forger = Forger(simulation)
+        forger.post(forger.seal(0, forger.successor(0, 1), 1), 0, forger.successor(0, 1), 1)
+
+    simulation.clock.call_at(drained_s + 0.05, Rank.START, 0, act)
+    told: list[str] = []
+    soon_s = drained_s + 0.5
+    simulation.clock.call_at(soon_s, Rank.START, 0, lambda: told.extend(refusals(simulation, message_rows)))
+    simulation.run()
+    assert told == ["unknown_address"]
+
+
 OVERTAKES = (
     *("clients=3", "data.samples=60", "seed=2732", "rounds=1", "anonymity.sealed=true"),
     "protocol={kind: gossip, train_per_round: 3, deadline: 20 s, selection: first_come, send_at: barrier, "
