@@ -24,7 +24,7 @@ from p2p.transport.core.memory import RECEIVER, TAKEN, Memory
 from p2p.transport.impairment_table import ImpairmentTable
 from p2p.transport.inbox import Inbox
 from p2p.transport.message_table import MessageTable
-from p2p.transport.messages import Delivery, FetchTerms, FirstModels, Message
+from p2p.transport.messages import Delivery, FirstModels, Message
 from p2p.transport.sessions import Sessions
 
 Receive = Callable[[Message], str | None]
@@ -70,7 +70,8 @@ class EventLoop:
         self._listeners: list[Callable[[Message], None]] = []
         self._before_answer: Callable[[int, int], None] | None = None
         self._on_fetch_over: Callable[[int], None] = _ignores
-        self._fetch_terms: dict[int, FetchTerms] = {}  # of rounds whose first models are read together
+        # By round, what takes first models that are read together.
+        self._take_first_models: dict[int, Callable[[FirstModels], None]] = {}
         self._when_drained: dict[int, Callable[[], None]] = {}
         self._unwritten = False
         self.next_s = -np.inf
@@ -158,13 +159,13 @@ class EventLoop:
 
     def _on_drained(self, round_number: int) -> None:
         # Not earlier: until then a node that reads its model keeps a session, against copies of it.
-        if round_number in self._fetch_terms:
-            self._read_first_models(round_number)
+        taken = self._take_first_models.pop(round_number, None)
+        if taken is not None:
+            self._read_first_models(round_number, taken)
         self.read_inboxes()
         self._show_passed()
         # Inboxes and listeners come first: they still need the contents that are dropped below.
         self.sessions.close_all(round_number)
-        self._fetch_terms.pop(round_number, None)
         self._when_drained.pop(round_number)()
         self.contents.drop(round_number)
 
@@ -228,20 +229,21 @@ class EventLoop:
                     inbox.read()
                 first = node + 1
 
-    def _read_first_models(self, round_number: int) -> None:
+    def _read_first_models(self, round_number: int, taken: Callable[[FirstModels], None]) -> None:
         """Reads the first models of a round where nothing else lies in the inbox, many at once."""
-        memory, taken, first = self._memory, self._fetch_terms[round_number].taken, 0
+        memory, of_round, first = self._memory, self.contents.of_round(round_number), 0
         most = len(memory.outputs) // 2
-        memory.grow("ended", int(memory.record["ended"]) + 2 * most + _FLUSH_AT)
-        while taken is not None and (count := memory.call(core.TAKE_FETCHED, 0.0, round_number, first, most)):
+        while True:
+            memory.grow("ended", int(memory.record["ended"]) + 2 * most + _FLUSH_AT)
+            count = memory.call(core.TAKE_FETCHED, 0.0, round_number, first, most)
+            if not count:
+                return
             orders, models = memory.outputs[: 2 * count : 2], memory.outputs[1 : 2 * count : 2]
             nodes = models["sender"].astype(np.int64)
-            of_round = self.contents.of_round(round_number)
             contents = [of_round[batch] for batch in models["batch"].tolist()]
             times_s = orders["arrived_s"].copy(), models["arrived_s"].copy()
             taken(FirstModels(round_number, nodes, *times_s, models["row"].copy(), contents))
             first = int(nodes[-1]) + 1
-            memory.grow("ended", int(memory.record["ended"]) + 2 * most + _FLUSH_AT)
 
     def close(self) -> None:
         """Completes the message log at the end of a run, and frees the event core: nothing moves any more."""

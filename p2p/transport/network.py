@@ -100,7 +100,7 @@ class Network(EventLoop):
         record["report_overhead"] = fetch.note.overhead_bytes
         self._on_fetch_over = fetch.over
         if fetch.taken is not None:
-            self._fetch_terms[batch.round_number] = fetch
+            self._take_first_models[batch.round_number] = fetch.taken
         self._set_reply_delays(batch)
         self.sessions.prepare(batch.round_number)
         self.send(batch)

@@ -6,15 +6,13 @@ the first model; a call that arrives otherwise is kept until then, and a newer o
 
 from __future__ import annotations
 
-import numpy as np
-
 from p2p.transport.core import layout as at
 from p2p.transport.core.compiled import kernel
-from p2p.transport.core.event_queue import new_slot, pop, push
+from p2p.transport.core.event_queue import pop, push
 from p2p.transport.core.fates import burst_due
 from p2p.transport.core.layout import Handle
 from p2p.transport.core.outcomes import CORRUPT, DELIVERED, REJECTED, REPLAY, count_out, finish
-from p2p.transport.core.starts import start
+from p2p.transport.core.starts import send_reply
 
 
 @kernel
@@ -54,27 +52,13 @@ def answer(h: Handle, node_number: int) -> None:
     state, node = at.state(h), at.node(h, node_number)
     if node.call_round < 0:
         return
-    slot = new_slot(h)
-    message = at.slot(h, slot)
-    node.sequence += 1
     refuses = at.NO_MODEL if node.model_round < 0 else (at.SPENT if node.call_round > node.last_round else at.JOINS)
-    message.kind, message.topic, message.flag_bits, message.round_number = 0, at.ANSWER_TOPIC, 0, node.call_round
-    message.sender = message.origin = node_number
-    message.receiver = message.destination = node.caller
-    # A caller that has been replaced meanwhile is reached at its stand-in.
-    if at.node(h, node.caller).redirect >= 0:
-        message.receiver = message.destination = at.node(h, node.caller).redirect
-    message.route, message.previous, message.attempt, message.hop = -1, -1, 1, 0
-    message.size_bytes = state.answer_bytes + (state.refusal_bytes if refuses != at.JOINS else 0)
-    message.overhead = state.answer_overhead
-    message.delay_s = node.answer_delay_s if message.receiver == node.caller else np.nan
-    message.sequence, message.batch = node.sequence, at.MADE
-    message.place = ((node.model_round + 1) << at.REFUSAL_BITS) + refuses
-    message.give_up_s, message.life = np.inf, node.life
-    message.destination_life = at.node(h, message.receiver).life
-    at.round_(h, message.round_number).open += 1
-    node.called_s, node.called_round, node.call_round = state.now_s, node.call_round, -1
-    start(h, slot)
+    size_bytes = state.answer_bytes + (state.refusal_bytes if refuses != at.JOINS else 0)
+    place = ((node.model_round + 1) << at.REFUSAL_BITS) + refuses
+    round_number, caller = node.call_round, node.caller
+    node.called_s, node.called_round, node.call_round = state.now_s, round_number, -1
+    overhead = state.answer_overhead
+    send_reply(h, node_number, caller, at.ANSWER_TOPIC, round_number, size_bytes, overhead, at.MADE, place)
 
 
 @kernel

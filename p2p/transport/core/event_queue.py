@@ -81,6 +81,16 @@ def new_slot(h: Handle) -> int:
 
 
 @kernel
+def free_slot(h: Handle, slot: int) -> None:
+    """Frees a slot for another message."""
+    state, message = at.state(h), at.slot(h, slot)
+    message.state, message.row = at.FREE, -1
+    message.up_next = state.free_slot
+    state.free_slot = slot
+    state.free_slots += 1
+
+
+@kernel
 def enlist_up(h: Handle, slot: int) -> None:
     """Appends a message to the list of its sender's uplink."""
     message = at.slot(h, slot)

@@ -6,16 +6,14 @@ it answers no call, and its process is not woken. Order and model stay in its in
 
 from __future__ import annotations
 
-import numpy as np
-
 from p2p.transport.core import layout as at
 from p2p.transport.core.calls import queue_answer
 from p2p.transport.core.compiled import kernel
-from p2p.transport.core.event_queue import new_slot, pop, push
+from p2p.transport.core.event_queue import pop, push
 from p2p.transport.core.fates import burst_due
 from p2p.transport.core.layout import Handle
 from p2p.transport.core.outcomes import DELIVERED, finish
-from p2p.transport.core.starts import start
+from p2p.transport.core.starts import send_reply
 from p2p.transport.core.waits import ask_wake, put_in_inbox, show
 
 
@@ -108,23 +106,10 @@ def report_fetched(h: Handle, node_number: int, row: int) -> int:
     if burst_due(h, node_number) >= 0:
         return at.NEEDS_BURST + (node_number << at.STATUS_BITS)
     pop(h)
-    slot = new_slot(h)
-    message = at.slot(h, slot)
-    node.sequence += 1
     node.model_round = 0
-    one = at.round_(h, node.fetch_round)
-    message.kind, message.topic, message.flag_bits, message.round_number = 0, at.DONE_TOPIC, 0, node.fetch_round
-    message.sender = message.origin = node_number
-    proxy = int(state.proxy)
-    message.receiver = message.destination = proxy if at.node(h, proxy).redirect < 0 else at.node(h, proxy).redirect
-    message.route, message.previous, message.attempt, message.hop = -1, -1, 1, 0
-    message.size_bytes, message.overhead = state.report_bytes, state.report_overhead
-    message.delay_s = node.answer_delay_s if message.receiver == proxy else np.nan
-    message.sequence, message.batch, message.place = node.sequence, at.MADE - one.report, 0
-    message.give_up_s, message.life = np.inf, node.life
-    message.destination_life = at.node(h, message.receiver).life
-    one.open += 1
-    start(h, slot)
+    number, report = node.fetch_round, at.MADE - at.round_(h, node.fetch_round).report
+    size_bytes, overhead = state.report_bytes, state.report_overhead
+    send_reply(h, node_number, state.proxy, at.DONE_TOPIC, number, size_bytes, overhead, report, 0)
     end_fetch(h, node_number)
     return at.REACHED
 

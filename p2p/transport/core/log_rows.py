@@ -6,6 +6,7 @@ import numpy as np
 
 from p2p.transport.core import layout as at
 from p2p.transport.core.compiled import kernel
+from p2p.transport.core.event_queue import free_slot
 from p2p.transport.core.layout import Handle
 
 
@@ -32,11 +33,7 @@ def copy_ended(h: Handle, first: int, most: int) -> int:
     for place in range(count):
         slot = at.ended_slot(h, first + place).value
         copy_row(h, place, slot)
-        message = at.slot(h, slot)
-        message.state, message.row = at.FREE, -1
-        message.up_next = state.free_slot
-        state.free_slot = slot
-    state.free_slots += count
+        free_slot(h, slot)
     if first + count == state.ended:
         state.ended = 0
     return count

@@ -81,14 +81,8 @@ class Memory:
 
         slots = _FIRST_SLOTS + _SLOTS_PER_NODE * nodes
         lengths = dict.fromkeys(at.ARRAYS, _FIRST_SLOTS) | {
-            **{
-                "state": 1,
-                "nodes": nodes,
-                "links": 2 * nodes,
-                "rounds": rounds,
-                "ended": _FIRST_ENDED,
-                "logged": _LOGGED_AT_ONCE,
-            },
+            **{"state": 1, "nodes": nodes, "links": 2 * nodes, "rounds": rounds},
+            **{"ended": _FIRST_ENDED, "logged": _LOGGED_AT_ONCE},
             **{"dirty": 2 * nodes + 1, "region": 2 * nodes + 1, "border": 2 * nodes + 1},
             **{"slots": slots, "flows": slots, "fill": slots + 2 * nodes, "events": 3 * slots + 2 * nodes},
             **{"sessions": nodes, "masks": 1, "impairments": 1, "burst_change": 1, "burst_bad": 1, "routes": 1},

@@ -6,7 +6,7 @@ import numpy as np
 
 from p2p.transport.core import layout as at
 from p2p.transport.core.compiled import kernel
-from p2p.transport.core.event_queue import delist_down, new_slot, push
+from p2p.transport.core.event_queue import delist_down, free_slot, new_slot, push
 from p2p.transport.core.fates import UNKNOWN_ADDRESS
 from p2p.transport.core.layout import Handle
 
@@ -115,11 +115,5 @@ def settle(h: Handle, slot: int, outcome: int, reason: int) -> None:
 @kernel
 def release_unsent(h: Handle, slot: int) -> None:
     """Frees a message that never starts and so has no row."""
-    state = at.state(h)
-    message = at.slot(h, slot)
-    round_number = message.round_number
-    message.state, message.row = at.FREE, -1
-    message.up_next = state.free_slot
-    state.free_slot = slot
-    state.free_slots += 1
-    count_out(h, round_number)
+    free_slot(h, slot)
+    count_out(h, at.slot(h, slot).round_number)

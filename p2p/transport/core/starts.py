@@ -227,3 +227,34 @@ def send(h: Handle, count: int, sender: int, packed: int, batch: int, give_up_s:
             message.destination_life = given.fetch_life
         start(h, slot)
     return at.REACHED
+
+
+@kernel
+def send_reply(
+    h: Handle,
+    sender: int,
+    receiver: int,
+    topic: int,
+    round_number: int,
+    size_bytes: int,
+    overhead: int,
+    batch: int,
+    place: int,
+) -> None:
+    """Sends a control message that a node's rule makes; `batch` and `place` are all its content."""
+    node, slot = at.node(h, sender), new_slot(h)
+    message = at.slot(h, slot)
+    node.sequence += 1
+    message.kind, message.topic, message.flag_bits, message.round_number = 0, topic, 0, round_number
+    message.sender = message.origin = sender
+    # A receiver that has been replaced meanwhile is reached at its stand-in.
+    stand_in = at.node(h, receiver).redirect
+    message.receiver = message.destination = receiver if stand_in < 0 else stand_in
+    message.route, message.previous, message.attempt, message.hop = -1, -1, 1, 0
+    message.size_bytes, message.overhead = size_bytes, overhead
+    message.delay_s = node.answer_delay_s if stand_in < 0 else np.nan
+    message.sequence, message.batch, message.place = node.sequence, batch, place
+    message.give_up_s, message.life = np.inf, node.life
+    message.destination_life = at.node(h, message.receiver).life
+    at.round_(h, round_number).open += 1
+    start(h, slot)
