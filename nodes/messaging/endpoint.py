@@ -72,7 +72,6 @@ class Endpoint(Receiver):
 
     def lose_state(self) -> None:
         """Discards inbox, keys and addresses at a crash; messages kept for a later assignment are lost."""
-        self.inbox.read()
         for message in self._early.values():
             self._world.network.lose(message, "receiver_down")
         for held in self._sessions:

@@ -44,7 +44,6 @@ class Newcomer(Participant):
 
     def lose_state(self) -> None:
         """Discards what a crash destroys; a first model that has arrived is kept."""
-        # Reading the inbox may still find the model.
         super().lose_state()
         self._fetch = self._kept_order = None
 
@@ -64,30 +63,25 @@ class Newcomer(Participant):
             self._follow(order)
 
     def _follow(self, order: Assignment) -> None:
-        number, epoch = order.round_number, order.epoch
-        if self.has_reported(order) or self.now_s >= order.closes_s or self._taken >= (number, epoch):
+        if self.has_reported(order) or self.now_s >= order.closes_s or self._taken >= order.order:
             return
         if self._fetch is not None:
             self._log_wait(self._fetch, self.now_s)
             self.world.network.end_fetch(self.node)
-        self._begin(order, self.now_s, by_rule=False)
-        if order.acknowledge is not None:
-            order.acknowledge(max(order.closes_s, self.now_s + order.lasts_s))
+        self._begin(self.accept(order), self.now_s, by_rule=False)
         # Not if the model has overtaken its order, and was taken with it.
         if self._fetch is not None:
-            self.world.network.begin_fetch(self.node, number)
+            self.world.network.begin_fetch(self.node, order.round_number)
 
     def _begin(self, order: Assignment, arrived_s: float, by_rule: bool) -> None:
-        number, epoch = order.round_number, order.epoch
-        self._taken = (number, epoch)
-        closes_s = max(order.closes_s, arrived_s + order.lasts_s)
+        self._taken = order.order
         # Before it enters: that opens what has overtaken the order.
-        self._fetch = Fetch(number, epoch, arrived_s)
+        self._fetch = Fetch(*order.order, arrived_s)
         # The rule follows orders for the life that has joined; it may have joined the next round before this is read.
-        if self.endpoint.enter(order.closing(closes_s), has_joined=by_rule) is None:
+        if self.endpoint.enter(order, has_joined=by_rule) is None:
             self._fetch = None  # crashed since it joined: the keys are lost
-        for item in self.endpoint.inbox.take(("bootstrap", number)):
-            self.take_first_model(number, item, by_rule=False)
+        for item in self.endpoint.inbox.take(("bootstrap", order.round_number)):
+            self.take_first_model(order.round_number, item, by_rule=False)
 
     def take_first_model(self, round_number: int, item: Received, by_rule: bool) -> None:
         """Takes the first model; reports unless the core has done so.

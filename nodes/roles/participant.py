@@ -124,7 +124,7 @@ class Participant:
     def has_reported(self, assignment: Assignment) -> bool:
         """Returns whether its part is done already; if so, repeats the report, which the proxy may have lost."""
         done = self._reported
-        if done is None or (done.round_number, done.epoch) < (assignment.round_number, assignment.epoch):
+        if done is None or (done.round_number, done.epoch) < assignment.order:
             return False
         if done.round_number == assignment.round_number:
             self.report(done)
