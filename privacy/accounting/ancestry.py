@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacy.accounting.content_log import Ids, RoundContents
-from topologies.edge_arrays import group_starts
+from topologies.edge_arrays import distinct, group_starts
 
 Bits = NDArray[np.uint8]
 _WORD = 8
@@ -173,8 +173,7 @@ def _set_bits(bits: Bits) -> Iterator[SetBits]:
 def _pour(into: Bits, carried: Bits, edges: Ids) -> None:
     """Adds to each receiver's row what its senders carry; as many edges at a time as fit the cache."""
     # Sorted by receiver, one reduction joins all that a receiver gets; words of 64 bits are eight times as fast.
-    edges = np.sort(edges)
-    edges = edges[group_starts(edges)]
+    edges = distinct(edges)
     step = max(1, _BYTES_AT_ONCE // max(carried.shape[1], 1))
     for start in range(0, len(edges), step):
         part = edges[start : start + step]

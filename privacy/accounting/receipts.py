@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from p2p.log.column_table import Table
 from p2p.log.records import KIND, OUTCOME, REASON
-from topologies.edge_arrays import group_starts
+from topologies.edge_arrays import distinct
 
 Ids = NDArray[np.int64]
 CONTENT_KINDS = ("update", "model", "handover", "share", "correction")
@@ -52,6 +52,5 @@ def received_pairs(messages: Table, rows: Ids, kind: str, clients: int, services
     copied = np.unique(column["destination"][seen & ~ours])
     kept = ours & (seen | np.isin(column["destination"], copied))
     # Each pair as one integer: node numbers fit in 31 bits, and plain numbers are sorted much faster than rows.
-    pairs = np.sort(column["origin"][kept].astype(np.int64) << 32 | column["destination"][kept].astype(np.int64))
-    pairs = pairs[group_starts(pairs)]
+    pairs = distinct(column["origin"][kept].astype(np.int64) << 32 | column["destination"][kept].astype(np.int64))
     return np.column_stack([pairs >> 32, pairs & 0xFFFFFFFF])
