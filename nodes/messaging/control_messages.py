@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from privacy.sealing.control_format import KEY_BYTES, assignment_size, control_size
 
-NUMBER_BYTES = 8
+_NUMBER_BYTES = 8
 
 
 class Peer(NamedTuple):
@@ -302,7 +302,12 @@ class Assignment(NamedTuple):
     def payload_bytes(self) -> int:
         """Bytes on the wire without framing; a weight total, planned rounds and each weight of a peer take eight."""
         numbers = bool(self.weight_total) + bool(self.planned_rounds) + len(self.mixing or ())
-        return assignment_size(self.known, self.edges, self.keyed) + NUMBER_BYTES * numbers
+        return assignment_bytes(self.known, self.edges, self.keyed, numbers)
+
+
+def assignment_bytes(known: int, edges: int, keyed: bool, numbers: int) -> int:
+    """Returns the payload bytes of an assignment with this many peers, edges and numbers."""
+    return assignment_size(known, edges, keyed) + _NUMBER_BYTES * numbers
 
 
 _CLOSES_S = Assignment._fields.index("closes_s")

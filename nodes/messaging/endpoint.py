@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from nodes.messaging.control_batches import answers_to_invitations, assignments, same_control
+from nodes.messaging.control_batches import answers_to_invitations, same_control
 from nodes.messaging.control_messages import (
     Answer,
     Assignment,
@@ -20,7 +20,7 @@ from nodes.messaging.receiver import Receiver
 from nodes.messaging.round_session import RoundSession
 from nodes.world import World
 from p2p.log.records import KIND, KINDS, NO_NODE
-from p2p.transport.messages import Batch, CallAnswer, Contents, FetchTerms
+from p2p.transport.messages import Batch, CallAnswer
 from privacy.sealing.envelopes import Envelope, Payload
 from privacy.sealing.keys import KeyPair
 
@@ -218,30 +218,6 @@ class Endpoint(Receiver):
         if nodes:
             batch = same_control(self.node, nodes, round_number, control, give_up_s, self._world.sealed)
             self._world.network.send(batch)
-
-    def hand_out(
-        self,
-        nodes: Sequence[int],
-        round_number: int,
-        contents: Contents,
-        payloads: Sequence[int],
-        give_up_s: float,
-        *,
-        urgent: bool,
-        fetch: FetchTerms | None,
-        lives: Sequence[int] | None,
-    ) -> None:
-        """Sends each node its assignment; see `Network.hand_out` about those that ask to fetch the first model."""
-        if not nodes:
-            return
-        sealed, network = self._world.sealed, self._world.network
-        batch = assignments(self.node, nodes, round_number, contents, payloads, give_up_s, sealed)
-        batch.immediate = urgent
-        if fetch is None:
-            network.send(batch)
-        else:
-            batch.fetch_lives = lives
-            network.hand_out(batch, fetch)
 
     def invite(
         self, nodes: Sequence[int], invite: Invite, give_up_s: float, answer: Callable[[CallAnswer], Answer]

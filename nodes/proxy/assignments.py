@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import overload
 
 import numpy as np
 
-from nodes.messaging.control_messages import NUMBER_BYTES, Assignment, Peer
+from nodes.messaging.control_messages import Assignment, Peer, assignment_bytes
 from nodes.messaging.planned_messages import Routes, both_ways
 from nodes.protocols.api import RoundPlan
-from privacy.sealing.control_format import assignment_size
-from topologies.edge_arrays import group_starts
+from topologies.edge_arrays import distinct
 
 _LOWER_HALF = (1 << 32) - 1
 
@@ -73,8 +71,8 @@ class PlanAssignments:
     """
 
     __slots__ = (
-        *("_edges", "_heard", "_members", "_mixing", "_neighbours", "_peers", "_places", "_plan", "_sent", "_servers"),
-        *("_sizes", "_terms", "epoch", "fetching"),
+        *("_edges", "_heard", "_members", "_mixing", "_neighbours", "_numbers", "_peers", "_places"),
+        *("_plan", "_sent", "_servers", "_terms", "epoch", "fetching"),
     )
 
     def __init__(self, plan: RoundPlan, terms: RoundTerms, peers: PlanPeers, members: Collection[int]) -> None:
@@ -87,17 +85,15 @@ class PlanAssignments:
         # Only the size on the wire depends on these: a whole graph lists peers the node never contacts.
         self._edges = len(plan.edges.get("update", ())) if terms.whole_graph else 0
         self._neighbours = _count_neighbours(plan)
-        empty, one = (assignment_size(peers, self._edges, terms.keyed) for peers in (0, 1))
-        numbers = bool(terms.weight_total) + bool(terms.planned_rounds)
-        self._sizes = empty + NUMBER_BYTES * numbers, one - empty
+        self._numbers = bool(terms.weight_total) + bool(terms.planned_rounds)
         self.fetching: Collection[int] = (
             set(plan.edges["bootstrap"][:, 1].tolist()) if "bootstrap" in plan.edges else ()
         )
 
     def payload_bytes(self, node: int) -> int:
         """Returns the bytes of a node's assignment on the wire without framing."""
-        empty_bytes, peer_bytes = self._sizes
-        return empty_bytes + peer_bytes * self._known(node) + NUMBER_BYTES * len(self._mixing.get(node, ()))
+        numbers = self._numbers + len(self._mixing.get(node, ()))
+        return assignment_bytes(self._known(node), self._edges, self._terms.keyed, numbers)
 
     def address(self, node: int) -> bytes:
         """Returns a node's address under this plan."""
@@ -121,7 +117,7 @@ class PlanAssignments:
         return len(self._members) if self._edges else self._neighbours.get(node, 0)
 
 
-class HandedOut(Sequence[Assignment]):
+class HandedOut:
     """The contents of a batch of assignments.
 
     Args:
@@ -133,16 +129,11 @@ class HandedOut(Sequence[Assignment]):
     def __init__(self, nodes: Sequence[int], plans: Sequence[PlanAssignments]) -> None:
         self._nodes, self._plans = nodes, plans
 
-    @overload
-    def __getitem__(self, index: int) -> Assignment: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> list[Assignment]: ...
-
-    def __getitem__(self, index: int | slice) -> Assignment | list[Assignment]:
-        if isinstance(index, slice):
-            return [self[place] for place in range(len(self))[index]]
+    def __getitem__(self, index: int, /) -> Assignment:
         return self._plans[index].of(self._nodes[index])
+
+    def __iter__(self) -> Iterator[Assignment]:
+        return (self[index] for index in range(len(self)))
 
     def __len__(self) -> int:
         return len(self._nodes)
@@ -168,9 +159,7 @@ def _count_neighbours(round_plan: RoundPlan) -> dict[int, int]:
         return {}
     edges = np.concatenate(list(round_plan.edges.values()))
     # One number for each pair, whatever its direction: node numbers fit in 31 bits.
-    pairs = edges.min(axis=1) << 32 | edges.max(axis=1)
-    pairs.sort()  # `np.unique` takes many times as long: it puts them into a hash table first
-    pairs = pairs[group_starts(pairs)]
+    pairs = distinct(edges.min(axis=1) << 32 | edges.max(axis=1))
     counts = np.bincount(np.concatenate([pairs >> 32, pairs & _LOWER_HALF]))
     found = np.flatnonzero(counts)
     return dict(zip(found.tolist(), counts[found].tolist(), strict=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from nodes.messaging.control_batches import read_registration, read_report, report_note, report_number
+from nodes.messaging.control_batches import assignments, read_registration, read_report, report_note, report_number
 from nodes.messaging.control_messages import Close, Done
 from nodes.messaging.endpoint import Endpoint
 from nodes.protocols.api import RoundPlan
@@ -60,16 +60,19 @@ class Orders:
         """Sends assignments; those of a running round are urgent, since their receivers may wait inside it."""
         if not nodes:
             return
+        world, fetch, joined = self._world, self._fetch_terms(running), running.answers
         plans = [running.plans[node] for node in nodes]
-        payloads = [plan.payload_bytes(node) for node, plan in zip(nodes, plans, strict=True)]
-        fetch, joined, lives = self._fetch_terms(running), running.answers, None
-        if fetch is not None:
-            each = zip(nodes, plans, strict=True)
-            lives = [joined[node].life if node in plan.fetching else -1 for node, plan in each]
-        # A first assignment finds an idle member; a later one must interrupt the wait of the plan that it replaces.
-        urgent |= plans[0].epoch > 0
+        each = list(zip(nodes, plans, strict=True))
+        payloads = [plan.payload_bytes(node) for node, plan in each]
         what = HandedOut(nodes, plans), payloads, running.closes_s
-        self.endpoint.hand_out(nodes, running.round_number, *what, urgent=urgent, fetch=fetch, lives=lives)
+        batch = assignments(self.endpoint.node, nodes, running.round_number, *what, world.sealed)
+        # A first assignment finds an idle member; a later one must interrupt the wait of the plan that it replaces.
+        batch.immediate = urgent or plans[0].epoch > 0
+        if fetch is None:
+            world.network.send(batch)
+        else:
+            batch.fetch_lives = [joined[node].life if node in plan.fetching else -1 for node, plan in each]
+            world.network.hand_out(batch, fetch)
 
     def _fetch_terms(self, running: RunningRound) -> FetchTerms | None:
         """Returns how nodes fetch the first model in this round; None if none of them does."""
